@@ -36,6 +36,7 @@ def evaluate(
     baselines: bool = True,
     mixture: bool | None = None,
     context: Literal["window", "contig"] = "window",
+    memory: Literal["on", "off"] = "off",
     batch_size: int = 32,
     seed: int = 1,
     domain: Literal["dna", "text"] | None = None,
@@ -55,6 +56,7 @@ def evaluate(
     "NAME=FILE") give {"suite": {recipe: values}}. Of another genome the test split is scored by
     default, so that the Markov lines are fitted on its train part and nothing has seen what is
     scored; `split="all"` scores every base, beside lines of the run's own train split.
+    `memory` "on" mixes in what the training genome holds, and gives the network alone beside it.
     `t_steps` are numbers of sampling steps, few ones too, whose bounds are measured with masks of
     their own. `keep` adds the result to RUN/eval.json, unless `run` is a published folder; a file
     there that holds no JSON object is replaced with `force` only. With `shard`, "i/n", the draws of
@@ -67,7 +69,7 @@ def evaluate(
         "fasta": _path(fasta), "bed": _path(bed), "text": _path(text), "repeats": repeats,
         "batch_size": batch_size, "seed": seed, "soft_masked": soft_masked,
         "max_windows": max_windows, "max_minutes": max_minutes, "baselines": baselines,
-        "mixture": mixture, "context": context, "offline": offline,
+        "mixture": mixture, "context": context, "memory": memory, "offline": offline,
         "t_steps": None if t_steps is None else tuple(t_steps),
     }  # fmt: skip
     requests = _requests([recipe] if isinstance(recipe, str) else recipe, options)

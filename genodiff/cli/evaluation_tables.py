@@ -14,7 +14,13 @@ _REGIONS = {
 }
 _REGION_TITLE = "regions, by bases in 24-mers that the train split has"
 _CASES = {"upper_case": "unmasked", "soft_masked": "soft-masked"}
-_LINES = {"8": "Markov 8", "fitted": "fitted", "mixture": "mixture", "adaptive": "adaptive"}
+_LINES = {
+    "without": "no memory",
+    "8": "Markov 8",
+    "fitted": "fitted",
+    "mixture": "mixture",
+    "adaptive": "adaptive",
+}
 
 
 def draw_tables(domain: str, result: dict[str, Any]) -> list[Table]:
@@ -57,6 +63,10 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
     bits = result["bits_per_base"]
     name = "model =" if result["figure"] == "exact" else "model ≤"
     head.add_row(name, f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
+    if result.get("without_memory") is not None:
+        line = result["without_memory"]
+        figures = f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}"
+        head.add_row("without memory ≤", *figures, _gap(line["minus_model_bits"]))
     if result["source_bits"] is not None:
         truth, gap = result["source_bits"], result["model_minus_source_bits"]
         head.add_row(
@@ -135,7 +145,12 @@ def _draw_cases(result: dict[str, Any]) -> list[Table]:
 
 def _part_of_all(result: dict[str, Any]) -> dict[str, Any]:
     """What is counted, with the keys of a part."""
-    named = {"fitted": "markov_fitted", "mixture": "markov_mixture", "adaptive": "adaptive_mixture"}
+    named = {
+        "without": "without_memory",
+        "fitted": "markov_fitted",
+        "mixture": "markov_mixture",
+        "adaptive": "adaptive_mixture",
+    }
     lines = {f"{name}_bits": (result.get(key) or {}).get("bits") for name, key in named.items()}
     return result | lines
 
@@ -148,11 +163,17 @@ def _line_bits(part: dict[str, Any], line: str) -> float | None:
 def _draw_parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Table:
     """The model on each part, beside the Markov line that happens to be the best there."""
     lines = {name: _find_best_line(part) for name, part in parts.items()}
-    more = ("best Markov",) if any(lines.values()) else ()
+    without = any(part.get("without_bits") is not None for part in parts.values())
+    more: tuple[str, ...] = ("memory gains",) if without else ()
+    more += ("best Markov",) if any(lines.values()) else ()
     table = _table(title, "bases", "bits per base", "95 % interval", *more)
     for name, part in list(parts.items())[:_MOST_CONTIGS]:
         line = lines[name]
-        beside = (f"{line[1]:.4f} ({line[0]})" if line else "",) if more else ()
+        beside: tuple[str, ...] = ()
+        if without:
+            beside = (_gap(part["without_minus_model_bits"]),)
+        if any(lines.values()):
+            beside += (f"{line[1]:.4f} ({line[0]})" if line else "",)
         figures = (f"{part['bits_per_base']:.4f}", _interval(part["ci95_bits"]))
         table.add_row(labels.get(name, name), f"{part['tokens']:,}", *figures, *beside)
     if len(parts) > _MOST_CONTIGS:

@@ -82,12 +82,20 @@ class MemoryText:
 
         (0, 0) where there are none.
         """
-        found = [
-            (int(at) + max(start - s.start, 0), int(at) + min(end - s.start, s.length))
-            for s, at in zip(self.sources, self.starts.tolist(), strict=False)
-            if s.contig == contig and s.start < end and start < s.start + s.length
-        ]
-        return (found[0][0], found[-1][1]) if found else (0, 0)
+        rows = self._by_contig.get(contig, np.zeros((0, 3), np.int64))
+        first, last, at = rows[(rows[:, 0] < end) & (start < rows[:, 1])].T
+        if not len(at):
+            return 0, 0
+        found = np.maximum(start, first), np.minimum(end, last)
+        return int((at + found[0] - first).min()), int((at + found[1] - first).max())
+
+    @cached_property
+    def _by_contig(self) -> dict[str, NDArray[np.int64]]:
+        """(stretches, 3) of each contig: start and end there, and place in the text."""
+        rows: dict[str, list[tuple[int, int, int]]] = {}
+        for s, at in zip(self.sources, self.starts.tolist(), strict=False):
+            rows.setdefault(s.contig, []).append((s.start, s.start + s.length, at))
+        return {contig: np.array(found, np.int64) for contig, found in rows.items()}
 
     def locate(self, place: int) -> tuple[str, int]:
         """The contig and the position of a place of the text. Raises `IndexError` outside."""

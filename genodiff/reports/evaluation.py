@@ -82,6 +82,7 @@ class Evaluation(_Lenient):
     text: str | None = None
     fingerprint: str | None = None
     context: str = "window"
+    memory: dict[str, Any] | None = None
     soft_masked: int = 1
     figure: str = "bound"
     created: str | None = None
@@ -156,9 +157,11 @@ class Evaluation(_Lenient):
         return lines
 
     def rank(self, weights: str) -> tuple[Any, ...]:
-        """Higher for what says more of a run with these weights; windows before whole contigs."""
+        """Higher for what says more of a run with these weights: windows before whole contigs, the
+        network alone before one with a memory.
+        """
         of_weights, *more = rank_evaluation(self.model_dump(), weights)
-        return of_weights, self.context == "window", *more
+        return of_weights, self.memory is None, self.context == "window", *more
 
     def data(self) -> str:
         """The file or recipe that was scored; empty where that is not said."""

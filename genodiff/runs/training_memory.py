@@ -1,18 +1,33 @@
 """The memory of a store's split: built once, kept in the cache folder, found again by its key."""
 
 import logging
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from genodiff.alphabet import DNA
+from genodiff.data.dna_store import find_dna_store
 from genodiff.data.splits import stretch_intervals
 from genodiff.data.store import Store
 from genodiff.data.stretches import Coded
-from genodiff.errors import DataError
+from genodiff.errors import CheckpointError, DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.identity import sha256_json
 from genodiff.memory.evidence import ORDER
-from genodiff.memory.index_files import FORMAT, open_memory, write_memory
+from genodiff.memory.index_files import FORMAT, fingerprint_memory, open_memory, write_memory
 from genodiff.memory.memory import Memory
+from genodiff.runs.feed import find_recipe, open_data
+from genodiff.runs.model import TrainedModel
+
+
+class TrainMemory(NamedTuple):
+    """The memory of a model's train split, whose it is, and what an output says of it."""
+
+    memory: Memory
+    store: Store
+    told: dict[str, Any]
+
 
 _log = logging.getLogger("genodiff")
 
@@ -47,6 +62,66 @@ def open_split_memory(
     refused. Raises `DataError` for that, and where the split is empty or too long for a memory.
     """
     stretches = list_stretches(store, split, legacy_caduceus_tiling=legacy_caduceus_tiling)
+    return _open_memory(store, split, stretches, k, folder)[0]
+
+
+def open_train_memory(
+    model: TrainedModel, store: Store | None = None, *, offline: bool = False
+) -> TrainMemory:
+    """The memory of what a model was trained on; `store` is looked at first.
+
+    Raises `CheckpointError` where the model does not say what that was, `DataError` where it is not
+    to be had or has changed.
+    """
+    if store is None or store.fingerprint != model.data.get("fingerprint"):
+        store = _open_trained_store(model, offline)
+    legacy = model.config.data.legacy_caduceus_tiling
+    stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy)
+    memory, folder = _open_memory(store, "train", stretches, None, None)
+    told = {
+        "folder": str(folder),
+        "fingerprint": fingerprint_memory(folder),
+        "source": store.source.path,
+        "content": store.manifest["key"],
+        "split": "train",
+        "bases": memory.text.n_bases,
+        "numbers": memory.numbers.model_dump(mode="json"),
+        "effort": asdict(memory.effort),
+    }
+    return TrainMemory(memory, store, told)
+
+
+def _open_trained_store(model: TrainedModel, offline: bool) -> Store:
+    if model.alphabet.domain != DNA.domain or "fingerprint" not in model.data:
+        raise CheckpointError(
+            "does not say which genome it was trained on, which a memory needs",
+            file=model.run,
+            fix="give a run of genodiff, or leave out --memory",
+        )
+    try:
+        # The FASTA file itself may be gone: what was built of it serves.
+        store: Store | None = find_dna_store(find_recipe(model.config), model.data)
+        if store is None:
+            store = open_data(
+                model.config, model.run, offline=offline, remembered=model.data, tell_splits=False
+            ).store
+            store.check_same(model.data)
+        return store
+    except DataError as fault:
+        raise DataError(
+            f"a memory needs the genome that the run was trained on, and it {fault.what}",
+            file=fault.file,
+            fix="bring it back, or leave out --memory",
+        ) from None
+
+
+def _open_memory(
+    store: Store,
+    split: str,
+    stretches: list[tuple[str, int, Coded]],
+    k: int | None,
+    folder: str | Path | None,
+) -> tuple[Memory, Path]:
     if not stretches:
         fix = "choose a split that has intervals"
         raise DataError(f"split {split} holds nothing to remember", file=store.path, fix=fix)
@@ -64,4 +139,4 @@ def open_split_memory(
             atomic.clear_leftovers(place.parent)
             _log.info("building the memory of %s: %s", split, place)
             write_memory(place, Memory.build(stretches, k=k), made_from)
-    return open_memory(place, made_from=made_from)
+    return open_memory(place, made_from=made_from), place

@@ -1,4 +1,7 @@
-"""The bound of windows: upper bounds on −log p of each, with their tokens, by repeat."""
+"""The bound of windows: upper bounds on −log p of each, with their tokens, by repeat.
+
+With a memory the network is evaluated once, and its bound without the memory is kept beside.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +20,7 @@ from genodiff.runs.inputs import make_inputs
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.mask_curve import remove_curve
+from genodiff.scoring.window_memory import RepeatedDenoiser, WindowMemory
 
 _SAFETY = 0.85  # of --max-minutes is planned for, from a measured pace
 _PACED = 3  # batches that are measured
@@ -37,6 +41,8 @@ class Bound(NamedTuple):
     drawn: Floats  # as nats, as it was drawn: points of the curve C_k / k
     shared: NDArray[np.int64] | None = None
     """(windows,): windows of one number had their masks counted together; None: each has its own"""
+    without: Floats | None = None
+    """As nats, of the network without its memory; None where there is none."""
 
 
 class WindowDraws(NamedTuple):
@@ -45,12 +51,16 @@ class WindowDraws(NamedTuple):
     nats: Floats  # (2, repeats, windows)
     tokens: Floats  # (2, windows)
     rate: Floats  # (repeats, windows)
+    without: Floats | None = None  # as nats, without the memory
 
     @classmethod
-    def empty(cls, repeats: int, windows: int) -> "WindowDraws":
+    def empty(cls, repeats: int, windows: int, *, memory: bool = False) -> "WindowDraws":
         """Of no draws yet."""
         return cls(
-            np.zeros((2, repeats, windows)), np.zeros((2, windows)), np.zeros((repeats, windows))
+            np.zeros((2, repeats, windows)),
+            np.zeros((2, windows)),
+            np.zeros((repeats, windows)),
+            np.zeros((2, repeats, windows)) if memory else None,
         )
 
     def put(self, repeat: int, windows: slice | NDArray[np.int64], found: Sequence[Floats]) -> None:
@@ -58,10 +68,19 @@ class WindowDraws(NamedTuple):
         self.nats[0, repeat, windows], self.nats[1, repeat, windows] = found[0], found[1]
         self.tokens[0, windows], self.tokens[1, windows] = found[2], found[3]
         self.rate[repeat, windows] = found[4]
+        if self.without is not None:
+            self.without[0, repeat, windows], self.without[1, repeat, windows] = found[5:]
 
     def bound(self, objective: Objective) -> Bound:
         """The bound. Raises `GenodiffError` where it is not finite."""
-        return make_bound(self.nats, self.tokens, self.rate if objective.curve else None)
+        rate = self.rate if objective.curve else None
+        if self.without is None:
+            return make_bound(self.nats, self.tokens, rate)
+        # The curve is the network's. What the memory changes is paired, and nearly 0 in most
+        # windows: a curve fitted to it would put the noise of a few windows into all of them.
+        alone = make_bound(self.without, self.tokens, rate).nats
+        check_finite(self.nats)
+        return Bound(alone + (self.nats - self.without), self.tokens, rate, self.nats, None, alone)
 
 
 @torch.no_grad()
@@ -71,13 +90,15 @@ def measure_bound(
     batches: EvalBatches,
     device: torch.device | str = "cpu",
     progress: Progress | None = None,
+    memory: WindowMemory | None = None,
 ) -> Bound:
     """The bound of every window of `batches`, once for each of its repeats."""
     n = len(batches.windows)
-    draws = WindowDraws.empty(batches.repeats, n)
+    draws = WindowDraws.empty(batches.repeats, n, memory=memory is not None)
+    memory = memory and memory.of(batches.windows)
     for done, batch in enumerate(batches, 1):
         repeat, window = divmod(int(batch.index[0]), n)
-        found = measure_batch(objective, denoiser, batch, device)
+        found = measure_batch(objective, denoiser, batch, device, memory)
         draws.put(repeat, slice(window, window + len(batch.index)), found)
         if progress is not None:
             progress(done, len(batches))
@@ -88,21 +109,42 @@ def make_bound(
     drawn: Floats, tokens: Floats, rate: Floats | None, shared: NDArray[np.int64] | None = None
 ) -> Bound:
     """The bound of windows from what was drawn. Raises `GenodiffError` where it is not finite."""
-    if not np.isfinite(drawn).all():
-        raise GenodiffError(
-            "the model's bound is not finite on some windows", fix="train with a lower --lr"
-        )
+    check_finite(drawn)
     nats = drawn if rate is None else remove_curve(drawn, tokens, rate, shared)
     return Bound(nats, tokens, rate, drawn, shared)
 
 
+def check_finite(drawn: Floats) -> None:
+    """Raises `GenodiffError` where a bound is not finite."""
+    if not np.isfinite(drawn).all():
+        raise GenodiffError(
+            "the model's bound is not finite on some windows", fix="train with a lower --lr"
+        )
+
+
 def measure_batch(
-    objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str
+    objective: Objective,
+    denoiser: Denoiser,
+    batch: Batch,
+    device: torch.device | str,
+    memory: WindowMemory | None = None,
 ) -> list[Floats]:
     """Of each window: nats and tokens of upper case and of soft-masked bases, and masked share.
 
-    They are in the order upper nats, soft nats, upper tokens, soft tokens, share.
+    They are in the order upper nats, soft nats, upper tokens, soft tokens, share. With a memory of
+    these windows, upper and soft nats without it follow.
     """
+    if memory is None:
+        return _measure(objective, denoiser, batch, device)
+    network = RepeatedDenoiser(denoiser)
+    without = _measure(objective, network, batch, device)
+    found = _measure(objective, memory.wrap(network.repeat, batch), batch, device)
+    return [*found, *without[:2]]
+
+
+def _measure(
+    objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str
+) -> list[Floats]:
     found, soft = objective.bound(*make_inputs(batch, denoiser, device)), batch.soft.to(device)
     of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
     upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
@@ -111,7 +153,9 @@ def measure_batch(
     return [column.cpu().numpy().astype(np.float64) for column in columns]
 
 
-def time_window(model: TrainedModel, windows: Windows, batch_size: int) -> float:
+def time_window(
+    model: TrainedModel, windows: Windows, batch_size: int, memory: WindowMemory | None = None
+) -> float:
     """How long one window takes here: the median of a few small batches, after one to warm up."""
     device = next(model.backbone.parameters()).device
     sample = windows.spread(
@@ -120,20 +164,24 @@ def time_window(model: TrainedModel, windows: Windows, batch_size: int) -> float
     elapsed = []
     for seed in range(_PACED + 1):
         start = time.monotonic()
-        measure_bound(
-            model.objective, model.backbone, EvalBatches(sample, batch_size, seed), device
-        )
+        batches = EvalBatches(sample, batch_size, seed)
+        measure_bound(model.objective, model.backbone, batches, device, memory=memory)
         elapsed.append(time.monotonic() - start)
     return max(sorted(elapsed[1:])[_PACED // 2] / len(sample), 1e-9)
 
 
-def choose_windows(model: TrainedModel, windows: Windows, options: EvalOptions) -> Windows:
+def choose_windows(
+    model: TrainedModel,
+    windows: Windows,
+    options: EvalOptions,
+    memory: WindowMemory | None = None,
+) -> Windows:
     """Those windows, evenly spread, that the options' limits leave."""
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)
     if options.max_minutes is not None:
         began = time.monotonic()
-        pace = time_window(model, windows, options.batch_size)
+        pace = time_window(model, windows, options.batch_size, memory)
         left = 60 * options.max_minutes * _SAFETY - (time.monotonic() - began)
         windows = windows.spread(max(1, int(left / (pace * options.passes))))
     return windows

@@ -22,6 +22,11 @@ The object in `RUN/eval.json` has:
     recipe, fasta, fingerprint  the data: recipe name, file or null, hash of content and splits
     bed                         the BED that gave the splits, or null
     seq_len                     window length in bases
+    memory                      null, or the memory of the training genome that was mixed in, and is
+                                part of the model: {"folder", "fingerprint", "source": file or null,
+                                "content": key of the store, "split", "bases", "numbers", "effort"}
+    without_memory              null, or {"bits", "perplexity", "minus_model_bits": {"bits",
+                                "ci95"}}: the network alone on the same masks, and the difference
     context                     "window": each window is scored alone; "contig": within its block of
                                 its interval (see contigs.py)
     windows, windows_total      windows scored, and in the split (fewer with --max-windows or
@@ -64,8 +69,9 @@ The object in `RUN/eval.json` has:
     model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
     contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base,
                                 perplexity, ci95_bits, markov_bits, markov_perplexity, fitted_bits,
-                                mixture_bits, adaptive_bits, adaptive_from_train_bits, and the
-                                paired differences of these four from the model
+                                mixture_bits, adaptive_bits, adaptive_from_train_bits,
+                                without_bits (the network without its memory), and the paired
+                                differences of these five from the model
                                 (fitted_minus_model_bits, ...). Regions of windows, by the bases
                                 that lie in 24-mers which the train split has too, on either
                                 strand: "unique" none, "touched" less than a quarter, "repeat" a
@@ -117,6 +123,7 @@ from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.lines import markov_lines, measure_train_cover, source_nats
 from genodiff.scoring.steps import check_steps, describe_steps
 from genodiff.scoring.summary import Lines, summarise
+from genodiff.scoring.window_memory import open_window_memory
 
 log = logging.getLogger("genodiff")
 
@@ -137,9 +144,11 @@ def evaluate_dna(
     _check_context(model, options)
     check_steps(model.objective, options.t_steps, options.context)
     began = time.monotonic()
-    recipe, store, all_windows, total, _ = open_data(model, options)
+    data = open_data(model, options)
+    recipe, store, all_windows, total, _ = data
     device = next(model.backbone.parameters()).device
-    windows = choose_windows(model, all_windows, options)
+    memory = open_window_memory(model, options, data)
+    windows = choose_windows(model, all_windows, options, memory)
     assert isinstance(windows, DnaWindows)
     assert isinstance(recipe, Recipe)
     log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
@@ -158,7 +167,7 @@ def evaluate_dna(
         )
     else:
         batches = EvalBatches(windows, options.batch_size, seed, repeats)
-        bound = measure_bound(model.objective, backbone, batches, device, progress)
+        bound = measure_bound(model.objective, backbone, batches, device, progress, memory)
     steps = describe_steps(model, options, windows, bound, progress)
     toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
@@ -182,6 +191,7 @@ def evaluate_dna(
         "fingerprint": store.fingerprint,
         "seq_len": windows.seq_len,
         "context": options.context,
+        "memory": None if memory is None else memory.told,
         "windows": len(windows),
         "windows_total": total,
         "dropped": windows.dropped,

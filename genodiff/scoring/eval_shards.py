@@ -26,9 +26,11 @@ from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.row_journal import RowJournal
 from genodiff.scoring.variant_request import Shard
+from genodiff.scoring.window_memory import WindowMemory, open_window_memory
 
 HOLDS = "draws of an evaluation's shard"
-_ROWS = 5  # of a batch: nats of upper case and soft-masked, their tokens, and the masked share
+_ROWS = 5  # of a batch: nats of upper case and soft-masked, their tokens, and the masked share;
+# with a memory, two more: the nats without it
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +42,7 @@ class ShardPlan(NamedTuple):
     numbers: range  # of the batches of one repeat
     windows: range
     request: str
+    memory: WindowMemory | None = None
 
 
 def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> ShardPlan:
@@ -53,7 +56,8 @@ def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> Shard
             fix = "leave it out, or evaluate without shards"
             raise UsageError(f"--shard and {flag} exclude each other", fix=fix)
     data = open_data(model, options)
-    windows = choose_windows(model, data.windows, options)
+    memory = open_window_memory(model, options, data)
+    windows = choose_windows(model, data.windows, options, memory)
     batches = EvalBatches(windows, options.batch_size, options.seed, options.repeats)
     first, last = shard.cut(len(batches) // options.repeats)
     if first == last:
@@ -64,12 +68,18 @@ def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> Shard
         "checkpoint": model.digest, "fingerprint": data.store.fingerprint,
         "windows": len(windows), "options": _describe_options(options),
     }  # fmt: skip
+    if memory is not None:
+        whole["memory"] = {k: v for k, v in memory.told.items() if k not in ("folder", "source")}
+        memory = memory.of(windows)
     own = range(first * size, min(last * size, len(windows)))
-    return ShardPlan(batches, range(first, last), own, sha256_json(whole))
+    return ShardPlan(batches, range(first, last), own, sha256_json(whole), memory)
 
 
 def _describe_options(options: EvalOptions) -> dict[str, Any]:
-    return {key: value for key, value in asdict(options).items() if key != "offline"}
+    given = {key: value for key, value in asdict(options).items() if key != "offline"}
+    if options.memory == "off":  # as in requests of before there was a memory
+        del given["memory"]
+    return given
 
 
 @torch.no_grad()
@@ -87,13 +97,15 @@ def measure_shard(
     places = [(r, k) for r in range(plan.batches.repeats) for k in plan.numbers]
     for done in range(journal.kept, len(places)):
         batch = plan.batches.batch(*places[done])
-        found = measure_batch(model.objective, model.backbone, batch, device)
+        found = measure_batch(model.objective, model.backbone, batch, device, plan.memory)
         journal.append(np.stack(found).tobytes())
         if progress is not None:
             progress(done + 1, len(places))
-    draws = WindowDraws.empty(plan.batches.repeats, len(plan.windows))
+    with_memory = plan.memory is not None
+    draws = WindowDraws.empty(plan.batches.repeats, len(plan.windows), memory=with_memory)
+    kept = _ROWS + 2 * with_memory
     for (repeat, number), row in zip(places, journal.rows(), strict=True):
-        values = np.frombuffer(row).reshape(_ROWS, -1)
+        values = np.frombuffer(row).reshape(kept, -1)
         at = number * plan.batches.batch_size - plan.windows.start
         draws.put(repeat, slice(at, at + values.shape[1]), list(values))
     return draws
@@ -102,7 +114,8 @@ def measure_shard(
 def write_draws(path: str | Path, draws: WindowDraws) -> dict[str, Any]:
     """Write the draws of a shard; what a sidecar says of the file."""
     buffer = io.BytesIO()
-    np.save(buffer, np.concatenate([draws.nats, draws.rate[None]]))
+    rows = [draws.nats, draws.rate[None]]
+    np.save(buffer, np.concatenate(rows if draws.without is None else [*rows, draws.without]))
     np.save(buffer, draws.tokens)
     data = buffer.getvalue()
     write_bytes(path, data)
@@ -120,4 +133,5 @@ def read_draws(paths: Sequence[str | Path]) -> WindowDraws:
         except (OSError, ValueError, EOFError) as fault:
             raise DataError(f"holds no draws: {fault}", file=path, fix="evaluate again") from None
     joined = np.concatenate(values, 2)
-    return WindowDraws(joined[:2], np.concatenate(tokens, 1), joined[2])
+    without = joined[3:] if len(joined) > 3 else None
+    return WindowDraws(joined[:2], np.concatenate(tokens, 1), joined[2], without)

@@ -13,6 +13,7 @@ from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.evaluation_file import EVAL
 from genodiff.scoring.text_evaluation import evaluate_text
+from genodiff.scoring.window_memory import open_window_memory
 
 _EVALUATORS = {"dna": evaluate_dna, "text": evaluate_text}
 
@@ -42,11 +43,11 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
     """What `evaluate` would take: network, windows, tokens, seconds, files."""
     options.check(model.alphabet.domain)
     data = open_data(model, options)
-    windows = data.windows
+    windows, memory = data.windows, open_window_memory(model, options, data)
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)
     repeats, passes = options.repeats, options.passes
-    seconds = time_window(model, windows, options.batch_size) * len(windows) * passes
+    seconds = time_window(model, windows, options.batch_size, memory) * len(windows) * passes
     return {
         "parameters": sum(p.numel() for p in model.backbone.parameters()),
         "checkpoint": model.digest,
@@ -57,6 +58,7 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
         "windows": len(windows),
         "windows_total": data.total,
         "tokens": int(windows.length.sum()) * passes,
+        "memory": None if memory is None else memory.told,
         "seconds": round(seconds, 1),
         "files": [str(model.run / EVAL)],
     }

@@ -9,8 +9,9 @@ the latest step), soft-masked bases counted, most windows, most masks, with base
 for sampling steps (--t-steps), newest.
 
 Data that the run was not trained on (by its fingerprint in provenance.json) stand under "SPLIT of
-FILE" or "SPLIT of FILE (BED)", and what saw whole contigs under "SPLIT in whole contigs". What is
-no evaluation of ours keeps its name.
+FILE" or "SPLIT of FILE (BED)", and what saw whole contigs under "SPLIT in whole contigs". A network
+with a memory of the training genome is another model, under "SPLIT with memory". What is no
+evaluation of ours keeps its name.
 """
 
 import logging
@@ -70,7 +71,8 @@ def join_evaluation(
     ]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for one in ours:
-        groups.setdefault(tuple(one.get(key) for key in _GROUP), []).append(one)
+        group_of = (*(one.get(key) for key in _GROUP), bool(identify_memory(one)))
+        groups.setdefault(group_of, []).append(one)
     named: Evaluations = {}
     for group in sorted(groups.values(), key=lambda group: min(map(_created, group))):
         group.sort(key=lambda one: rank_evaluation(one, weights), reverse=True)
@@ -83,11 +85,17 @@ def join_evaluation(
     return named
 
 
+def identify_memory(result: dict[str, Any]) -> str:
+    """The fingerprint of the memory that was mixed in; empty without one."""
+    return str((result.get("memory") or {}).get("fingerprint") or "")
+
+
 def identify_evaluation(result: dict[str, Any]) -> tuple[Any, ...]:
     """What an evaluation was of: equal where a newer one replaces an older one."""
     mixture = result.get("markov_mixture") is not None
     steps = bool(result.get("t_steps_asked"))
-    return (*(result.get(key) for key in _IDENTITY), has_baselines(result), mixture, steps)
+    memory = sha256_json([identify_memory(result), (result.get("memory") or {}).get("numbers")])
+    return (*(result.get(key) for key in _IDENTITY), has_baselines(result), mixture, steps, memory)
 
 
 def has_baselines(result: dict[str, Any]) -> bool:
@@ -117,7 +125,8 @@ def name_evaluation(result: dict[str, Any], trained_on: str | None) -> str:
     if trained_on not in (None, result["fingerprint"]):
         name += f" of {name_data(result)}"
         name += f" ({Path(result['bed']).name})" if result.get("bed") else ""
-    return name + " in whole contigs" * (result["context"] == "contig")
+    name += " in whole contigs" * (result["context"] == "contig")
+    return name + " with memory" * bool(identify_memory(result))
 
 
 def name_data(result: dict[str, Any]) -> str:

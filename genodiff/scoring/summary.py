@@ -28,6 +28,7 @@ FITTED = "fitted"
 MIXTURE = "mixture"
 ADAPTIVE = "adaptive"
 FROM_TRAIN = "adaptive_from_train"
+WITHOUT = "without"
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ class Lines(NamedTuple):
 
 class _Table(NamedTuple):
     """Figures of windows, over the bases that count. Lines are called "0" .. "8", "fitted",
-    "mixture", "adaptive" and "adaptive_from_train".
+    "mixture", "adaptive" and "adaptive_from_train"; the network without its memory is "without".
     """
 
     nats: Floats
@@ -93,10 +94,12 @@ class _Table(NamedTuple):
             "mixture_bits": self.line_bits().get(MIXTURE),
             "adaptive_bits": self.line_bits().get(ADAPTIVE),
             "adaptive_from_train_bits": self.line_bits().get(FROM_TRAIN),
+            "without_bits": self.line_bits().get(WITHOUT),
             "fitted_minus_model_bits": self.minus_model(FITTED),
             "mixture_minus_model_bits": self.minus_model(MIXTURE),
             "adaptive_minus_model_bits": self.minus_model(ADAPTIVE),
             "adaptive_from_train_minus_model_bits": self.minus_model(FROM_TRAIN),
+            "without_minus_model_bits": self.minus_model(WITHOUT),
         }
 
 
@@ -140,6 +143,7 @@ def summarise(
         "markov_mixture": _line(table, MIXTURE),
         "adaptive_mixture": _line(table, ADAPTIVE),
         "adaptive_from_train": _line(table, FROM_TRAIN),
+        "without_memory": _line(table, WITHOUT),
         "source_bits": None if source is None else float(source.sum() / total) * BITS,
         "source_ci95_bits": None
         if source is None
@@ -172,6 +176,8 @@ def _of_class(bound: Bound, markov: MarkovLines | None, which: slice) -> _Table:
             lines[ADAPTIVE] = markov.adaptive[which].sum(0)
         if markov.from_train is not None:
             lines[FROM_TRAIN] = markov.from_train[which].sum(0)
+    if bound.without is not None:
+        lines[WITHOUT] = bound.without[which].sum(0).mean(0)
     nats = bound.nats[which].sum(0).mean(0)
     draws = count_draws(bound.tokens, bound.nats.shape[1], bound.shared)
     enough = bound.shared is None or draws >= ENOUGH

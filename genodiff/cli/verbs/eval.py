@@ -76,6 +76,12 @@ def eval(
             "bases (or eight windows, if that is more)."
         ),
     ] = "window",
+    memory: Annotated[
+        Literal["on", "off"],
+        Parameter(
+            help="on: the network with a memory of its training genome, beside the network alone."
+        ),
+    ] = "off",
     batch_size: Annotated[
         int, Parameter(help="Windows at a time: changes the speed, not the figures.")
     ] = 32,
@@ -116,6 +122,7 @@ def eval(
                 baselines=baselines,
                 mixture=mixture,
                 context=context,
+                memory=memory,
                 batch_size=batch_size,
                 seed=common.seed,
                 domain=domain,
@@ -167,4 +174,10 @@ def _print_plan(found: dict[str, Any]) -> None:
         f"time     about {format_duration(found['seconds'])}, and a pass over the train split for "
         f"the baselines"
     )
+    if found["memory"] is not None:
+        kept = found["memory"]
+        print(
+            f"memory   {kept['bases']:,} bases of the split {kept['split']}, {kept['folder']}; the "
+            "time is with it"
+        )
     print(f"files    {', '.join(found['files'])}")

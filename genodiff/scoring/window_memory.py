@@ -1,0 +1,117 @@
+"""The memory of the training genome beside the windows that an evaluation scores.
+
+Of a window that overlaps the train split its own locus is left out, with its length on either side
+and on both strands. A contig is the training genome's own where it has the same bases, whatever the
+file and the name.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from genodiff.alphabet import SOFT
+from genodiff.data.loader import Batch
+from genodiff.data.store import Store
+from genodiff.data.windows import Windows
+from genodiff.diffusion.masked import Denoiser
+from genodiff.errors import UsageError
+from genodiff.memory.memory import NOWHERE, Memory
+from genodiff.memory.remembering import remembering
+from genodiff.memory.text import MOST_WINDOW
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.training_memory import open_train_memory
+from genodiff.scoring.eval_data import EvalData
+from genodiff.scoring.eval_options import EvalOptions
+
+
+class WindowMemory(NamedTuple):
+    """A memory, and which windows it reads."""
+
+    memory: Memory
+    told: dict[str, Any]
+    """What an evaluation says of it."""
+    windows: Windows
+    own: dict[int, str]
+    """Contigs of the windows' store that the memory knows, by number: their names there."""
+
+    def of(self, windows: Windows) -> "WindowMemory":
+        """The same memory for other windows of the store."""
+        return self._replace(windows=windows)
+
+    def wrap(self, denoiser: Denoiser, batch: Batch) -> Denoiser:
+        """`denoiser` with the memory, for the windows of this batch."""
+        rows = (batch.index % len(self.windows)).tolist()
+        return remembering(denoiser, self.memory, without=[self.leave_out(row) for row in rows])
+
+    def leave_out(self, row: int) -> tuple[int, int]:
+        """The interval of the memory's text that a window must not read: its own locus."""
+        name = self.own.get(int(self.windows.contig_index[row]))
+        if name is None:
+            return NOWHERE
+        start = int(self.windows.start[row])
+        end = start + int(self.windows.length[row])
+        inside = self.memory.text.find_interval(name, start, end) != NOWHERE
+        return self.memory.exclude(name, start, end) if inside else NOWHERE
+
+
+class RepeatedDenoiser:
+    """A denoiser whose answers can be had once more, in their order, without asking it again."""
+
+    def __init__(self, denoiser: Denoiser) -> None:
+        self._denoiser, self._answers = denoiser, list[Tensor]()
+
+    def __call__(self, *given: Tensor) -> Tensor:
+        self._answers.append(self._denoiser(*given))
+        return self._answers[-1]
+
+    def repeat(self, *_: Tensor) -> Tensor:
+        """The next answer again."""
+        return self._answers.pop(0)
+
+
+def open_window_memory(
+    model: TrainedModel, options: EvalOptions, data: EvalData
+) -> WindowMemory | None:
+    """The memory of what a model was trained on, for windows that are scored; None without one.
+
+    Raises `UsageError` for a network or windows that it cannot serve, `DataError` and
+    `CheckpointError` where the training genome is not to be had.
+    """
+    if options.memory == "off":
+        return None
+    if model.objective.kind != "masked":
+        what = f"--memory on is for masked networks, and this is {model.objective.name}"
+        raise UsageError(what, fix="leave it out")
+    if data.windows.seq_len > MOST_WINDOW:
+        what = f"--memory on takes windows of at most {MOST_WINDOW:,} bases, not "
+        raise UsageError(f"{what}{data.windows.seq_len:,}", fix="leave it out")
+    found = open_train_memory(model, data.store, offline=options.offline)
+    own = match_contigs(data.store, found.store)
+    return WindowMemory(found.memory, found.told, data.windows, own)
+
+
+def match_contigs(store: Store, known: Store) -> dict[int, str]:
+    """The contigs of `store` that are also contigs of `known`, base by base: their names there.
+
+    Upper and lower case are the same. Of several with the same bases the first is named, or that of
+    the same name.
+    """
+    if store.manifest["key"] == known.manifest["key"]:
+        return dict(enumerate(store.names))
+    found = {}
+    lengths = np.asarray(known.lengths)
+    for number, name in enumerate(store.names):
+        bases = _read_contig(store, number)
+        alike = [
+            known.names[i]
+            for i in np.flatnonzero(lengths == len(bases)).tolist()
+            if np.array_equal(bases, _read_contig(known, i))
+        ]
+        if alike:
+            found[number] = name if name in alike else alike[0]
+    return found
+
+
+def _read_contig(store: Store, number: int) -> Any:
+    return store.flat[store.offsets[number] : store.offsets[number + 1]] & ~np.uint8(SOFT)
