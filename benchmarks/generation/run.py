@@ -35,11 +35,11 @@ from genodiff.io.fasta import read_fasta  # noqa: E402
 from genodiff.runs.folder import find_git_revision  # noqa: E402
 from genodiff.runs.model import TrainedModel, load_model  # noqa: E402
 from genodiff.scoring.eval_data import open_data  # noqa: E402
+from genodiff.studies.real_sequence import RealSequence, open_real_of_run  # noqa: E402
 from genodiff.studies.sample_quality import (  # noqa: E402
-    RealSequence,
+    Measures,
     measure_quality,
     measure_references,
-    open_real_of_run,
 )
 
 STEPS = (32, 128, 1024)
@@ -124,8 +124,8 @@ class Opened:
         """Rows of the floor and of Markov sequence, where they are not there yet."""
         if is_there(self.asked.results, self.key("real", None)):
             return
-        how: dict[str, Any] = {"discriminators": self.discriminators, "seed": self.asked.seed}
-        for name, quality in measure_references(self.real, **how).items():
+        how = Measures(self.discriminators, seed=self.asked.seed)
+        for name, quality in measure_references(self.real, how).items():
             self.keep(self.key(name, None), quality, {})
 
     def add_samples(self, name: str, steps: int | None) -> None:
@@ -153,13 +153,13 @@ class Opened:
 
     def measure(self, samples: Path) -> dict[str, Any]:
         sequences = [DNA.encode(record.sequence) for record in read_fasta(samples)]
-        how: dict[str, Any] = {"discriminators": self.discriminators, "seed": self.asked.seed}
-        return measure_quality(sequences, self.real, **how)
+        how = Measures(self.discriminators, seed=self.asked.seed)
+        return measure_quality(sequences, self.real, how)
 
     def remeasure(self) -> None:
         """Figures anew of this run's rows, from the samples that are kept; times stay."""
-        how: dict[str, Any] = {"discriminators": self.discriminators, "seed": self.asked.seed}
-        references = measure_references(self.real, **how)
+        how = Measures(self.discriminators, seed=self.asked.seed)
+        references = measure_references(self.real, how)
         rows = read_rows(self.asked.results)
         for row in rows:
             if row["run"] != self.path.name or row["checkpoint"] != self.model.digest:

@@ -5,9 +5,13 @@ and the words are sorted. The best match of a place stands next to where its own
 costs one search. Places that match in all 32 bases are extended against every place of that word.
 
 `generate.scorecard.longest_matches` is the slow definition that this is tested against.
+
+A copy with changed bases has short matches only. `measure_identity` finds it: words of 12 bases
+that a sequence and the text share name a diagonal, and on the diagonals with the most of them all
+bases are compared, without gaps.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +20,9 @@ from genodiff.generate.scorecard import Ids, read_bases
 
 WORD = 32
 _PAIRS = 1 << 20  # places of sequence and text that are extended together
+_SEED = 12  # bases; a stretch of 12 is left in a copy of 100 bases with a fifth of them changed
+_MOST_PLACES = 64  # of the text, for each seed: more are taken evenly
+_DIAGONALS = 4  # that are compared
 
 Words = NDArray[np.uint64]
 Ints = NDArray[np.int64]
@@ -32,6 +39,7 @@ class MatchIndex:
         parts = [read_bases(ids).astype(np.int8) for ids in text]
         bases = _join([*parts, *map(_turn, parts)])
         self._words, self._room = _pack(bases), _count_room(bases)
+        self._ends = np.cumsum([len(part) + 1 for part in [*parts, *parts]])
         full = np.flatnonzero(self._room >= WORD)
         order = np.argsort(self._words[full], kind="stable")
         self._place = full[order].astype(np.int64)
@@ -61,6 +69,50 @@ class MatchIndex:
         last = np.searchsorted(self._sorted, words[at], side="right")
         self._extend(words, room, at, first, last - first, owner, found)
         return found
+
+    def measure_identity(
+        self, sequences: Sequence[Ids], *, skip_own: bool = False
+    ) -> NDArray[np.float64]:
+        """The share of each sequence's places with the base of the most similar stretch of text.
+
+        Either strand of the text counts; gaps are not tried. `skip_own`: the sequences are the text
+        itself, and each is compared with the others only.
+        """
+        found = np.zeros(len(sequences))
+        for i, ids in enumerate(sequences):
+            bases = read_bases(ids).astype(np.int8)
+            for start, part in self._find_diagonals(bases, i if skip_own else None):
+                end = int(self._ends[part])
+                first = max(start, int(self._ends[part - 1]) if part else 0)
+                last = min(start + len(bases), end)
+                theirs = (self._words[first:last] >> np.uint64(62)).astype(np.int8)
+                same = theirs == bases[first - start : last - start]
+                same &= self._room[first:last] > 0
+                found[i] = max(found[i], float(same.sum() / len(bases)))
+        return found
+
+    def _find_diagonals(
+        self, bases: NDArray[np.int8], own: int | None
+    ) -> Iterator[tuple[int, int]]:
+        """Where a sequence would begin so that the most of its words fit, and the text's part."""
+        at = np.flatnonzero(_count_room(bases) >= _SEED)
+        shift = np.uint64(2 * (WORD - _SEED))
+        words = _pack(bases)[at] >> shift
+        first = np.searchsorted(self._sorted, words << shift)
+        last_word = (words << shift) | np.uint64((1 << (2 * (WORD - _SEED))) - 1)
+        places = np.searchsorted(self._sorted, last_word, side="right") - first
+        taken = np.minimum(places, _MOST_PLACES)
+        rows = np.repeat(np.arange(len(at)), taken)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(taken) - taken, taken)
+        near = self._place[first[rows] + within * places[rows] // np.maximum(taken[rows], 1)]
+        part = np.searchsorted(self._ends, near, side="right")
+        if own is not None:
+            other = part % (len(self._ends) // 2) != own
+            rows, near, part = rows[other], near[other], part[other]
+        pairs = np.stack([near - at[rows], part])
+        found, votes = np.unique(pairs, axis=1, return_counts=True)
+        for column in np.argsort(-votes, kind="stable")[:_DIAGONALS]:
+            yield int(found[0, column]), int(found[1, column])
 
     def _extend(
         self,

@@ -3,10 +3,14 @@
 A set of sequences is measured against real sequence that no model was trained on (the target):
 
     k-mer distances    Jensen-Shannon, base 2, both strands pooled, k = 3..6
+    motif content      rank correlation over motifs of how often each stands there
+    Frechet distance   of embeddings by a network, taken as normal laws
     composition        GC, CpG observed / expected, bases in runs of one letter
-    open frames        the longest stop-free stretch of codons of each sequence
+    reading frames     the longest stop-free stretch, the longest gene, the codons of the former
     discriminator      how well a classifier tells the set from real sequence (AUROC)
-    matches            the longest exact match of each sequence in the train split
+    matches            the longest exact match of each sequence in the train split, and the share of
+                       bases equal to its most similar stretch of train
+    diversity          the same within the set, duplicates, and the effective number of sequences
 
 The same figures are given of other real sequence (the floor: no generator should be nearer), and of
 sequence drawn from Markov models of the train split (what counting words gives). All sets have
@@ -16,225 +20,230 @@ held-out real sequence say what is chance or a repeat of the genome, and not mem
 Standard errors are a jackknife over groups of sequences, and do not cover another training seed.
 """
 
-import math
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
 from genodiff.alphabet import DNA, SOFT
-from genodiff.counter import Purpose, generator
-from genodiff.data.dna_windows import DnaWindows
-from genodiff.data.store import Store
-from genodiff.data.stretches import LETTERS, Codes, encode_bases
-from genodiff.errors import DataError
-from genodiff.generate.match_index import WORD, MatchIndex
-from genodiff.generate.open_frames import measure_open_frames
+from genodiff.generate.diversity import MOST, count_duplicates, measure_effective_number
+from genodiff.generate.match_index import MatchIndex
+from genodiff.generate.motif_hits import count_motif_hits, measure_background
+from genodiff.generate.open_frames import count_codons, measure_genes, measure_open_frames
 from genodiff.generate.scorecard import Ids, js_distance, kmer_counts, summary
-from genodiff.scoring.lines import MARKOV_ORDER, count_train_words
-from genodiff.scoring.markov import Markov, count, fit
+from genodiff.io.motifs import Motif
 from genodiff.studies.discriminator import Auroc, measure_auroc
+from genodiff.studies.frechet import measure_frechet
+from genodiff.studies.jackknife import (
+    cut_groups,
+    describe_mean,
+    describe_share,
+    jackknife,
+    measure_spread,
+    sum_groups,
+)
+from genodiff.studies.real_sequence import RealSequence, choose_evenly
+from genodiff.studies.train_text import TrainMatches
 
 WORDS = (3, 4, 5, 6)
-ORDERS = (1, 5, 8)
 LONG_RUN = 6
 LONG_MATCH = 20
-MOST_INDEXED = 1 << 26
-"""Bases of a train split in which matches are looked up; each takes 50 bytes."""
-
-_GROUPS = 20  # of a jackknife
-_CHUNK = 1 << 24  # bases that are read at a time; a match over its edge is seen in two parts
+NEAR = 0.8
+"""The share of equal bases from which on a sequence counts as a copy of another."""
 
 Floats = NDArray[np.float64]
+Embed = Callable[[Sequence[Ids]], Floats]
+"""The embeddings (n, D) of sequences."""
+Tick = Callable[[str], None]
 
 
-class RealSequence(NamedTuple):
-    """What generated sequence is measured against, all of one length."""
+class Measures(NamedTuple):
+    """What is measured beyond counting, and how."""
 
-    target: list[Ids]
-    floor: list[Ids]
-    markov: dict[str, list[Ids]]
-    """Sequence drawn from Markov models of the train split, by name."""
-    train: MatchIndex | None
-    """None where there is no train split at hand, or where it is too large."""
-    bases: int
-    """Of the train split."""
+    discriminators: Sequence[str] = ("kmers",)
+    motifs: Sequence[Motif] = ()
+    embed: Embed | None = None
+    seed: int = 1
 
 
-def cut_windows(records: Sequence[Ids], length: int) -> list[Ids]:
-    """Windows of `length` side by side, without those that hold an N. Case does not matter."""
-    found = []
-    for ids in records:
-        plain = np.asarray(ids) & np.uint8(0xFF ^ SOFT)
-        good = np.isin(plain, DNA.targets)
-        for start in range(0, len(plain) - length + 1, length):
-            if good[start : start + length].all():
-                found.append(plain[start : start + length])
-    return found
+def measure_all(
+    sequences: Sequence[Ids],
+    real: RealSequence,
+    how: Measures | None = None,
+    tick: Tick | None = None,
+) -> dict[str, Any]:
+    """The figures of the sequences and of `measure_references`, by name, and those of each motif.
 
-
-def read_windows(windows: DnaWindows) -> list[Ids]:
-    """The bases of all windows, without those that hold an N or are short."""
-    starts = windows.flat_start.tolist()
-    size = windows.seq_len
-    return cut_windows([windows.store.flat[a : a + size] for a in starts], size)
-
-
-def open_real(
-    windows: list[Ids], train: Sequence[Ids], n: int, *, markov: Markov | None = None, seed: int = 1
-) -> RealSequence:
-    """`n` windows of a target and of a floor, and Markov sequence of as many.
-
-    Every second window belongs to the target, the others to the floor; both are spread evenly. With
-    fewer than `n` in either, both have as many as there are. `markov` is counted on `train` where
-    it is not given. Raises `DataError` where fewer than two windows of each are left.
+    As many sequences are taken as the target has, evenly spread.
     """
-    size = min(n, len(windows) // 2)
-    if size < 2:
-        what = f"held-out real sequence has {len(windows):,} windows without N of this length"
-        raise DataError(what, fix="give more of it, or shorter samples")
-    length = len(windows[0])
-    bases = sum(map(len, train))
-    if markov is None and bases:
-        markov = fit(count([encode_bases(ids) for ids in train], min(MARKOV_ORDER, 8)))
-    drawn = {}
-    for order in ORDERS if markov is not None else ():
-        assert markov is not None
-        codes = markov.sample(size, length, generator(seed, Purpose.BASELINE, order), order)
-        drawn[f"Markov {order}"] = _to_ids(codes)
-    fits = 0 < bases <= MOST_INDEXED
-    return RealSequence(
-        _spread(windows[0::2], size),
-        _spread(windows[1::2], size),
-        drawn,
-        MatchIndex(train) if fits else None,
-        bases,
-    )
-
-
-def open_real_of_run(
-    windows: DnaWindows, n: int, *, seed: int = 1, legacy_caduceus_tiling: bool = False
-) -> RealSequence:
-    """As `open_real`, of windows of a genome: its train split is what Markov models count."""
-    store = windows.store
-    counts = count_train_words(store, MARKOV_ORDER, legacy_caduceus_tiling=legacy_caduceus_tiling)
-    few = counts.bases // 2 <= MOST_INDEXED
-    train = find_stretches(store, "train") if few else []
-    real = open_real(read_windows(windows), train, n, markov=fit(counts), seed=seed)
-    return real._replace(bases=counts.bases // 2)
-
-
-def find_stretches(store: Store, split: str) -> list[Ids]:
-    """The stretches of a split between N that have 32 bases or more."""
-    intervals = store.intervals_of(split)
-    start = store.offsets[intervals.contig] + intervals.start
-    end = store.offsets[intervals.contig] + intervals.end
-    found = []
-    for a, b in zip(start.tolist(), end.tolist(), strict=True):
-        for at in range(a, b, _CHUNK):
-            part = np.asarray(store.flat[at : min(at + _CHUNK, b)])
-            edges = np.flatnonzero(np.diff(encode_bases(part) < len(LETTERS), prepend=0, append=0))
-            pairs = zip(edges[0::2].tolist(), edges[1::2].tolist(), strict=True)
-            found += [part[i:j] for i, j in pairs if j - i >= WORD]
+    how = how or Measures()
+    chosen = choose_evenly(sequences, min(len(sequences), len(real.target)))
+    sets = {"samples": chosen, "real": real.floor, **real.markov}
+    found: dict[str, Any] = {"sets": measure_sets(sets, real, how, tick)}
+    if how.motifs:
+        found["motifs"] = compare_motifs(chosen, real.target, how.motifs)
     return found
 
 
 def measure_quality(
-    sequences: Sequence[Ids],
-    real: RealSequence,
-    *,
-    discriminators: Sequence[str] = ("kmers",),
-    seed: int = 1,
+    sequences: Sequence[Ids], real: RealSequence, how: Measures | None = None
 ) -> dict[str, Any]:
-    """All figures of one set against `real.target`, as plain values.
+    """All figures of one set against `real.target`, as plain values."""
+    chosen = choose_evenly(sequences, min(len(sequences), len(real.target)))
+    return measure_sets({"samples": chosen}, real, how or Measures())["samples"]
 
-    As many sequences are taken as the target has. An AUROC is None where there are too few.
-    """
-    chosen = list(sequences[: len(real.target)])
+
+def measure_references(
+    real: RealSequence, how: Measures | None = None
+) -> dict[str, dict[str, Any]]:
+    """The figures of other real sequence (the floor) and of Markov sequence, by name."""
+    return measure_sets({"real": real.floor, **real.markov}, real, how or Measures())
+
+
+def measure_sets(
+    sets: Mapping[str, list[Ids]], real: RealSequence, how: Measures, tick: Tick | None = None
+) -> dict[str, dict[str, Any]]:
+    """The figures of each set; a training text is read once for all."""
+    tick = tick or (lambda text: None)
+    matches: list[TrainMatches | None] = [None] * len(sets)
+    if real.train is not None:
+        matches = list(real.train.search(list(sets.values()), tick))
+    target = None if how.embed is None else how.embed(real.target)
+    found = {}
+    for (name, chosen), match in zip(sets.items(), matches, strict=True):
+        tick(f"measuring {name}")
+        found[name] = _measure(chosen, real.target, how)
+        found[name]["match"] = None if match is None else _describe_matches(match)
+        found[name]["fbd"] = None
+        if how.embed is not None and target is not None:
+            found[name]["fbd"] = measure_frechet(how.embed(chosen), target)
+    return found
+
+
+def _measure(chosen: list[Ids], target: list[Ids], how: Measures) -> dict[str, Any]:
     found = summary(chosen)
     runs = np.array(found.homopolymers)
-    frames = measure_open_frames(chosen).astype(np.float64)
     auroc = {}
-    for by in discriminators:
-        area = measure_auroc(_to_bytes(chosen), _to_bytes(real.target), by=by, seed=seed)
+    for by in how.discriminators:
+        area = measure_auroc(_to_bytes(chosen), _to_bytes(target), by=by, seed=how.seed)
         auroc[by] = None if area is None else _describe_area(area)
+    within = MatchIndex(chosen).measure_identity(chosen, skip_own=True)
+    counted = min(len(chosen), MOST)
     return {
         "sequences": found.n,
         "bases": found.bases,
-        "js": {str(k): measure_distance(chosen, real.target, k) for k in WORDS},
+        "js": {str(k): measure_distance(chosen, target, k) for k in WORDS},
+        "motifs": measure_motifs(chosen, target, how.motifs) if how.motifs else None,
         "gc": found.gc_mean,
         "gc_sd": float(np.nanstd(found.gc)),
         "cpg": found.cpg,
         "long_runs": float(runs[LONG_RUN - 1 :].sum()),
-        "open_frame": _describe_mean(frames),
+        "open_frame": describe_mean(measure_open_frames(chosen).astype(np.float64)),
+        "gene": describe_mean(measure_genes(chosen).astype(np.float64)),
+        "codons": measure_codons(chosen, target),
         "auroc": auroc,
-        "match": None if real.train is None else _describe_matches(chosen, real.train),
-        "duplicates": len(chosen) - len({np.asarray(ids).tobytes() for ids in chosen}),
+        "duplicates": count_duplicates(chosen),
+        "within": {
+            "median": float(np.median(within)),
+            **describe_share("near", int((within >= NEAR).sum()), len(within)),
+        },
+        "effective": measure_effective_number(chosen) / counted,
     }
 
 
-def measure_references(
-    real: RealSequence, *, discriminators: Sequence[str] = ("kmers",), seed: int = 1
-) -> dict[str, dict[str, Any]]:
-    """The figures of other real sequence (the floor) and of Markov sequence, by name."""
-    sets: Mapping[str, list[Ids]] = {"real": real.floor, **real.markov}
-    how: dict[str, Any] = {"discriminators": discriminators, "seed": seed}
-    return {name: measure_quality(part, real, **how) for name, part in sets.items()}
-
-
 def measure_distance(sequences: Sequence[Ids], target: Sequence[Ids], k: int) -> dict[str, Any]:
-    """The Jensen-Shannon distance of k-mers, with a jackknife's standard error.
+    """The Jensen-Shannon distance of k-mers, with a jackknife's standard error."""
 
-    Groups of both sets are left out together, so the error covers both.
+    def count(some: Sequence[Ids]) -> Floats:
+        return kmer_counts(some, k)
+
+    return jackknife(sum_groups(sequences, count), sum_groups(target, count), js_distance)
+
+
+def measure_codons(sequences: Sequence[Ids], target: Sequence[Ids]) -> dict[str, Any]:
+    """The Jensen-Shannon distance of the codons of the longest open frames."""
+
+    def count(some: Sequence[Ids]) -> Floats:
+        return count_codons(some).sum(0) + 1e-9  # no codon at all is no fault
+
+    return jackknife(sum_groups(sequences, count), sum_groups(target, count), js_distance)
+
+
+def measure_motifs(
+    sequences: Sequence[Ids], target: Sequence[Ids], motifs: Sequence[Motif]
+) -> dict[str, Any]:
+    """The rank correlation (Spearman) over motifs of hits in the sequences and in the target."""
+    one, other = _count_hits(sequences, target, motifs)
+    return jackknife(one[:, :-1], other[:, :-1], _correlate)
+
+
+def compare_motifs(
+    sequences: Sequence[Ids], target: Sequence[Ids], motifs: Sequence[Motif]
+) -> list[dict[str, Any]]:
+    """Each motif's hits for 1,000 bases in both, and log2 of their ratio with a standard error.
+
+    Half a hit is added to each side. The surest differences come first.
     """
-    mine, theirs = (_count_groups(part, k) for part in (sequences, target))
-    value = js_distance(mine.sum(0), theirs.sum(0))
-    groups = len(mine)
-    if groups < 2 or len(theirs) != groups:
-        return {"value": value, "se": None}
-    one, other = mine.sum(0), theirs.sum(0)
-    without = np.array([js_distance(one - mine[g], other - theirs[g]) for g in range(groups)])
-    spread = float(np.square(without - without.mean()).sum())
-    return {"value": value, "se": math.sqrt((groups - 1) / groups * spread)}
+    one, other = _count_hits(sequences, target, motifs)
+
+    def ratios(mine: Floats, theirs: Floats) -> Floats:
+        rate = [(part[:-1] + 0.5) / max(part[-1], 1) for part in (mine, theirs)]
+        found: Floats = np.log2(rate[0] / rate[1])
+        return found
+
+    a, b = one.sum(0), other.sum(0)
+    value = ratios(a, b)
+    without = np.stack([ratios(a - x, b - y) for x, y in zip(one, other, strict=False)])
+    rows = []
+    for i, motif in enumerate(motifs):
+        se = measure_spread(without[:, i].tolist()) if len(without) > 1 else None
+        rows.append(
+            {
+                "id": motif.id,
+                "name": motif.name,
+                "samples": float(1000 * a[i] / max(a[-1], 1)),
+                "real": float(1000 * b[i] / max(b[-1], 1)),
+                "log2_ratio": float(value[i]),
+                "se": se,
+            }
+        )
+    return sorted(rows, key=lambda row: -abs(row["log2_ratio"]) / (row["se"] or 1e9))
 
 
-def _count_groups(sequences: Sequence[Ids], k: int) -> Floats:
-    """(groups, 4^k) counts; neighbours share a group."""
-    groups = min(_GROUPS, len(sequences) // 2)
-    if groups < 2:
-        return kmer_counts(sequences, k)[None]
-    edges = np.linspace(0, len(sequences), groups + 1).astype(int)
-    parts = [sequences[a:b] for a, b in pairwise(edges.tolist())]
-    return np.stack([kmer_counts(part, k) for part in parts])
+def _count_hits(
+    sequences: Sequence[Ids], target: Sequence[Ids], motifs: Sequence[Motif]
+) -> tuple[Floats, Floats]:
+    """(groups, motifs + 1) hits in both, with bases as the last column; one background for both."""
+    background = measure_background(target)
+    tables = []
+    for part in (sequences, target):
+        hits = count_motif_hits(part, motifs, background)
+        rows = np.column_stack([hits, [len(ids) for ids in part]]).astype(float)
+        tables.append(np.stack([rows[some].sum(0) for some in cut_groups(len(part))]))
+    return tables[0], tables[1]
+
+
+def _correlate(one: Floats, other: Floats) -> float:
+    found = spearmanr(one, other).statistic if len(one) > 1 else np.nan
+    return float(np.nan_to_num(found))
 
 
 def _describe_area(area: Auroc) -> dict[str, Any]:
     return {"value": area.value, "se": area.se, "ci95": list(area.ci95)}
 
 
-def _describe_mean(values: Floats) -> dict[str, Any]:
-    se = float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
-    return {"mean": float(values.mean()), "se": se, "p95": float(np.quantile(values, 0.95))}
-
-
-def _describe_matches(sequences: Sequence[Ids], train: MatchIndex) -> dict[str, Any]:
-    longest = train.measure_longest(sequences)
+def _describe_matches(found: TrainMatches) -> dict[str, Any]:
+    longest, identity = found
     return {
         "median": float(np.median(longest)),
         "p99": float(np.quantile(longest, 0.99)),
         "max": int(longest.max()),
-        "long": float((longest >= LONG_MATCH).mean()),
+        **describe_share("long", int((longest >= LONG_MATCH).sum()), len(longest)),
+        "identity": float(np.median(identity)),
+        **describe_share("near", int((identity >= NEAR).sum()), len(identity)),
     }
-
-
-def _spread(windows: list[Ids], n: int) -> list[Ids]:
-    return [windows[i] for i in np.linspace(0, len(windows) - 1, n).round().astype(int).tolist()]
-
-
-def _to_ids(codes: Codes) -> list[Ids]:
-    return [DNA.encode(LETTERS[row].tobytes()) for row in codes]
 
 
 def _to_bytes(sequences: Sequence[Ids]) -> list[bytes]:

@@ -132,6 +132,13 @@ def _dependencies(run: Path, here: Path) -> Scene:
     return ["dependencies", "--model", run, "--fasta", "in.fa", "-o", "o.html"], here / "o.html"
 
 
+def _scorecard(run: Path, here: Path) -> Scene:
+    (here / "in.fa").write_text("".join(f">s{i}\nACGTACGTACGGTTACAGTC\n" for i in range(3)))
+    (here / "real.fa").write_text(f">r\n{'ACGTTGCAAC' * 12}\n")
+    words = ["scorecard", "in.fa", "--real", "real.fa", "--html", "o.html", "--threads", 1]
+    return words, here / "o.html"
+
+
 def _tracks(run: Path, here: Path) -> Scene:
     (here / "in.fa").write_text(">a\nACGTAC\n")
     words = ["tracks", "--model", run, "--fasta", "in.fa", "-o", "mine", "--threads", 1]
@@ -163,6 +170,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "ism": _ism,
     "dependencies": _dependencies,
     "tracks": _tracks,
+    "scorecard": _scorecard,
     "finetune table": _table,
     "finetune report": _sweep_report,
     **{f"finetune {name}": _suite(name) for name in describe_suites()},
@@ -170,7 +178,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
 READERS = {
     "checkpoint check", "config check", "config presets", "config schema", "config show",
     "data check", "data list", "doctor", "finetune audit", "finetune check", "finetune list",
-    "judge", "scorecard",
+    "judge",
 }  # fmt: skip
 CACHE = {"data build", "data get"}
 """They write into genodiff's own cache, and nowhere else."""

@@ -44,8 +44,14 @@ def test_files_serve_in_place_of_a_run_and_copies_show(here: Path, capsys: Captu
     train = "".join(records[1].split("\n")[1:]).upper()
     copies = [train[i * 40 : i * 40 + 40] for i in range(20)]
     found = genodiff.scorecard(copies, real=here / "held.fa", train=here / "train.fa")
-    assert found["sets"]["samples"]["match"] == {"median": 40, "p99": 40, "max": 40, "long": 1}
+    match = found["sets"]["samples"]["match"]
+    assert [match[key] for key in ("median", "p99", "max", "long", "near")] == [40, 40, 40, 1, 1]
+    assert match["long_ci95"][0] > 0.8
     assert found["sets"]["real"]["match"]["long"] < 0.2
+    assert {one["figure"] for one in found["findings"]} >= {
+        "match of 20 bases",
+        "near copies, train",
+    }
     alone = genodiff.scorecard(copies, real=here / "held.fa")
     assert list(alone["sets"]) == ["samples", "real"]
     assert alone["sets"]["samples"]["match"] is None
@@ -62,6 +68,8 @@ def test_impossible_requests_are_refused(run: Path, here: Path, capsys: Capture)
         genodiff.scorecard(["ACGT"], run=run, train=["ACGT"])
     with pytest.raises(UsageError, match="--fasta is for --model"):
         genodiff.scorecard(["ACGT"], real=["ACGT" * 9], fasta="x.fa")
+    with pytest.raises(UsageError, match="--most 1 is below 2"):
+        genodiff.scorecard(["ACGT"], real=["ACGT" * 9], most=1)
     with pytest.raises(DataError, match="windows without N"):
         genodiff.scorecard(["ACGT" * 9], real=["ACGT" * 9])
     code, _, err = command(capsys, "scorecard", here / "none.fa", "--model", run)
@@ -69,3 +77,60 @@ def test_impossible_requests_are_refused(run: Path, here: Path, capsys: Capture)
     assert "not there" in err
     code, _, err = command(capsys, "scorecard", here / "none.fa")
     assert code == 2
+
+
+def test_a_page_has_all_figures_and_asks_no_network(here: Path, capsys: Capture) -> None:
+    """Motifs, a run that was trained on train, embeddings, and names that are no markup."""
+    rows = [genome_text(seed).split("\n")[1].upper() for seed in (3, 4, 5)]
+    (here / "real.fa").write_text(f">r\n{rows[0]}\n")
+    (here / "train.fa").write_text(f">t\n{rows[1]}\n")
+    (here / "<b>.fa").write_text("".join(f">s{i}\n{rows[2][i * 40 :][:40]}\n" for i in range(12)))
+    (here / "m.jaspar").write_text(
+        ">M1 <i>one</i>\nA [ 9 0 0 ]\nC [ 0 9 0 ]\nG [ 0 0 9 ]\nT [ 0 0 0 ]\n"
+    )
+    words = ["scorecard", "<b>.fa", "--real", "real.fa", "--train", "train.fa"]
+    words += ["--motifs", "m.jaspar", "--html", "page.html", "--json", "--threads", "1"]
+    code, out, _ = command(capsys, *words)
+    assert code == 0
+    found = json.loads(out)
+    assert found["motifs"][0]["id"] == "M1"
+    page = (here / "page.html").read_text()
+    assert "&lt;b&gt;.fa" in page
+    assert "<b>.fa" not in page
+    assert "<i>one" not in page
+    for word in ("near copies, train", "effective share", "Markov 8", "log2 ratio", "<svg"):
+        assert word in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert command(capsys, *words)[1] == out
+    assert (here / "page.html").read_text() == page
+
+
+def test_a_run_serves_as_train_and_as_embedding(run: Path, here: Path) -> None:
+    train = "".join(genome_text().split(">")[1].split("\n")[1:]).upper()
+    other = "".join(genome_text(9).split(">")[1].split("\n")[1:]).upper()
+    copies = [train[40 * i : 40 * i + 40] for i in range(30, 42)]
+    found = genodiff.scorecard(copies, real=[other], train=run, embed=run)["sets"]
+    assert found["samples"]["match"]["long"] == 1
+    assert found["real"]["match"]["long"] == 0
+    assert found["samples"]["fbd"]["value"] > 0
+    assert list(found) == ["samples", "real", "Markov 1", "Markov 5", "Markov 8"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [(">a\nMFV\n", "line 2"), ("", "empty"), (">a\nA\n>a\nACGT\n", "duplicate")],
+)
+def test_a_bad_file_is_one_clear_line(here: Path, capsys: Capture, text: str, says: str) -> None:
+    (here / "real.fa").write_text(f">r\n{'ACGTTGCAAC' * 12}\n")
+    (here / "bad.fa").write_text(text)
+    (here / "good.fa").write_text(">a\nACGTACGT\n>b\nACGTTTTT\n")
+    for words in (["bad.fa", "--real", "real.fa"], ["good.fa", "--real", "bad.fa"]):
+        code, out, err = command(capsys, "scorecard", *words, "--html", "p.html")
+        assert (code, out) == (3, "")
+        assert says in err
+        assert err.count("error:") == 1
+        assert not (here / "p.html").exists()
+    code, _, err = command(
+        capsys, "scorecard", "good.fa", "--real", "real.fa", "--motifs", "bad.fa"
+    )
+    assert code == 3

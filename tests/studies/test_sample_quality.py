@@ -10,18 +10,25 @@ from genodiff.data.dna_store import build_dna_store
 from genodiff.errors import DataError
 from genodiff.runs.feed import find_recipe
 from genodiff.runs.resolve import resolve_config
-from genodiff.studies.sample_quality import (
+from genodiff.studies.real_sequence import (
+    RealSequence,
+    count_markov,
     cut_windows,
+    draw_some,
     find_stretches,
-    measure_distance,
-    measure_quality,
-    measure_references,
     open_real,
 )
+from genodiff.studies.sample_quality import measure_distance, measure_quality, measure_references
+from genodiff.studies.train_text import TrainText
 from tests.generate.test_scorecard import ids, random_text
 
 LENGTH = 60
 WEIGHTS = (0.35, 0.15, 0.15, 0.35)
+
+
+def beside(windows: list[np.ndarray], train: np.ndarray, n: int) -> RealSequence:
+    markov, bases = count_markov([train])
+    return open_real(windows, TrainText(lambda: [train]), n, markov=markov, bases=bases)
 
 
 def world(seed: int, n: int) -> np.ndarray:
@@ -30,7 +37,7 @@ def world(seed: int, n: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def parts() -> tuple[list[np.ndarray], np.ndarray]:
-    return cut_windows([world(1, 12_000)], LENGTH), world(2, 20_000)
+    return list(cut_windows([world(1, 12_000)], LENGTH)), world(2, 20_000)
 
 
 def test_windows_hold_no_n_and_no_soft_mask() -> None:
@@ -41,23 +48,23 @@ def test_windows_hold_no_n_and_no_soft_mask() -> None:
 
 def test_equally_many_windows_serve_target_floor_and_markov(parts: tuple) -> None:
     windows, train = parts
-    real = open_real(windows, [train], 50)
+    real = beside(windows, train, 50)
     assert {len(real.target), len(real.floor), *map(len, real.markov.values())} == {50}
     target = {part.tobytes() for part in real.target}
     assert not target & {part.tobytes() for part in real.floor}
     assert list(real.markov) == ["Markov 1", "Markov 5", "Markov 8"]
-    few = open_real(windows[:9], [train], 50)
+    few = beside(windows[:9], train, 50)
     assert (len(few.target), len(few.floor)) == (4, 4)
     with pytest.raises(DataError, match="3 windows without N"):
-        open_real(windows[:3], [train], 50)
+        beside(windows[:3], train, 50)
 
 
 def test_samples_of_the_real_law_stand_at_the_floor_and_others_above(parts: tuple) -> None:
     windows, train = parts
-    real = open_real(windows, [train], 100)
+    real = beside(windows, train, 100)
     floor = measure_references(real)["real"]
-    good = measure_quality(cut_windows([world(3, 6_000)], LENGTH), real)
-    bad = measure_quality(cut_windows([ids(random_text(4, 6_000))], LENGTH), real)
+    good = measure_quality(list(cut_windows([world(3, 6_000)], LENGTH)), real)
+    bad = measure_quality(list(cut_windows([ids(random_text(4, 6_000))], LENGTH)), real)
     for k in ("3", "4"):
         near = 4 * floor["js"][k]["se"]
         assert good["js"][k]["value"] == pytest.approx(floor["js"][k]["value"], abs=near)
@@ -70,8 +77,8 @@ def test_samples_of_the_real_law_stand_at_the_floor_and_others_above(parts: tupl
 
 def test_copies_of_train_and_of_one_another_are_seen(parts: tuple) -> None:
     windows, train = parts
-    real = open_real(windows, [train], 20)
-    fresh = cut_windows([world(5, 1_200)], LENGTH)
+    real = beside(windows, train, 20)
+    fresh = list(cut_windows([world(5, 1_200)], LENGTH))
     copied = [train[i * LENGTH : (i + 1) * LENGTH] for i in range(10)]
     found = measure_quality([*copied, *fresh[:9], fresh[0]], real)
     assert found["match"]["max"] == LENGTH
@@ -97,7 +104,7 @@ def test_stretches_of_a_genome_in_pieces_are_its_pieces(tmp_path: Path) -> None:
 
 
 def test_without_a_train_split_there_is_neither_markov_nor_match(parts: tuple) -> None:
-    real = open_real(parts[0], [], 20)
+    real = open_real(parts[0], None, 20)
     assert real.markov == {}
     assert measure_quality(parts[0][:20], real)["match"] is None
 
@@ -106,7 +113,17 @@ def test_the_error_of_a_distance_is_what_repetition_shows() -> None:
     """60 pairs of sets of one law: the spread of their distances is the mean standard error."""
     found = []
     for i in range(60):
-        one, other = (cut_windows([world(1000 + 2 * i + j, 3_600)], LENGTH) for j in (0, 1))
+        one, other = (list(cut_windows([world(1000 + 2 * i + j, 3_600)], LENGTH)) for j in (0, 1))
         found.append(measure_distance(one, other, 3))
     spread = np.std([distance["value"] for distance in found])
     assert np.mean([distance["se"] for distance in found]) == pytest.approx(spread, rel=0.35)
+
+
+def test_windows_are_drawn_in_one_pass_each_as_likely_and_in_order() -> None:
+    counts = np.zeros(10)
+    for seed in range(400):
+        drawn, total = draw_some(iter(range(10)), 4, seed)
+        assert (len(drawn), total, drawn == sorted(drawn)) == (4, 10, True)
+        counts[drawn] += 1
+    assert abs(counts - 160).max() < 4 * np.sqrt(400 * 0.4 * 0.6)
+    assert draw_some(range(3), 4, 1) == ([0, 1, 2], 3)
