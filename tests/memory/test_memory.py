@@ -84,6 +84,25 @@ def test_a_memory_of_something_else_says_nothing(memory: Memory) -> None:
             assert abs(count_bits(memory.with_effort(effort), x, codes) - plain) < 1e-3
 
 
+def test_a_shuffled_genome_says_nothing() -> None:
+    """Its bases are those of the window's own genome, in another order: |Δ| ≤ .001 bits."""
+    rng = np.random.default_rng(3)
+    units = [draw_bases(n, n) for n in (1, 2, 3, 7, 40)]  # runs of short repeats, as genomes have
+    parts = [
+        np.concatenate([draw_bases(60, i), np.tile(units[i % 5], 30 // len(units[i % 5]))])
+        for i in range(200)
+    ]
+    genome = np.concatenate(parts)
+    memory = Memory.build([("c", 0, rng.permutation(genome))])
+    for start, share in ((500, 0.05), (4000, 0.5), (9000, 0.8)):
+        x = genome[start : start + LENGTH]
+        codes = hide(x, share, start)
+        plain = count_bits(None, x, codes)
+        assert abs(count_bits(memory, x, codes) - plain) < 1e-3
+        own = Memory.build([("c", 0, genome)])
+        assert count_bits(own, x, codes) < plain - 0.5
+
+
 def test_only_masked_places_and_only_bases_change(memory: Memory) -> None:
     x = GENOME[500 : 500 + LENGTH].copy()
     xt = to_ids(hide(x, 0.5, 3)[None])
@@ -108,6 +127,30 @@ def test_both_strands_say_the_same(memory: Memory, effort: Effort) -> None:
         assert there.background.min() < 0.5
         assert np.abs(back.background[0, ::-1] - there.background[0]).max() < 1e-9
         assert np.abs(back.copy[0, ::-1, ::-1] - there.copy[0]).max() < 1e-9
+
+
+def test_a_network_that_knows_both_strands_still_does(memory: Memory) -> None:
+    """Logits of the reverse complement are those of the window, turned: gap ≤ 1e-6."""
+    turn = torch.from_numpy(DNA.rc(np.arange(DNA.padded_size))[::-1].copy())
+    weights = torch.randn(DNA.padded_size, 9, generator=torch.Generator().manual_seed(2))
+
+    def see(xt: Tensor) -> Tensor:
+        return sum(weights[torch.roll(xt, j, 1)].roll(j, 2) for j in range(9))  # type: ignore[return-value]
+
+    def network(xt: Tensor) -> Tensor:
+        logits = torch.zeros(*xt.shape, DNA.padded_size)
+        logits[..., :9] = see(xt)
+        other = torch.zeros_like(logits)
+        other[..., :9] = see(turn[xt.flip(1)])
+        return logits + other.flip(1)[..., turn]
+
+    denoiser, targets = remembering(network, memory), list(DNA.targets)
+    for share in (0.2, 0.6, 0.9):
+        xt = to_ids(hide(mutate(GENOME[7000 : 7000 + LENGTH], 0.1, 8), share, 9)[None])
+        there, back = denoiser(xt), denoiser(turn[xt.flip(1)])
+        assert not torch.equal(there, network(xt))
+        gap = there.softmax(-1) - back.flip(1)[..., turn].softmax(-1)
+        assert gap[..., targets].abs().max() < 1e-6
 
 
 def test_a_window_does_not_depend_on_its_company(memory: Memory) -> None:
