@@ -62,11 +62,11 @@ def uniforms(
 
 
 def uniforms_from(
-    seed: int, purpose: Purpose, index: int, start: int, n: int
+    seed: int, purpose: Purpose, index: int, start: int, n: int, sub_index: int = 0
 ) -> NDArray[np.float64]:
-    """`uniforms(seed, purpose, index, start + n)[start:]`, without drawing those before."""
+    """`uniforms(seed, purpose, index, start + n, sub_index)[start:]`, without those before."""
     block, skipped = divmod(start, 4)  # a step of the counter gives four numbers
-    bits = np.random.Philox(key=[seed, int(purpose)], counter=[block, 0, 0, index])
+    bits = np.random.Philox(key=[seed, int(purpose)], counter=[block, 0, sub_index, index])
     return np.random.Generator(bits).random(skipped + n)[skipped:]
 
 

@@ -152,6 +152,7 @@ class Model(ModelMaps, ModelDesigns):
         stride: int | None = None,
         allow_n: bool = False,
         batch_size: int | None = None,
+        memory: str = "off",
         prompt: str | None = None,
         records: bool = False,
     ) -> list[Any]:
@@ -163,11 +164,13 @@ class Model(ModelMaps, ModelDesigns):
         the likeliest base; `top_p` draws among the likeliest that hold this much probability.
         `stride` is how many new bases a window adds beyond the trained length. Only A, C, G and T
         come out unless `allow_n`. `prompt` is how each text begins. Record i depends on (`seed`, i)
-        alone: `batch_size` changes the speed only. With `records`, each is a `SampledSequence`.
+        alone: `batch_size` changes the speed only. `memory` is "off", "on" or "novel", as in
+        `genodiff.sample`. With `records`, each is a `SampledSequence`.
         Raises `UsageError` for settings that contradict one another.
         """
         options = dict(sampler_options or {})
-        how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size, options)
+        where = stride, allow_n, batch_size
+        how = Sampling(sampler, steps, temperature, top_p, *where, options, memory)
         tokenizer = None if self.alphabet.domain == "dna" else self.tokenizer
         found = sample_sequences(
             self._trained, tokenizer, n, how, length=length, prompt=prompt, seed=seed
@@ -186,6 +189,7 @@ class Model(ModelMaps, ModelDesigns):
         top_p: float = 1.0,
         stride: int | None = None,
         batch_size: int | None = None,
+        memory: str = "off",
         records: bool = False,
     ) -> Any:
         """`sequences` with every N, n and ? filled, in the form in which they were given.
@@ -196,7 +200,8 @@ class Model(ModelMaps, ModelDesigns):
         those of `sample`. With `records`, each is a `SampledSequence`.
         """
         options = dict(sampler_options or {})
-        how = Sampling(sampler, steps, temperature, top_p, stride, False, batch_size, options)
+        where = stride, False, batch_size
+        how = Sampling(sampler, steps, temperature, top_p, *where, options, memory)
         if self.alphabet.domain == "dna":
             given = read_records(sequences, extra=_MARK)
             templates = [Template(one.name, one.description, one.sequence) for one in given]

@@ -52,6 +52,7 @@ def sample(
     prompt: str | None = None,
     sampler: str | None = None,
     sampler_options: Mapping[str, float] | None = None,
+    memory: str = "off",
     steps: int | None = None,
     bits_lost: float | None = None,
     temperature: float = 1.0,
@@ -79,8 +80,9 @@ def sample(
     whatever stands there, and `only_filled` writes them alone. Of text, `prompt` is how each sample
     begins, and a template has gaps such as [[20]]. The other settings are those of
     `genodiff.Model.sample`. `bits_lost` chooses the steps: as few as lose that many bits per 1,000
-    positions against one at a time, by the curve of the valid split. Record i depends on (`seed`,
-    i) alone.
+    positions against one at a time, by the curve of the valid split. `memory` is "off", "on" (the
+    network remembers its training genome) or "novel" (so too, and no record has a longer match with
+    it than 9 in 10 held-out sequences). Record i depends on (`seed`, i) alone.
 
     `guide` are the arguments of `genodiff.api.guiding.GuideSettings`: guidance, strength, oracle
     and so on.
@@ -92,7 +94,7 @@ def sample(
     """
     check_sampler(sampler)
     options = dict(sampler_options or {})
-    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size, options)
+    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, batch_size, options, memory)
     if bits_lost is not None and steps is not None:
         raise UsageError("--bits-lost chooses the steps, and --steps gives them", fix="give one")
     if bits_lost is not None and not 0 < bits_lost < float("inf"):
@@ -105,7 +107,7 @@ def sample(
         raise UsageError("a prompt is for text, and the domain is dna", fix="leave it out")
     known = "text" if prompt is not None else domain
     given = {"--allow-n": allow_n, "--line-width": line_width != 60, "--bed": bed is not None}
-    given |= {"--region": bool(region), "--only-filled": only_filled}
+    given |= {"--region": bool(region), "--only-filled": only_filled, "--memory": memory != "off"}
     if known == "text":
         _refuse_for_text(given)
     if line_width < 0:
@@ -116,6 +118,9 @@ def sample(
         raise UsageError(
             "regions to fill, and no genome that they are of", fix="give --template FASTA"
         )
+    if partly and memory != "off":
+        what = "--memory is for new sequences and templates, not --bed and --region"
+        raise UsageError(what, fix="cut the regions out as a template")
     if only_filled and not partly:
         raise UsageError("--only-filled is for --bed and --region", fix="give one of them")
     described = str(sidecar) if sidecar is not None else f"{target}.json"
@@ -156,6 +161,9 @@ def sample(
     if guiding is not None and (model.alphabet.domain == TEXT.name or partly):
         what = "guidance fills new DNA and templates, not text and not --bed or --region"
         raise UsageError(what, fix="leave --guidance out, or cut the regions out as a template")
+    if guiding is not None and memory == "novel":
+        what = "--memory novel draws records again, which --guidance cannot"
+        raise UsageError(what, fix="give --memory on")
     if bits_lost is not None:
         how = replace(how, steps=_find_steps(model, how, bits_lost))
     request: SampleRequest

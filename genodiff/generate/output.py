@@ -28,6 +28,7 @@ from genodiff.generate.sample import (
     choose_stride,
     infill,
 )
+from genodiff.generate.sample_memory import SampleMemory
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
 from genodiff.runs.model import TrainedModel
@@ -71,6 +72,7 @@ def write_samples(
     if how.batch_size is None and templates is None:
         how = replace(how, batch_size=choose_batch_size(model, length))
     alphabet = model.alphabet
+    memory = None if how.memory == "off" else SampleMemory(model, how)
     entries: list[dict[str, Any]] = []
 
     def drafts() -> Iterator[np.ndarray]:
@@ -102,8 +104,12 @@ def write_samples(
                 entry["name"] = name_filling(template.name, n, sample.number)
                 entry["filled"] = int(template.gaps.sum())
                 text, described = template.filled(sample.ids, alphabet), template.description
-            entries.append(entry)
             ours = describe_record(model, how, seed, len(text), sample.nfe)
+            if memory is not None:
+                drawn = np.ones(len(text), np.bool_) if templates is None else template.gaps
+                entry |= memory.describe_record(sample.ids, drawn)
+                ours += f" train_match={(entry['train_match'] or {'length': 0})['length']}"
+            entries.append(entry)
             if guiding is not None:
                 ours += f" guidance={guiding.name} strength={guiding.strength:g}"
             yield Record(entry["name"], f"{ours} {described}".rstrip(), text, 0)
@@ -112,6 +118,8 @@ def write_samples(
     with out.open() as file:
         write_fasta(file, records(), line_width=line_width or sys.maxsize, zipped=out.zipped)
     about = {"template": template_file} | (guiding.describe() if guiding is not None else {})
+    if memory is not None:
+        about |= memory.describe()
     return finish_samples(out, model, how, seed, entries, about)
 
 
@@ -173,6 +181,7 @@ def describe_draw(how: Sampling, nfe: int) -> str:
         "top_p": how.top_p,
         "stride": how.stride,
         "allow_n": how.allow_n,
+        "memory": how.memory,
     }
     usual = Sampling()
     given = {name: value for name, value in fine.items() if value != getattr(usual, name)}

@@ -23,6 +23,7 @@ from genodiff.generate.journal import SampleJournal
 from genodiff.generate.output import WrittenSamples, write_samples
 from genodiff.generate.output_file import Target
 from genodiff.generate.sample import Sampling, Workload, choose_sampler, measure_workload
+from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.text_output import (
     TextTemplate,
     make_draft,
@@ -91,6 +92,10 @@ class SampleRequest(ABC):
         """Names the request: everything that decides its records, and nothing else."""
         how = asdict(self.how)
         del how["batch_size"]
+        if self.how.memory == "off":  # as it was before there was a memory
+            del how["memory"]
+        else:
+            how["memory"] = [self.how.memory, SampleMemory(self.model, self.how).identify()]
         values = {
             "genodiff": __version__,
             "domain": self.domain.name,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from genodiff.counter import Purpose, uniforms_from
 from genodiff.diffusion.guided import GuidedChain
-from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
@@ -32,6 +32,7 @@ from genodiff.generate.constrained import ConstrainedPiece, ConstrainedRows
 from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
 from genodiff.generate.infill import plan_rounds
 from genodiff.generate.network import BackboneDecoder, ExactNetwork, make_denoiser
+from genodiff.generate.sample_memory import TRIES, SampleMemory
 from genodiff.generate.sampling import AUTO_STEPS as AUTO_STEPS
 from genodiff.generate.sampling import Ids
 from genodiff.generate.sampling import Sample as Sample
@@ -80,6 +81,7 @@ def sample(
     allow_n: bool = False,
     batch_size: int | None = None,
     options: Mapping[str, float] | None = None,
+    memory: str = "off",
     tick: Callable[[int], None] | None = None,
 ) -> Iterator[Sample]:
     """`n` new sequences of `length` bases, in order, as they are ready.
@@ -91,7 +93,7 @@ def sample(
     require_positive("number of sequences", n)
     require_positive("length", length)
     size = choose_batch_size(model, length) if batch_size is None else batch_size
-    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, size, options or {})
+    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, size, options or {}, memory)
     drafts = (np.full(length, model.alphabet.mask_id, np.uint8) for _ in range(n))
     return infill(model, drafts, how=how, seed=seed, tick=tick)
 
@@ -224,7 +226,7 @@ def _generate(
     filler: "_Filler", pieces: Iterator[DraftPart], batch_size: int, first: int
 ) -> Iterator[Sample]:
     while group := list(islice(pieces, batch_size)):
-        yield from (Sample(i, *found) for i, found in enumerate(filler.fill(group), first))
+        yield from (Sample(i, *found) for i, found in enumerate(filler.draw_all(group), first))
         first += len(group)
 
 
@@ -249,7 +251,12 @@ class _Filler:
             )
         self.device = _device(model)
         self.denoiser = make_denoiser(model.backbone, self.alphabet.pad_id, tick)
-        self.refine = ExactNetwork(model.backbone, self.alphabet.pad_id)
+        self.refine: Denoiser = ExactNetwork(model.backbone, self.alphabet.pad_id)
+        self.memory: SampleMemory | None = None
+        if how.memory != "off":
+            self.memory = SampleMemory(model, how)
+            self.denoiser = self.memory.wrap(self.denoiser)
+            self.refine = self.memory.wrap(self.refine)
         self.forward_only = model.objective.kind == "causal"
         self.decoder = BackboneDecoder(model.backbone, tick) if self.forward_only else None
         self.guiding, self.conditional = guiding, None
@@ -260,7 +267,24 @@ class _Filler:
                 other, pad = guiding.conditional.backbone, self.alphabet.pad_id
                 self.conditional = (make_denoiser(other, pad, tick), ExactNetwork(other, pad))
 
-    def fill(self, pieces: list[DraftPart]) -> list[tuple[Any, ...]]:
+    def draw_all(self, pieces: list[DraftPart]) -> list[tuple[Any, ...]]:
+        """As `fill`; with `--memory novel`, a piece that copies too much is drawn again."""
+        found = self.fill(pieces)
+        if self.memory is None or not self.memory.novel:
+            return found
+        drawn = [piece.ids == self.alphabet.mask_id for piece in pieces]
+        left = list(range(len(pieces)))
+        for attempt in range(1, TRIES + 1):
+            left = [i for i in left if not self.memory.is_novel(found[i][0], drawn[i])]
+            if not left:
+                return found
+            if attempt < TRIES:
+                again = self.fill([pieces[i] for i in left], attempt)
+                for i, (ids, nfe, *more) in zip(left, again, strict=True):
+                    found[i] = (ids, found[i][1] + nfe, *more)
+        raise self.memory.refuse(pieces[left[0]].number, drawn[left[0]])
+
+    def fill(self, pieces: list[DraftPart], attempt: int = 0) -> list[tuple[Any, ...]]:
         """For each piece its ids, filled, and the evaluations for it; then what guided it."""
         ids = [piece.ids.copy() for piece in pieces]
         masked = [piece.ids == self.alphabet.mask_id for piece in pieces]
@@ -268,7 +292,7 @@ class _Filler:
             what = "an autoregressive model only goes on: nothing may stand after a gap"
             raise UsageError(what, fix="fill gaps with a diffusion model")
         plans = [piece.rounds for piece in pieces]
-        draws = [self._draws(piece) for piece in pieces]
+        draws = [self._draws(piece, attempt) for piece in pieces]
         nfe = [0] * len(pieces)
         guided: list[tuple[int, float | None]] = [(0, None)] * len(pieces)
         if self.guiding is not None:
@@ -348,12 +372,11 @@ class _Filler:
             decoder=self.decoder,
         )
 
-    def _draws(self, piece: DraftPart) -> NDArray[np.float64]:
+    def _draws(self, piece: DraftPart, attempt: int) -> NDArray[np.float64]:
         purposes = (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
         length = len(piece.ids) if piece.rounds else 0
-        return np.stack(
-            [uniforms_from(self.seed, p, piece.number, piece.start, length) for p in purposes]
-        )
+        place = piece.number, piece.start, length, attempt
+        return np.stack([uniforms_from(self.seed, purpose, *place) for purpose in purposes])
 
     def _call(
         self, xt: NDArray[np.int64], u: NDArray[np.float64], together: ConstrainedRows | None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 AUTO_STEPS = 256
 MOST_STEPS = 1_000_000
+MEMORIES = ("on", "off", "novel")
 Ids = NDArray[np.uint8]
 
 
@@ -39,7 +40,8 @@ class Sampling:
     never exceed the number of masks, whatever the steps. `temperature` 0 takes the likeliest base.
     `stride` None means half the trained length. `allow_n` lets N be drawn too. `batch_size` None
     means as many windows as keep the device busy; it changes the speed only. `options` are the
-    sampler's own settings by name; those that are not given are its defaults.
+    sampler's own settings by name; those that are not given are its defaults. `memory` is that of
+    the training genome (`generate/sample_memory.py`).
     """
 
     sampler: str | None = None
@@ -50,6 +52,7 @@ class Sampling:
     allow_n: bool = False
     batch_size: int | None = None
     options: Mapping[str, float] = field(default_factory=dict)
+    memory: str = "off"
 
     def __post_init__(self) -> None:
         if self.sampler is not None and self.sampler not in SAMPLERS.list_names():
@@ -65,6 +68,9 @@ class Sampling:
                 f"top-p {self.top_p} is not above 0 and at most 1",
                 fix="give 1 for the model's own law",
             )
+        if self.memory not in MEMORIES:
+            fix = did_you_mean(self.memory, list(MEMORIES))
+            raise UsageError(f"no memory '{self.memory}'", fix=fix)
         require_positive("steps", self.steps)
         if (self.steps or 0) > MOST_STEPS:
             raise UsageError(
@@ -90,6 +96,9 @@ def choose_sampler(how: Sampling | None, objective: Objective) -> Sampling:
             f"sampler '{how.sampler}' does not go with objective {objective.name}",
             fix=f"choose {', '.join(known)}",
         )
+    if how.memory != "off" and objective.kind != "masked":
+        what = f"--memory is for masked networks, and this is {objective.name}"
+        raise UsageError(what, fix="leave it out")
     own = list(known[str(how.sampler)].settings)
     for name in how.options:
         if name not in own:

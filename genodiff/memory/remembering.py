@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.alphabet import DNA
-from genodiff.memory.memory import Intervals, Memory
-from genodiff.memory.text import NONE
+from genodiff.memory.memory import Intervals, Memory, Recalled
+from genodiff.memory.text import NONE, Codes
 
 Denoiser = Callable[..., Tensor]
 
@@ -25,13 +26,15 @@ def remembering(
     without: Intervals | None = None,
     targets: Sequence[int] = DNA.targets,
     mask_id: int = DNA.mask_id,
+    pad_id: int = DNA.pad_id,
 ) -> Denoiser:
     """`denoiser` with `memory`: (xt (B, L), sigma) → logits (B, L, V).
 
     The logits change at masked places where the memory has something to say, and only in the
     columns of `targets` (ids of A, C, G, T), whose total chance stays. All others keep their bits.
     `without`: for each row of a batch the interval of the memory's text to leave out
-    (`Memory.exclude`). Raises `ValueError` for another number of rows.
+    (`Memory.exclude`). Padding on the right of a row is not read, so a row's logits do not depend
+    on the others' lengths. Raises `ValueError` for another number of rows.
     """
     columns = torch.tensor(list(targets))
     code_of = np.full(256, NONE, np.uint8)
@@ -39,7 +42,9 @@ def remembering(
 
     def remember(xt: Tensor, *more: Tensor) -> Tensor:
         logits = denoiser(xt, *more)
-        recalled = memory.recall(code_of[xt.cpu().numpy()], without)
+        ids = xt.cpu().numpy()
+        lengths = ((ids != pad_id) * np.arange(1, ids.shape[1] + 1)).max(1, initial=0)
+        recalled = _recall_rows(memory, code_of[ids], lengths, without)
         background, copy = (torch.from_numpy(x).to(logits.device) for x in recalled)
         changes = (xt == mask_id) & (background < 1)
         at = columns.to(logits.device)
@@ -50,3 +55,18 @@ def remembering(
         return torch.where(changes[..., None], new, logits)
 
     return remember
+
+
+def _recall_rows(
+    memory: Memory, codes: Codes, lengths: NDArray[np.int64], without: Intervals | None
+) -> Recalled:
+    """What a memory says of rows, each of which ends where its length says."""
+    if (lengths == codes.shape[1]).all():
+        return memory.recall(codes, without)
+    found = Recalled(np.ones(codes.shape), np.zeros((*codes.shape, 4)))
+    for n in np.unique(lengths).tolist():
+        rows = np.flatnonzero(lengths == n)
+        own = None if without is None else [without[i] for i in rows.tolist()]
+        part = memory.recall(np.ascontiguousarray(codes[rows, :n]), own)
+        found.background[rows, :n], found.copy[rows, :n] = part
+    return found

@@ -91,6 +91,11 @@ def open_train_memory(
     return TrainMemory(memory, store, told)
 
 
+def identify_memory(told: dict[str, Any]) -> dict[str, Any]:
+    """What of it decides every bit: all but where it stands."""
+    return {name: value for name, value in told.items() if name not in ("folder", "source")}
+
+
 def _open_trained_store(model: TrainedModel, offline: bool) -> Store:
     if model.alphabet.domain != DNA.domain or "fingerprint" not in model.data:
         raise CheckpointError(

@@ -21,6 +21,7 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.atomic import write_bytes
 from genodiff.io.identity import sha256_json
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.training_memory import identify_memory
 from genodiff.scoring.bound import WindowDraws, choose_windows, measure_batch
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
@@ -69,8 +70,7 @@ def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> Shard
         "windows": len(windows), "options": _describe_options(options),
     }  # fmt: skip
     if memory is not None:
-        whole["memory"] = {k: v for k, v in memory.told.items() if k not in ("folder", "source")}
-        memory = memory.of(windows)
+        whole["memory"], memory = identify_memory(memory.told), memory.of(windows)
     own = range(first * size, min(last * size, len(windows)))
     return ShardPlan(batches, range(first, last), own, sha256_json(whole), memory)
 

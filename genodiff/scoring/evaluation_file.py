@@ -71,7 +71,7 @@ def join_evaluation(
     ]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for one in ours:
-        group_of = (*(one.get(key) for key in _GROUP), bool(identify_memory(one)))
+        group_of = (*(one.get(key) for key in _GROUP), bool(name_memory(one)))
         groups.setdefault(group_of, []).append(one)
     named: Evaluations = {}
     for group in sorted(groups.values(), key=lambda group: min(map(_created, group))):
@@ -85,7 +85,7 @@ def join_evaluation(
     return named
 
 
-def identify_memory(result: dict[str, Any]) -> str:
+def name_memory(result: dict[str, Any]) -> str:
     """The fingerprint of the memory that was mixed in; empty without one."""
     return str((result.get("memory") or {}).get("fingerprint") or "")
 
@@ -94,7 +94,7 @@ def identify_evaluation(result: dict[str, Any]) -> tuple[Any, ...]:
     """What an evaluation was of: equal where a newer one replaces an older one."""
     mixture = result.get("markov_mixture") is not None
     steps = bool(result.get("t_steps_asked"))
-    memory = sha256_json([identify_memory(result), (result.get("memory") or {}).get("numbers")])
+    memory = sha256_json([name_memory(result), (result.get("memory") or {}).get("numbers")])
     return (*(result.get(key) for key in _IDENTITY), has_baselines(result), mixture, steps, memory)
 
 
@@ -126,7 +126,7 @@ def name_evaluation(result: dict[str, Any], trained_on: str | None) -> str:
         name += f" of {name_data(result)}"
         name += f" ({Path(result['bed']).name})" if result.get("bed") else ""
     name += " in whole contigs" * (result["context"] == "contig")
-    return name + " with memory" * bool(identify_memory(result))
+    return name + " with memory" * bool(name_memory(result))
 
 
 def name_data(result: dict[str, Any]) -> str:

@@ -124,6 +124,13 @@ def sample(
             help="New bases per window beyond the trained length (default: half of it).",
         ),
     ] = None,
+    memory: Annotated[
+        Literal["on", "off", "novel"],
+        Parameter(
+            help="on: with a memory of the training genome; novel: and no record copies more of it "
+            "than 9 in 10 held-out sequences."
+        ),
+    ] = "off",
     allow_n: Annotated[
         bool, Parameter(negative="", help="Let N be drawn as well as A, C, G and T.")
     ] = False,
@@ -245,6 +252,7 @@ def sample(
             prompt=prompt,
             sampler=sampler,
             sampler_options=_read_options(sampler_option or ()),
+            memory=memory,
             steps=None if steps == "auto" else steps,
             bits_lost=bits_lost,
             temperature=temperature,

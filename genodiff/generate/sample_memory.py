@@ -1,0 +1,112 @@
+"""A memory of the training genome in sampling: `--memory on|off|novel`.
+
+    on      the network is given the memory (`memory/remembering.py`)
+    novel   so too, and a record whose longest train match is above that of 9 in 10 held-out
+            sequences of its length is drawn again, with draws of its own
+
+Drawing again is exact: what comes out has the law of `on`, given that no match is longer. Of a
+template, only matches that hold a filled base count, in records and in held-out sequence alike.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.alphabet import DNA
+from genodiff.diffusion.masked import Denoiser
+from genodiff.errors import DataError, GenodiffError, UsageError
+from genodiff.generate.sampling import Ids, Sampling
+from genodiff.memory.matches import TrainMatch, find_longest_match
+from genodiff.memory.remembering import remembering
+from genodiff.memory.text import MOST_WINDOW, NONE, Codes
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.training_memory import identify_memory, list_stretches, open_train_memory
+
+TRIES = 100
+"""Draws of a record before `novel` gives up."""
+_QUANTILE = 0.9
+_HELD_OUT = 200  # sequences that a limit is measured on, at most
+_CODE_OF = np.full(256, NONE, np.uint8)
+_CODE_OF[list(DNA.targets)] = range(4)
+
+
+class SampleMemory:
+    """The memory of a model's training genome, for drawing and for telling what was copied."""
+
+    def __init__(self, model: TrainedModel, how: Sampling) -> None:
+        """Raises `UsageError`, `DataError` and `CheckpointError` where there can be none."""
+        if model.config.data.seq_len > MOST_WINDOW:
+            what = f"--memory takes windows of at most {MOST_WINDOW:,} bases, not "
+            raise UsageError(f"{what}{model.config.data.seq_len:,}", fix="leave it out")
+        found = open_train_memory(model)
+        self.memory, self._store, self.told = found.memory, found.store, found.told
+        self.novel = how.memory == "novel"
+        self._limits: dict[bytes, int] = {}
+
+    def wrap(self, denoiser: Denoiser) -> Denoiser:
+        """`denoiser` with the memory."""
+        return remembering(denoiser, self.memory)
+
+    def find_match(self, ids: Ids, drawn: NDArray[np.bool_]) -> TrainMatch | None:
+        """The longest train match of a record that holds a drawn base."""
+        return find_longest_match(self.memory, _CODE_OF[ids], drawn)
+
+    def is_novel(self, ids: Ids, drawn: NDArray[np.bool_]) -> bool:
+        """Whether a record's longest train match is within the limit."""
+        match = self.find_match(ids, drawn)
+        return match is None or match.length <= self.find_limit(drawn)
+
+    def find_limit(self, drawn: NDArray[np.bool_]) -> int:
+        """The longest train match that 9 in 10 held-out sequences stay within, in bases.
+
+        They are of the valid split, as long as `drawn`, and evenly spread. Raises `DataError` where
+        it has none.
+        """
+        key = np.packbits(drawn).tobytes() + len(drawn).to_bytes(8, "big")
+        if key not in self._limits:
+            matches = [
+                find_longest_match(self.memory, codes, drawn)
+                for codes in self._list_held_out(len(drawn))
+            ]
+            lengths = [0 if match is None else match.length for match in matches]
+            self._limits[key] = int(np.quantile(lengths, _QUANTILE, method="higher"))
+        return self._limits[key]
+
+    def _list_held_out(self, length: int) -> list[Codes]:
+        places = [
+            (codes, at)
+            for _, _, codes in list_stretches(self._store, "valid")
+            for at in range(0, len(codes) - length + 1, length)
+        ]
+        if not places:
+            raise DataError(
+                f"--memory novel compares with held-out sequence, and the valid split has none of "
+                f"{length:,} bases",
+                file=self._store.source.path,
+                fix="give a smaller --length, or --memory on",
+            )
+        chosen = np.linspace(0, len(places) - 1, min(len(places), _HELD_OUT)).astype(int)
+        return [codes[at : at + length] for codes, at in (places[i] for i in chosen.tolist())]
+
+    def refuse(self, number: int, drawn: NDArray[np.bool_]) -> GenodiffError:
+        """The error of a record that no draw made novel."""
+        return GenodiffError(
+            f"record {number + 1}: none of {TRIES} draws has a train match of at most "
+            f"{self.find_limit(drawn)} bases",
+            fix="give --memory on, or --memory off",
+        )
+
+    def identify(self) -> dict[str, Any]:
+        """What decides the records, as plain values."""
+        return identify_memory(self.told)
+
+    def describe(self) -> dict[str, Any]:
+        """What a sidecar says of it."""
+        return {"memory": {"mode": "novel" if self.novel else "on", **self.told}}
+
+    def describe_record(self, ids: Ids, drawn: NDArray[np.bool_]) -> dict[str, Any]:
+        """What a sidecar says of a record: its longest train match, and what it may be."""
+        match = self.find_match(ids, drawn)
+        found = {"train_match": None if match is None else match.describe()}
+        return found | ({"match_limit": self.find_limit(drawn)} if self.novel else {})

@@ -1,0 +1,165 @@
+"""Sampling with a memory of the training genome, and the nearest train match of each record."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_run import SEQ_LEN, write_run
+
+import genodiff
+from genodiff.alphabet import DNA
+from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageError
+from genodiff.generate import sample_memory
+from genodiff.generate.request import DnaRequest
+from genodiff.generate.sample import infill, sample
+from genodiff.generate.sample_memory import SampleMemory
+from genodiff.generate.sampling import Sampling
+from genodiff.generate.scorecard import longest_matches
+from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.training_memory import list_stretches
+
+QUICK: dict[str, Any] = {"steps": 16, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return write_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture
+def model(run: Path) -> TrainedModel:
+    return load_model(run)
+
+
+@pytest.fixture
+def train(model: TrainedModel) -> list[np.ndarray]:
+    memory = SampleMemory(model, Sampling(memory="on"))
+    codes = (c[0 : len(c)] for _, _, c in list_stretches(memory._store, "train"))
+    ids = np.array([*DNA.targets, DNA.tokens.index("N")], np.uint8)
+    return [ids[np.minimum(part, 4)] for part in codes]
+
+
+def cut_gap(ids: np.ndarray, start: int, end: int) -> np.ndarray:
+    draft = ids.copy()
+    draft[start:end] = DNA.mask_id
+    return draft
+
+
+def test_a_gap_in_a_copy_is_filled_as_its_source(
+    model: TrainedModel, train: list[np.ndarray]
+) -> None:
+    source = train[1][1500 : 1500 + SEQ_LEN]
+    draft = cut_gap(source, 20, 40)
+    (on,) = infill(model, [draft], how=Sampling(memory="on", steps=16))
+    (off,) = infill(model, [draft], how=Sampling())
+    assert (on.ids == source).mean() > 0.98
+    assert (off.ids == source).mean() < 0.9
+    with pytest.raises(GenodiffError, match=f"record 1: none of {sample_memory.TRIES} draws"):
+        list(infill(model, [draft], how=Sampling(memory="novel", steps=1)))
+
+
+def test_records_do_not_depend_on_their_company(
+    model: TrainedModel, train: list[np.ndarray]
+) -> None:
+    drafts = [cut_gap(train[0][a : a + n], 10, 25) for a, n in ((900, 64), (1200, 41), (60, 64))]
+    drafts.append(np.full(30, DNA.mask_id, np.uint8))
+    one, other = (
+        [
+            s.ids.tolist()
+            for s in infill(model, drafts, how=Sampling(memory="on", batch_size=size, steps=9))
+        ]
+        for size in (1, 4)
+    )
+    assert one == other
+
+
+def test_every_record_tells_its_longest_train_match(
+    run: Path, model: TrainedModel, train: list[np.ndarray], tmp_path: Path
+) -> None:
+    told = genodiff.sample(run, out=tmp_path / "a.fa", n=6, memory="on", **QUICK)
+    kept = json.loads((tmp_path / "a.fa.json").read_text())
+    assert kept["memory"] == told["memory"]
+    assert (kept["memory"]["mode"], kept["memory"]["split"]) == ("on", "train")
+    lines = (tmp_path / "a.fa").read_text().split()
+    sequences = [genodiff.load(run).sample(6, memory="on", steps=16)][0]
+    expected = longest_matches([DNA.encode(s.encode()) for s in sequences], train).tolist()
+    assert [r["train_match"]["length"] for r in kept["records"]] == expected
+    assert [w for w in lines if w.startswith("train_match=")] == [
+        f"train_match={n}" for n in expected
+    ]
+    assert lines.count("memory=on") == 6
+    plain = genodiff.sample(run, out=tmp_path / "b.fa", n=1, **QUICK)
+    assert "memory" not in plain
+    assert "memory" not in (tmp_path / "b.fa").read_text()
+
+
+def test_novel_records_are_drawn_again_until_they_are(
+    model: TrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw(memory: str, size: int = 8) -> list[Any]:
+        return list(sample(model, 12, SEQ_LEN, steps=8, memory=memory, batch_size=size))
+
+    on, memory = draw("on"), SampleMemory(model, Sampling(memory="novel"))
+    everything = np.ones(SEQ_LEN, bool)
+    lengths = [match.length if (match := memory.find_match(s.ids, everything)) else 0 for s in on]
+    limit = sorted(lengths)[5]
+    assert min(lengths) <= limit < max(lengths)
+    monkeypatch.setattr(SampleMemory, "find_limit", lambda *_: limit)
+    novel = draw("novel")
+    for one, before, length in zip(novel, on, lengths, strict=True):
+        assert memory.is_novel(one.ids, everything)
+        assert np.array_equal(one.ids, before.ids) == (length <= limit)
+        assert (one.nfe > before.nfe) == (length > limit)
+    assert [s.ids.tolist() for s in draw("novel", 5)] == [s.ids.tolist() for s in novel]
+
+
+def test_the_limit_is_that_of_nine_in_ten_held_out_sequences(
+    model: TrainedModel, train: list[np.ndarray]
+) -> None:
+    memory = SampleMemory(model, Sampling(memory="novel"))
+    ids = np.array(DNA.targets, np.uint8)
+    held_out = [
+        ids[codes[at : at + 50]]
+        for _, _, codes in list_stretches(memory._store, "valid")
+        for at in range(0, len(codes) - 49, 50)
+        if (codes[at : at + 50] < 4).all()
+    ]
+    lengths = longest_matches(held_out, train)
+    limit = memory.find_limit(np.ones(50, bool))
+    assert (lengths <= limit).mean() >= 0.9
+    assert (lengths < limit).mean() < 1
+    assert memory.find_limit(np.arange(50) == 25) <= limit
+    with pytest.raises(DataError, match="the valid split has none of 5,000 bases"):
+        memory.find_limit(np.ones(5000, bool))
+
+
+def test_what_decides_the_records_names_the_request(model: TrainedModel) -> None:
+    plain, on, novel = (
+        DnaRequest(model, Sampling(memory=mode), 2).digest(1) for mode in ("off", "on", "novel")
+    )
+    assert len({plain, on, novel}) == 3
+    assert DnaRequest(model, Sampling(), 2).digest(1) == plain
+
+
+def test_what_cannot_be_is_refused_in_one_line(
+    run: Path, model: TrainedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="no memory 'onn'"):
+        Sampling(memory="onn")
+    with pytest.raises(UsageError, match="new sequences and templates"):
+        genodiff.sample(run, out=tmp_path / "x.fa", template="g.fa", region=["c1:1-9"], memory="on")
+    with pytest.raises(UsageError, match="--memory is for DNA"):
+        genodiff.sample(run, out=tmp_path / "x.txt", domain="text", memory="on")
+    with pytest.raises(CheckpointError, match="does not say which genome"):
+        SampleMemory(model._replace(data={}), Sampling(memory="on"))
+    diffusion = model.config.diffusion.model_copy(update={"objective": "ar"})
+    config = model.config.model_copy(update={"diffusion": diffusion})
+    with pytest.raises(UsageError, match="masked networks, and this is ar"):
+        sample(model._replace(config=config), 1, 8, memory="on")
+    monkeypatch.setattr(sample_memory, "MOST_WINDOW", SEQ_LEN - 1)
+    with pytest.raises(UsageError, match="windows of at most 63 bases"):
+        SampleMemory(model, Sampling(memory="on"))
