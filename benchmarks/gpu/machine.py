@@ -126,19 +126,36 @@ def interleaved(
 
 
 def ceilings(rehearse: bool) -> dict[str, float]:
-    """Device copies in bytes read and written per second, and bfloat16 products in operations per
-    second, on random data.
+    """Device copies in bytes read and written per second, bfloat16 products in operations per
+    second, on random data, and what sums in float32 cost against rounded ones.
     """
     n, m = (2**31, 8192) if not rehearse else (2**20, 128)
     x = torch.empty(n // 4, device=DEVICE).uniform_()
     y = torch.empty_like(x)
     a, b = (torch.randn(m, m, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
+    # A weight's gradient: a long sum over tokens, which is split. Its parts are summed in float32
+    # in training; torch's default may round them.
+    tokens = 131072 if not rehearse else 256
+    g, h = (torch.randn(tokens, 512, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
+    products = torch.backends.cuda.matmul
+
+    def sum_over_tokens(rounded: bool) -> None:
+        products.allow_bf16_reduced_precision_reduction = rounded
+        g.t() @ h
+
     found = interleaved(
-        {"copy": lambda: y.copy_(x), "product": lambda: a @ b}, 0.1 if rehearse else 2.0
+        {
+            "copy": lambda: y.copy_(x),
+            "product": lambda: a @ b,
+            "sum": lambda: sum_over_tokens(False),
+            "rounded sum": lambda: sum_over_tokens(True),
+        },
+        0.1 if rehearse else 2.0,
     )
     return {
         "copy_bytes_per_s": 2 * n / (found["copy"]["ms"] / 1e3),
         "bf16_flops_per_s": 2 * m**3 / (found["product"]["ms"] / 1e3),
+        "exact_sum_costs": found["sum"]["ms"] / found["rounded sum"]["ms"],
     }
 
 

@@ -68,7 +68,7 @@ def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> 
     constants: dict[str, Any] = dict(
         E=d_inner, N=N, REVERSE=False, SOFTPLUS=True, EVEN=True, EXACT=kind["EXACT"], ASM=True,
         T=T, BE=BE, SUMS=kind["SUMS"], KEEP=True,
-        OUTPUT=True, ONTO=False, UNROLL=1, BACK=False, NE=N * d_inner, BLOCK=128,
+        OUTPUT=True, ONTO=False, UNROLL=1, BACK=False, NE=N * d_inner,
     ) | {f"{x}_l": d_inner for x in ("u", "delta", "y", "dy")} | chosen(name,
     dtype) | changes  # fmt: skip
     names = [p.name for p in kernel.params]
@@ -91,7 +91,7 @@ def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> 
         constexprs={k: v for k, v in constants.items() if k in names},
         attrs=aligned,
     )
-    options = {"num_warps": 4 if name == "scan_chain" else 1, "enable_fp_fusion": True}
+    options = {"num_warps": 1, "enable_fp_fusion": True}
     return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
 
 

@@ -36,6 +36,7 @@ from torch import Tensor, nn
 
 from genodiff.backbones.backbone import PRESETS
 from genodiff.kernels.dispatch import select_provider
+from genodiff.training.settle import set_gpu_arithmetic
 
 VOCABULARY, MASK, STATES = 16, 3, 16
 CLOCK, SCHEDULERS = 1.755e9, 528
@@ -190,6 +191,12 @@ def main() -> None:
     if len(lengths) > 1:
         sys.exit(warm_side_by_side(lengths, arguments))
     require_kernels()
+    with set_gpu_arithmetic():  # as training does
+        measure(arguments, lengths)
+
+
+def measure(arguments: Any, lengths: list[str]) -> None:
+    """The step's table, or the kernels of one length compiled."""
     if lengths:
         found = warm(int(lengths[0]), arguments.only, arguments.rehearse)
         save(arguments.out, found)

@@ -6,7 +6,7 @@ The settings and presets of a kind stand in a file of `backbones.kinds`, the net
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import Field
 
@@ -15,6 +15,15 @@ from genodiff.settings import Settings
 
 if TYPE_CHECKING:
     import genodiff.backbones.backbone
+
+
+class StepBytes(NamedTuple):
+    """Bytes of GPU memory for each position of a window."""
+
+    kept: float
+    """From the forward pass for the backward pass."""
+    working: float
+    """More, at the same time, in the backward pass of one block."""
 
 
 class BackboneSettings(Settings):
@@ -55,6 +64,13 @@ class BackboneSettings(Settings):
     @abstractmethod
     def n_parameters(self, vocab_size: int) -> int:
         """The number of weights, without building them."""
+
+    def count_step_bytes(self, length: int, word: int) -> StepBytes | None:
+        """What a training step on a GPU takes; None where it is not known without a measurement.
+
+        `length` is that of a window, `word` the bytes of a number in products (2: bf16).
+        """
+        return None
 
 
 BACKBONES: Registry[type[BackboneSettings]] = Registry(

@@ -82,6 +82,17 @@ class MaskedDiffusion:
         column_of[self._target_ids] = torch.arange(len(self.targets))
         return column_of
 
+    @cached_property
+    def _tables(self) -> dict[torch.device, tuple[Tensor, Tensor]]:
+        return {}
+
+    def _on(self, device: torch.device) -> tuple[Int[Tensor, " K"], Int[Tensor, " M"]]:
+        """`_target_ids` and `_column_of` on a device, copied once: a copy makes the host wait."""
+        if device not in self._tables:
+            with torch.inference_mode(False):
+                self._tables[device] = (self._target_ids.to(device), self._column_of.to(device))
+        return self._tables[device]
+
     def corrupt(
         self,
         x0: Int[Tensor, "B L"],
@@ -123,7 +134,7 @@ class MaskedDiffusion:
         if self._consecutive:
             columns = logits[..., self.targets[0] : self.targets[-1] + 1]
         else:
-            columns = logits.index_select(-1, self._target_ids.to(logits.device))
+            columns = logits.index_select(-1, self._on(logits.device)[0])
         return columns if columns.dtype == torch.float64 else columns.float()
 
     def log_x0(
@@ -136,7 +147,7 @@ class MaskedDiffusion:
         """
         log_target = self.target_logits(logits).log_softmax(-1)
         impossible = torch.full_like(logits, -torch.inf, dtype=log_target.dtype)
-        denoised = impossible.index_copy(-1, self._target_ids.to(logits.device), log_target)
+        denoised = impossible.index_copy(-1, self._on(logits.device)[0], log_target)
         masked = (xt == self.mask_id)[..., None]
         visible = xt.masked_fill(masked[..., 0], 0).long()[..., None]
         return torch.where(masked, denoised, impossible.scatter(-1, visible, 0.0))
@@ -152,7 +163,7 @@ class MaskedDiffusion:
         it no chance.
         """
         last = len(self._column_of) - 1
-        column = self._column_of.to(x0.device)[
+        column = self._on(x0.device)[1][
             x0.masked_fill(~masked, self.targets[0]).long().clamp(max=last)
         ]
         logp = self.target_logits(logits).log_softmax(-1)

@@ -30,22 +30,13 @@ def make_inputs(
 
     With `soft_weight`, maskable tokens weigh that much where soft-masked, else 1.
     """
-    x0, maskable, u_mask, u_time, slot, soft, lengths = (
-        part.to(device)
-        for part in (
-            batch.x0,
-            batch.maskable,
-            batch.u_mask,
-            batch.u_time,
-            batch.slot,
-            batch.soft,
-            batch.lengths,
-        )
-    )
-    padded = not bool((batch.lengths == x0.shape[1]).all())
+    # Lengths that stay on the host are read without waiting for a GPU.
+    padded = not bool((batch.lengths == batch.x0.shape[1]).all())
+    moved = (batch.x0, batch.maskable, batch.u_mask, batch.u_time, batch.slot, batch.soft)
+    x0, maskable, u_mask, u_time, slot, soft = (part.to(device) for part in moved)
     weight = None if soft_weight is None else torch.where(soft, soft_weight, 1.0) * maskable
     return Inputs(
         batch.denoiser(backbone),
-        Clean(x0, maskable, weight, lengths if padded else None),
+        Clean(x0, maskable, weight, batch.lengths.to(device) if padded else None),
         Draws(u_mask, u_time, batch.u_shared, slot, batch.n_slots),
     )

@@ -185,6 +185,25 @@ def resolve_config(
     return config.model_copy(update={"preset": named})
 
 
+def keep_choices(folder: Path, config: RunConfig) -> RunConfig:
+    """The configuration with what it leaves open ("auto") as the run in the folder has it."""
+    there = folder / CONFIG
+    if not there.is_file():
+        return config
+    begun, train = read_config(there, together=False), config.train
+    open_ = [name for name in ("batch_size", "accumulate") if not getattr(train, name)]
+    choices = {name: getattr(begun.train, name) for name in open_}
+    if train.precision == "auto":
+        choices["precision"] = begun.train.precision
+    backbone = config.backbone
+    if open_ and hasattr(backbone, "checkpointing"):  # chosen with them
+        checkpointing = getattr(begun.backbone, "checkpointing", False)
+        backbone = backbone.model_copy(update={"checkpointing": checkpointing})
+    return config.model_copy(
+        update={"train": train.model_copy(update=choices), "backbone": backbone}
+    )
+
+
 def refuse_other_run(folder: Path, config: RunConfig) -> None:
     """Raises `UsageError` where the folder holds a run of another configuration.
 
@@ -193,7 +212,7 @@ def refuse_other_run(folder: Path, config: RunConfig) -> None:
     there = folder / CONFIG
     if not there.is_file():
         return
-    differing = config.differences(read_config(there, together=False))
+    differing = keep_choices(folder, config).differences(read_config(there, together=False))
     if differing:
         more = f" and {len(differing) - 4} more" if len(differing) > 4 else ""
         raise UsageError(

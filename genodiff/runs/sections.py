@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
 from genodiff.settings import Settings
 
@@ -15,6 +15,20 @@ def _check_rates(betas: tuple[float, float]) -> tuple[float, float]:
 
 Betas = Annotated[tuple[float, float], AfterValidator(_check_rates)]
 """AdamW's two decay rates."""
+
+
+def _read_auto(value: object) -> object:
+    if value == 0:
+        raise ValueError("must be at least 1, or auto")
+    return 0 if value == "auto" else value
+
+
+AutoInt = Annotated[
+    int,
+    BeforeValidator(_read_auto),
+    PlainSerializer(lambda value: value or "auto", return_type=int | str),
+]
+"""A number from 1 on; "auto" leaves it open, and is 0 until a run begins."""
 
 
 class DataSettings(Settings):
@@ -100,11 +114,21 @@ class TrainSettings(Settings):
     """The loop."""
 
     batch_size: Annotated[
-        int, Field(ge=1, le=1 << 20, description="Windows per optimiser step, over all devices.")
+        AutoInt,
+        Field(
+            ge=0,
+            le=1 << 20,
+            description="Windows per optimiser step, over all devices; auto: what fits the free "
+            "memory, up to 131,072 tokens.",
+        ),
     ] = 16
     accumulate: Annotated[
-        int,
-        Field(ge=1, le=1 << 20, description="Parts that a batch is computed in, to save memory."),
+        AutoInt,
+        Field(
+            ge=0,
+            le=1 << 20,
+            description="Parts that a batch is computed in, to save memory; auto: as few as fit.",
+        ),
     ] = 1
     max_steps: Annotated[
         int | None,
@@ -118,8 +142,12 @@ class TrainSettings(Settings):
         float | None, Field(gt=0, le=10**7, description="Stop after this many minutes of training.")
     ] = None
     precision: Annotated[
-        Literal["fp32", "bf16"], Field(description="bf16: autocast, the scan stays fp32.")
-    ] = "fp32"
+        Literal["auto", "fp32", "bf16"],
+        Field(
+            description="bf16: products and activations, while weights, states and sums stay "
+            "fp32; auto: bf16 on a GPU, else fp32."
+        ),
+    ] = "auto"
     checkpoint_every: Annotated[
         int, Field(ge=1, le=10**12, description="Steps between checkpoints.")
     ] = 500
@@ -135,14 +163,17 @@ class TrainSettings(Settings):
         ),
     ] = 64
     keep: Annotated[int, Field(ge=1, le=10**6, description="Newest checkpoints kept.")] = 2
-    workers: Annotated[int, Field(ge=0, le=256, description="Processes that prepare batches.")] = 0
+    workers: Annotated[
+        Annotated[int, Field(ge=0, le=256)] | Literal["auto"],
+        Field(description="Processes that prepare batches; auto: up to 4 on a GPU, else none."),
+    ] = "auto"
     max_skipped: Annotated[
         int, Field(ge=0, le=10**9, description="Non-finite steps that may be skipped.")
     ] = 3
 
     @model_validator(mode="after")
     def _batches_split_evenly(self) -> Self:
-        if self.batch_size % self.accumulate:
+        if self.batch_size and self.accumulate and self.batch_size % self.accumulate:
             raise ValueError(
                 f"batch_size {self.batch_size} is not a multiple of accumulate {self.accumulate}"
             )

@@ -22,6 +22,7 @@ from genodiff.data.recipe import list_recipe_names
 from genodiff.errors import GenodiffError, printable
 from genodiff.io.cache import cache_dir
 from genodiff.io.cores import count_usable_cores
+from genodiff.io.free_memory import read_memory
 
 GIB = 1 << 30
 _MALICIOUS = {("lightning", "2.6.2"), ("lightning", "2.6.3")}
@@ -219,7 +220,7 @@ def _quota() -> float | None:
 
 def check_memory() -> Check:
     """Check the free memory, within the container's limit."""
-    total, free = _memory()
+    total, free = read_memory()
     if total is None or free is None:
         return Check("memory", "ok", "this system does not report its free memory")
     detail = f"{free / GIB:.1f} GiB free of {total / GIB:.1f} GiB"
@@ -231,20 +232,6 @@ def check_memory() -> Check:
             "close other programs, or give a smaller --batch-size and --seq-len",
         )
     return Check("memory", "ok", detail)
-
-
-def _memory() -> tuple[int | None, int | None]:
-    try:
-        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        total, free = (int(lines[key].split()[0]) * 1024 for key in ("MemTotal", "MemAvailable"))
-    except (OSError, KeyError, ValueError):
-        return None, None
-    try:
-        bound = int(Path("/sys/fs/cgroup/memory.max").read_text())
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-    except (OSError, ValueError):
-        return total, free
-    return min(total, bound), min(free, max(0, bound - used))
 
 
 def check_disk(folder: Path | None = None) -> Check:

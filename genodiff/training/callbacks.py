@@ -14,7 +14,6 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from torch.optim import AdamW
-from torch.optim.swa_utils import AveragedModel
 
 from genodiff.backbones.backbone import Backbone
 from genodiff.data.loader import EvalBatches
@@ -27,7 +26,12 @@ from genodiff.runs.model import collect_tensors
 from genodiff.training.horizon import Plan
 from genodiff.training.loggers import RunLoggers
 from genodiff.training.module import Pretraining
-from genodiff.training.optimizer import learning_rate, read_moments, set_moments
+from genodiff.training.optimizer import (
+    WeightAverage,
+    learning_rate,
+    read_moments,
+    set_moments,
+)
 from genodiff.training.progress import Reporter
 from genodiff.training.signals import Signals
 from genodiff.training.validation import validate
@@ -52,7 +56,7 @@ class Boundary(pl.Callback):
         self,
         config: RunConfig,
         plan: Plan,
-        average: AveragedModel,
+        average: WeightAverage,
         objective: Objective,
         valid: EvalBatches | None,
         signals: Signals,
@@ -70,7 +74,7 @@ class Boundary(pl.Callback):
 
     def on_fit_start(self, trainer: pl.Trainer, module: Pretraining) -> None:  # type: ignore[override]
         """Put the optimiser back to where the checkpoint had it."""
-        self.average.to(module.device)
+        self.average.module.to(module.device)
         if self.state is not None:
             optimizer = trainer.optimizers[0]
             assert isinstance(optimizer, AdamW)
@@ -106,7 +110,7 @@ class Boundary(pl.Callback):
         if (batch_idx + 1) % self.config.train.accumulate:
             return
         if not module.skip:
-            self.average.update_parameters(module.backbone)
+            self.average.update(module.backbone)
         now = time.perf_counter()
         took, self.clock = now - self.clock, now
         counters = self.counters
@@ -151,7 +155,8 @@ class Boundary(pl.Callback):
             return None
         averaged = self.average.module
         assert isinstance(averaged, Backbone)
-        found = validate(self.objective, averaged, self.valid, module.device)
+        precision = self.config.train.precision
+        found = validate(self.objective, averaged, self.valid, module.device, precision)
         if not math.isfinite(found[0]):
             raise GenodiffError(
                 f"step {step}: the validation bound is not finite",
@@ -205,7 +210,7 @@ class Boundary(pl.Callback):
             raw | read_moments(optimizer, module.backbone),
             asdict(self.counters)
             | {
-                "averaged": int(self.average.n_averaged),
+                "averaged": self.average.updates + 1,
                 "plan": self.plan.values(),
                 "data": folder.data,
                 "threads": torch.get_num_threads(),

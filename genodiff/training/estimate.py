@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
@@ -14,7 +13,9 @@ from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import find_alphabet
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective
+from genodiff.training.footprint import count_footprint, measure_footprint, spread_tokens
 from genodiff.training.optimizer import adamw
+from genodiff.training.settle import settle_config
 from genodiff.vocabulary import BYTES, TEXT8, Vocabulary
 
 _FILES = (
@@ -31,11 +32,11 @@ _H100_FLOPS = 0.4 * 989e12
 
 
 def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
-    """The plan as plain values. Times come from a few real steps; bytes per token from what
-    autograd saves.
+    """The plan as plain values. Times come from a few real steps, memory from `footprint`.
 
     What an objective's loss asks of the network twice, a reconstruction, counts twice.
     """
+    asked, config = config.train.precision, settle_config(config, device, out)
     alphabet = find_alphabet(config)
     has_tokenizer = isinstance(alphabet, Vocabulary)
     parameters = config.backbone.n_parameters(alphabet.padded_size)
@@ -59,6 +60,7 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         "seconds_per_step": None,
         "seconds": None,
         "memory_bytes": None,
+        "gpu_memory_bytes": None,
         "disk_bytes": (config.train.keep + 1) * 4 * weights + 2 * weights,
         "goes_on_from_step": next(iter(list_steps(out)), None),
         "files": [
@@ -75,13 +77,12 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
     if parameters <= _LARGEST:
         backbone = build_backbone(config, alphabet).to(device)
         pace = evaluations * time_base(backbone, config, alphabet, device)
-        saved = evaluations * saved_bytes_per_base(backbone, config, alphabet, device)
         found["seconds_per_step"] = pace * tokens
-        # Beside the logits that autograd keeps there are, for a while, their log-softmax and its
-        # gradient.
-        found["memory_bytes"] = int(
-            5 * weights + (saved + 8 * alphabet.padded_size) * rows * config.data.seq_len
-        )
+        footprint = measure_footprint(config, backbone, device)
+        found["memory_bytes"] = footprint.count_bytes(rows)
+    on_gpu = count_footprint(config, asked)
+    if on_gpu is not None:
+        found["gpu_memory_bytes"] = on_gpu.count_bytes(rows)
     steps, minutes = config.train.max_steps, config.train.max_minutes
     if found["seconds_per_step"] and minutes is not None:
         fitting = max(1, int(60 * minutes / found["seconds_per_step"]))
@@ -92,13 +93,6 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
         if found["seconds_per_step"]:
             found["seconds"] = steps * found["seconds_per_step"]
     return found
-
-
-def _bases(config: RunConfig, alphabet: Alphabet, rows: int, length: int, device: str) -> Tensor:
-    targets = torch.tensor((*alphabet.targets, alphabet.mask_id), device=device)
-    return targets[
-        torch.arange(rows * length, device=device).remainder(7919).remainder(len(targets))
-    ].view(rows, length)
 
 
 def time_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str) -> float:
@@ -115,7 +109,7 @@ def time_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device:
     )
     length = min(config.data.seq_len, probe)
     rows = max(1, min(config.train.batch_size // config.train.accumulate, probe // length))
-    x = _bases(config, alphabet, rows, length, device)
+    x = spread_tokens(alphabet, rows, length, device)
     optimizer = adamw(backbone, config.optim)
     took = []
     for _ in range(3):
@@ -130,30 +124,12 @@ def time_base(backbone: Backbone, config: RunConfig, alphabet: Alphabet, device:
     return min(took[1:]) / (rows * length)
 
 
-def saved_bytes_per_base(
-    backbone: Backbone, config: RunConfig, alphabet: Alphabet, device: str
-) -> float:
-    """Bytes that autograd keeps between forward and backward, per base."""
-    length = min(config.data.seq_len, 512)
-    kept: dict[int, int] = {}
-
-    def note(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        loss = backbone(_bases(config, alphabet, 1, length, device)).float().logsumexp(-1).mean()
-    own = {parameter.untyped_storage().data_ptr() for parameter in backbone.parameters()}
-    del loss
-    return sum(size for address, size in kept.items() if address not in own) / length
-
-
 def format_estimate(found: dict[str, Any]) -> list[str]:
     """The plan for a person to read."""
     step, total, seconds, memory = (
         found[k] for k in ("goes_on_from_step", "tokens", "seconds", "memory_bytes")
     )
+    on_gpu = found["gpu_memory_bytes"]
     where = f"on {found['device']} ({found['threads']} threads), without validation and checkpoints"
     amounts = {
         "run folder": found["run"] + (f" (goes on from step {step})" if step else ""),
@@ -166,6 +142,7 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
         "memory": "not measured"
         if memory is None
         else f"about {memory / 1e9:.2f} GB and torch itself",
+        "on a GPU": None if on_gpu is None else f"about {on_gpu / 1e9:.2f} GB of its memory",
         "disk": f"about {found['disk_bytes'] / 1e6:.1f} MB",
         "files": ", ".join(found["files"]),
     }
@@ -173,7 +150,7 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
         amounts["network"] += (
             f"; {found['tokenizer']} ({found['vocabulary_size']:,} tokens), {found['packing']}"
         )
-    return [f"{name:11s} {value}" for name, value in amounts.items()]
+    return [f"{name:11s} {value}" for name, value in amounts.items() if value is not None]
 
 
 def _compute(flop: float | None, evaluations: int) -> str:

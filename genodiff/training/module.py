@@ -70,22 +70,28 @@ class Pretraining(pl.LightningModule):
     def begin_step(self, step: int) -> None:
         """Reset the sums of the step before. `step` counts from 0."""
         self.step = step
-        self.totals = torch.zeros(4, dtype=torch.float64)
+        self.totals = torch.zeros(4, dtype=torch.float64, device=self.device)
         self.samples: list[Tensor] = []
 
     def configure_optimizers(self) -> AdamW:
         """AdamW over the network's parameters."""
         return adamw(self.backbone, self._config.optim)
 
+    def transfer_batch_to_device(self, batch: Batch, device: torch.device, number: int) -> Batch:
+        """The batch on the device; what the host asks of it stays, or the host would wait."""
+        moved: Batch = super().transfer_batch_to_device(batch, device, number)
+        return moved._replace(lengths=batch.lengths, index=batch.index)
+
     def training_step(self, batch: Batch, index: int) -> Tensor:
         """The loss of a micro-batch; Lightning divides it by the number of micro-batches."""
         if getattr(self._config.backbone, "dropout", 0.0):
-            self.backbone.dropout_keys = dropout_keys(self._config.seed, batch.index)
+            keys = dropout_keys(self._config.seed, batch.index)
+            self.backbone.dropout_keys = keys.to(batch.x0.device, non_blocking=True)
         terms, weights = batch_loss(self._objective, self.backbone, batch, self._soft_weight)
         found = torch.stack(
             [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]
         ).double()
-        self.totals = self.totals.to(found.device) + found
+        self.totals = self.totals + found
         self.samples.append(batch.index)
         return terms.nats / self._bases
 
@@ -97,9 +103,11 @@ class Pretraining(pl.LightningModule):
         """
         parameters = [p for p in self.backbone.parameters() if p.grad is not None]
         norm = torch.nn.utils.clip_grad_norm_(parameters, self._config.optim.clip)
-        self.totals = self.trainer.strategy.reduce(self.totals, reduce_op="sum")
-        self.grad_norm = float(norm)
-        self.skip = not (math.isfinite(self.grad_norm) and bool(torch.isfinite(self.totals).all()))
+        totals = self.trainer.strategy.reduce(self.totals, reduce_op="sum")
+        # The one time in a step that the host waits for the device: all figures are read at once.
+        figures = torch.cat([totals, norm.detach().double().reshape(1)]).tolist()
+        self.totals, self.grad_norm = torch.tensor(figures[:4], dtype=torch.float64), figures[4]
+        self.skip = not all(map(math.isfinite, figures))
         if self.skip:
             self._skip_step()
         elif not self.totals[2]:

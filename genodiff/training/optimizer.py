@@ -8,13 +8,12 @@ after it, n steps in all, r = lr_min_ratio
 """
 
 import math
-from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import AdamW
-from torch.optim.swa_utils import AveragedModel
 
 from genodiff.runs.sections import OptimSettings
 
@@ -73,21 +72,22 @@ def ema_decay(update: int, decay: float) -> float:
     return min(decay, (1 + update) / (10 + update))
 
 
-def average_of(backbone: nn.Module, decay: float) -> AveragedModel:
-    """A copy of the network that `update_parameters(backbone)` moves.
+class WeightAverage:
+    """A copy of a network, `module`, whose weights follow it; `updates` are done.
 
-    `n_averaged` − 1 updates are done.
+    torch's AveragedModel counts on the device: each update would wait for the GPU.
     """
 
-    @torch.no_grad()
-    def move(averaged: Sequence[Tensor], current: Sequence[Tensor], done: Tensor | int) -> None:
-        torch._foreach_lerp_(list(averaged), list(current), 1 - ema_decay(int(done), decay))
+    def __init__(self, backbone: nn.Module, decay: float) -> None:
+        self.module = deepcopy(backbone).eval().requires_grad_(False)
+        self.decay, self.updates = decay, 0
 
-    average = AveragedModel(backbone, multi_avg_fn=move)
-    average.update_parameters(
-        backbone
-    )  # the first call copies; the j-th update then sees n_averaged = j
-    return average.eval().requires_grad_(False)
+    @torch.no_grad()
+    def update(self, backbone: nn.Module) -> None:
+        """Move towards the network's weights."""
+        self.updates += 1
+        weight = 1 - ema_decay(self.updates, self.decay)
+        torch._foreach_lerp_(list(self.module.parameters()), list(backbone.parameters()), weight)
 
 
 def read_moments(optimizer: AdamW, backbone: nn.Module) -> dict[str, Tensor]:

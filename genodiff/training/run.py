@@ -20,6 +20,7 @@ from lightning.pytorch.plugins.environments import LightningEnvironment, TorchEl
 from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
 
+from genodiff.data.loader import BatchStream
 from genodiff.errors import CheckpointError, GenodiffError, Interrupted, MachineError
 from genodiff.io.atomic import clear_leftovers
 from genodiff.io.identity import stamp_time
@@ -60,8 +61,9 @@ from genodiff.training.callbacks import Boundary, Counters
 from genodiff.training.horizon import open_plan
 from genodiff.training.loggers import RunLoggers
 from genodiff.training.module import Pretraining
-from genodiff.training.optimizer import average_of
+from genodiff.training.optimizer import WeightAverage
 from genodiff.training.ranks import World, end_process_group, read_world
+from genodiff.training.settle import count_workers, set_gpu_arithmetic, settle_config
 from genodiff.training.signals import Signals, ignore_signals
 from genodiff.training.start import WarmStart, start_from_weights
 
@@ -113,7 +115,8 @@ def train(
     if start is not None:
         start.check(config)
     world = read_world()
-    check_open_files(config.train.workers)
+    config = settle_config(config, device, out)
+    check_open_files(count_workers(config, device))
     with ExitStack() as stack:
         signals = stack.enter_context(Signals())
         stack.enter_context(_quiet())
@@ -219,7 +222,7 @@ def _fit(
             | {"logits_differ": start_from_weights(backbone, start, feed.alphabet)}
         }
         _log.info("%s: beginning from %s, whose logits on a probe it has", out, start.path)
-    average = average_of(backbone, config.optim.ema_decay)
+    average = WeightAverage(backbone, config.optim.ema_decay)
     if state is not None:
         fill_module(
             backbone,
@@ -230,7 +233,7 @@ def _fit(
             },
         )
         fill_module(average.module, state.weights)
-        average.n_averaged.fill_(state.counters["averaged"])
+        average.updates = state.counters["averaged"] - 1  # the copy counts too
         _log.info("%s: going on from step %d", out, state.step)
     plan = open_plan(
         out,
@@ -264,14 +267,10 @@ def _fit(
     soft = feed.recipe.soft_mask_weight
     module = Pretraining(backbone, objective, config, soft, world.size)
     batches = open_train_batches(feed, config, rank=world.rank, world_size=world.size)
-    workers = config.train.workers
-    loader: DataLoader[Any] = DataLoader(
+    loader = open_loader(
         batches.from_batch(counters.step * config.train.accumulate),
-        batch_size=None,
-        num_workers=workers,
-        timeout=_TIMEOUT if workers else 0,
-        worker_init_fn=_begin_worker,
-        pin_memory=device.startswith("cuda"),
+        count_workers(config, device),
+        device,
     )
     trainer = _trainer(config, device, world, boundary)
     _log.info(
@@ -284,7 +283,7 @@ def _fit(
         _log.info("%s: %s", out, describe_soft_mask(soft_mask))
     try:
         keep_freed_memory()
-        with routed_matmul():
+        with routed_matmul(), set_gpu_arithmetic():
             trainer.fit(module, loader)
     except (RuntimeError, MemoryError) as fault:
         raise _named(fault) from fault
@@ -305,6 +304,18 @@ def _fit(
         write_provenance(out, config, identity, session | ending)
     bits = boundary.last_valid[0] if boundary.last_valid else None
     return RunResult(out, counters.step, counters.seconds, counters.tokens, bits, False)
+
+
+def open_loader(batches: BatchStream, workers: int, device: str) -> DataLoader[Any]:
+    """The batches as processes prepare them; for a GPU in pinned memory, to be copied meanwhile."""
+    return DataLoader(
+        batches,
+        batch_size=None,
+        num_workers=workers,
+        timeout=_TIMEOUT if workers else 0,
+        worker_init_fn=_begin_worker,
+        pin_memory=device.startswith("cuda"),
+    )
 
 
 def _trainer(config: RunConfig, device: str, world: World, boundary: Boundary) -> pl.Trainer:

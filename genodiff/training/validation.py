@@ -12,19 +12,27 @@ from genodiff.runs.inputs import make_inputs
 
 @torch.no_grad()
 def validate(
-    objective: Objective, backbone: Backbone, batches: EvalBatches, device: torch.device | str
+    objective: Objective,
+    backbone: Backbone,
+    batches: EvalBatches,
+    device: torch.device | str,
+    precision: str = "fp32",
 ) -> tuple[float, float]:
     """Bits per token and its 95 % half-width over windows.
 
-    `backbone` is used as it is; hand in the averaged one. The half-width takes windows as
-    independent draws.
+    `backbone` is used as it is; hand in the averaged one. `precision` is that of training: "bf16"
+    computes under autocast. The half-width takes windows as independent draws.
     """
+    low = torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16")
     nats, bases = [], []
     for batch in batches:
-        found = objective.bound(*make_inputs(batch, backbone, device))
-        nats.append((found.scale * found.ce.sum(-1)).cpu())
-        bases.append(batch.maskable.sum(-1).double().cpu())
-    total, size = torch.cat(nats).double(), torch.cat(bases)
+        inputs = make_inputs(batch, backbone, device)
+        with low:
+            found = objective.bound(*inputs)
+        nats.append((found.scale * found.ce.sum(-1)).double())
+        bases.append(batch.maskable.sum(-1).double())
+    # Read at the end, once: a GPU works on the next batch meanwhile.
+    total, size = torch.cat(nats).cpu(), torch.cat(bases)
     mean = float(total.sum() / size.sum())
     spread = float(((total - mean * size) ** 2).sum().sqrt() / size.sum())
     return mean / math.log(2), 1.96 * spread / math.log(2)

@@ -22,7 +22,7 @@ from genodiff.diffusion.schedule import LogLinear
 from genodiff.hub.mdlm_config import find_prefix
 from genodiff.hub.mixer_names import reshape_as_published
 from genodiff.runs.sections import OptimSettings
-from genodiff.training.optimizer import adamw, average_of
+from genodiff.training.optimizer import WeightAverage, adamw
 
 Case = SimpleNamespace
 Tensors = dict[str, Tensor]
@@ -53,7 +53,7 @@ def _train(case: Case, dtype: torch.dtype, suffix: str) -> Tensors:
         else adapter_networks._model(case, dtype)
     )
     settings = _optimizer(case)
-    optimizer, average = adamw(model, settings), average_of(model, _ema_decay(case))
+    optimizer, average = adamw(model, settings), WeightAverage(model, _ema_decay(case))
     diffusion = _diffusion(
         case, int(next(p for n, p in model.named_parameters() if n == "embedding").shape[0])
     )
@@ -71,7 +71,7 @@ def _train(case: Case, dtype: torch.dtype, suffix: str) -> Tensors:
             out[f"out/loss_per_token_step0{suffix}"] = (nats * weight).detach()
         norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip))
         optimizer.step()
-        average.update_parameters(model)
+        average.update(model)
         losses.append(loss.detach())
     out |= {
         f"out/losses{suffix}": torch.stack(losses),

@@ -27,6 +27,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "even": {"rows": 1, "length": 32, "channels": 32, "states": 2},
     "reverse": {"rows": 1, "length": 33, "channels": 36, "states": 2, "reverse": True},
     "split": {"rows": 1, "length": 60, "channels": 33, "states": 2, "split": True},
+    "chain": {"rows": 1, "length": 275, "channels": 3, "states": 1, "split": True},
     "lone": {"rows": 1, "length": 21, "channels": 1, "states": 2},
     "bfloat16": {"rows": 1, "length": 35, "channels": 40, "states": 3, "dtype": torch.bfloat16},
 }

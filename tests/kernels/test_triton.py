@@ -95,8 +95,9 @@ def test_cut_into_segments_it_gives_the_same(
 ) -> None:
     for name, value in (("split_below", 10**6), ("split_into", 64), ("least_tiles", 1)):
         monkeypatch.setitem(launch.CHOICES, name, value)
-    p = Problem(1, 14, 9, 2, reverse=reverse, h0=True)
-    assert triton_scan.plan_segments(1, 14, 9)[0] == 4
+    p = Problem(1, 22, 9, 1, reverse=reverse, h0=True)
+    # The states between segments are found in tiles of T = 4: six segments need more than one.
+    assert triton_scan.plan_segments(1, 22, 9)[0] == 6
     assert_right(p)
     with torch.no_grad():  # nothing is kept for a backward pass
         inputs = {k: v.float() for k, v in p.inputs.items()}
@@ -166,7 +167,8 @@ def test_the_kernels_refuse_float64_and_say_what_they_miss_here() -> None:
 
 
 LONG = [
-    pytest.param(name, marks=pytest.mark.slow) for name in ("plain", "reverse", "split", "lone")
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("plain", "reverse", "split", "chain", "lone")
 ]
 
 

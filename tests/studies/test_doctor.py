@@ -135,7 +135,7 @@ def test_a_disk_that_is_nearly_full_is_named(
 def test_little_free_memory_is_named(
     monkeypatch: pytest.MonkeyPatch, free: int, status: str
 ) -> None:
-    monkeypatch.setattr(doctor, "_memory", lambda: (16 << 30, free))
+    monkeypatch.setattr(doctor, "read_memory", lambda: (16 << 30, free))
     assert doctor.check_memory().status == status
 
 

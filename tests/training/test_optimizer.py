@@ -14,8 +14,8 @@ from genodiff.alphabet import DNA
 from genodiff.runs.model import build_backbone, collect_tensors, fill_module
 from genodiff.runs.sections import OptimSettings
 from genodiff.training.optimizer import (
+    WeightAverage,
     adamw,
-    average_of,
     ema_decay,
     has_weight_decay,
     learning_rate,
@@ -77,12 +77,12 @@ def test_norms_biases_embeddings_and_what_the_reference_exempts_do_not_decay() -
 def test_the_average_follows_its_closed_form_for_constant_updates() -> None:
     module = torch.nn.Linear(3, 2)
     start = module.weight.detach().clone()
-    average = average_of(module, 0.9)
+    average = WeightAverage(module, 0.9)
     with torch.no_grad():
         module.weight.add_(1.0)
     left = 1.0
     for update in range(1, 200):
-        average.update_parameters(module)
+        average.update(module)
         left *= min(0.9, (1 + update) / (10 + update))
         torch.testing.assert_close(average.module.weight, start + (1 - left), rtol=1e-5, atol=1e-5)
     assert torch.equal(module.weight, start + 1)
@@ -98,16 +98,16 @@ def test_average_and_moments_survive_a_round_trip() -> None:
     def step(
         backbone: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
-        average: torch.optim.swa_utils.AveragedModel,
+        average: WeightAverage,
     ) -> None:
         optimizer.zero_grad()
         sum((p * p.detach().cos()).sum() for p in backbone.parameters()).backward()
         optimizer.step()
-        average.update_parameters(backbone)
+        average.update(backbone)
 
     settings = OptimSettings(lr=0.01, weight_decay=0.1)
     backbone = build_backbone(tiny(), DNA)
-    optimizer, average = adamw(backbone, settings), average_of(backbone, 0.99)
+    optimizer, average = adamw(backbone, settings), WeightAverage(backbone, 0.99)
     step(backbone, optimizer, average)
     step(backbone, optimizer, average)
     saved = [
@@ -120,10 +120,10 @@ def test_average_and_moments_survive_a_round_trip() -> None:
     ]
     step(backbone, optimizer, average)
     other = build_backbone(tiny(seed=5), DNA)
-    other_optimizer, other_average = adamw(other, settings), average_of(other, 0.99)
+    other_optimizer, other_average = adamw(other, settings), WeightAverage(other, 0.99)
     fill_module(other, saved[0])
     fill_module(other_average.module, saved[1])
-    other_average.n_averaged.fill_(3)
+    other_average.updates = 2
     set_moments(other_optimizer, other, saved[2])
     step(other, other_optimizer, other_average)
     for mine, theirs in ((backbone, other), (average.module, other_average.module)):

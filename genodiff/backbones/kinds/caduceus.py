@@ -10,12 +10,16 @@ from genodiff.backbones.settings import (
     NETWORKS,
     PRESETS,
     BackboneSettings,
+    StepBytes,
     count_mamba_weights,
     count_norm_weights,
 )
 
 if TYPE_CHECKING:
     import genodiff.backbones.caduceus
+
+STATE_EVERY = 16
+"""Steps between two states that a scan on a GPU keeps: a tile of its kernels."""
 
 
 @BACKBONES.register("caduceus")
@@ -94,6 +98,27 @@ class CaduceusSettings(BackboneSettings):
         d = self.d_model
         tables = vocab_size * d * (1 if self.tied_head else 2)
         return tables + self.n_layer * count_mamba_weights(self, d) + count_norm_weights(self, d)
+
+    def count_step_bytes(self, length: int, word: int) -> StepBytes | None:
+        """As of the Triton kernels (`kernels/triton/mixer.py` says what they keep).
+
+        None where other kernels run: LayerNorm, two projections, directions multiplied.
+        """
+        directions = 2 if self.bidirectional else 1
+        fused = directions == 1 or (self.tie_directions and self.bidirectional_strategy == "add")
+        if not fused or self.norm != "rms":
+            return None
+        d, e, strands = self.d_model, self.expand * self.d_model, 2 if self.paired else 1
+        states = 4 * self.d_state * e * (ceil(length / STATE_EVERY) + 1) / length
+        residual, normed = 4 * d, 4 + word * d
+        mixer = 3 * word * e + directions * (word * (self.rank + 2 * self.d_state) + states)
+        block = residual + normed + mixer
+        ids = 8
+        if self.checkpointing:  # the inputs of blocks, and one block at a time in full
+            kept = (self.n_layer + 1) * residual + normed + block + ids
+        else:
+            kept = self.n_layer * block + residual + normed + ids
+        return StepBytes(strands * kept, strands * e * ((8 + directions) * word + 6))
 
     @property
     def tied_head(self) -> bool:

@@ -9,6 +9,7 @@ from genodiff.backbones.settings import (
     NETWORKS,
     PRESETS,
     BackboneSettings,
+    StepBytes,
     count_condition_weights,
     count_modulation_weights,
 )
@@ -91,6 +92,21 @@ class DiTSettings(BackboneSettings):
             settings=self, vocab_size=vocab_size, seed=seed
         )
         return network
+
+    def count_step_bytes(self, length: int, word: int) -> StepBytes | None:
+        """With flash attention; counted of a block's saved tensors. None with RMSNorm.
+
+        A block keeps its hidden layer twice, 9 tensors of the stream's width in the products' dtype
+        (queries, keys and values as they come and turned, what attention gives, inputs of
+        products), and the inputs of two norms in float32; adaLN keeps two more of either kind.
+        """
+        if self.norm != "layer":
+            return None
+        d, more = self.d_model, 2 if self.adaln else 0
+        block = d * (word * (9 + more + 2 * self.mlp_ratio) + 4 * (2 + more))
+        last, residual, ids = d * (word + 4 + 2 * more), 4 * d, 8
+        kept = self.n_layer * residual + block if self.checkpointing else self.n_layer * block
+        return StepBytes(kept + last + ids, 10 * d)
 
     def n_parameters(self, vocab_size: int) -> int:
         """The number of weights, without building them."""

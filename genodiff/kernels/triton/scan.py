@@ -17,6 +17,7 @@ from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.triton.launch import CHOICES, kernels, next_power_of_2, use_device
 
+_OF_CHAIN = ("E", "EXACT", "ASM", "T", "BE", "num_warps")
 _STAGED = 64  # times that a program of the staging kernels moves
 
 
@@ -90,10 +91,10 @@ class _ScanLaunch:
         hold what each segment makes of a zero state, and the sum of its step sizes.
         """
         NE = self.N * self.channels
-        self.k.scan_chain[(-(-NE // 128), self.rows)](
-            local, spans, A2, out, self.segments, out.stride(0), stride * NE, NE=NE,
-            E=self.channels, BACK=back,
-            EXACT=self.constants["EXACT"], ASM=self.constants["ASM"], BLOCK=128,
+        shared = {name: self.constants[name] for name in _OF_CHAIN}
+        self.k.scan_chain[(-(-NE // self.k.BE), self.rows)](
+            local, spans, A2, out, self.segments, out.stride(0), stride * NE, NE=NE, BACK=back,
+            **shared,
         )  # fmt: skip
 
 

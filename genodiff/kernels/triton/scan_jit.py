@@ -190,30 +190,42 @@ def scan_carry(
 @no_type_check
 def scan_chain(
     local, spans, A2, out, segments, out_row, out_segment, NE: tl.constexpr, E: tl.constexpr,
-    BACK: tl.constexpr, EXACT: tl.constexpr, ASM: tl.constexpr, BLOCK: tl.constexpr,
+    BACK: tl.constexpr, EXACT: tl.constexpr, ASM: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """The state before each segment, from what each segment makes of a zero state.
 
     A segment multiplies the state by 2^(A Σ dt) and adds what it makes of zero. `out` comes with
     the first state. With BACK it is c instead, from the last segment to the first.
+
+    The segments are the steps of a scan. T of them are loaded at once, so that a program waits for
+    memory once in T segments.
     """
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i = tl.multiple_of(tl.program_id(0) * BE + tl.arange(0, BE), 1)
+    t = tl.arange(0, T)
     row = tl.program_id(1).to(tl.int64)
     there = i < NE
     A_n = tl.load(A2 + i, mask=there, other=0.0)
     out += row * out_row + i
-    begin = row * 0 + (segments - 1 if BACK else 0)
-    h = tl.load(out + begin * out_segment, mask=there, other=0.0)
-    for step in range(0, segments - 1):
+    local += row * segments * NE + i
+    spans += row * segments * E + i % E
+    # row * 0 is a 64-bit zero.
+    h = tl.load(
+        out + (row * 0 + (segments - 1 if BACK else 0)) * out_segment, mask=there, other=0.0
+    )
+    begins, ends = (t == 0)[None, :], (t == T - 1)[None, :]
+    for first in range(0, segments - 1, T):
+        step = row * 0 + first + t
         s = segments - 1 - step if BACK else step
-        to = row * 0 + (s - 1 if BACK else s + 1)
-        span = tl.load(spans + (row * segments + s) * E + i % E, mask=there, other=0.0)
-        h = tl.fma(
-            exp2(span * A_n, EXACT, ASM),
-            h,
-            tl.load(local + (row * segments + s) * NE + i, mask=there, other=0.0),
-        )
-        tl.store(out + to * out_segment, h, mask=there)
+        to = s - 1 if BACK else s + 1
+        mask = (step < segments - 1)[None, :] & there[:, None]
+        # Past the end a decay of 1 and nothing added: the state is kept.
+        span = tl.load(spans[:, None] + (s * E)[None, :], mask=mask, other=0.0)
+        b = tl.load(local[:, None] + (s * NE)[None, :], mask=mask, other=0.0)
+        a = exp2(span * A_n[:, None], EXACT, ASM)
+        b = tl.where(begins, tl.fma(a, tl.broadcast_to(h[:, None], (BE, T)), b), b)
+        _, found, _ = tl.associative_scan((a, b, b), 1, step_forward)
+        tl.store(out[:, None] + (to * out_segment)[None, :], found, mask=mask)
+        h = tl.sum(tl.where(ends, found, 0.0), 1)
 
 
 @triton.jit

@@ -1,0 +1,80 @@
+"""What a configuration leaves open ("auto"), decided for the machine that a run begins on.
+
+A run that goes on keeps what it began with, whatever it goes on on. On a GPU the defaults are those
+that are fast there: bfloat16, processes that prepare batches, pinned memory, fused AdamW.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from genodiff.errors import UsageError
+from genodiff.io.cores import count_usable_cores
+from genodiff.runs.config import RunConfig
+from genodiff.runs.resolve import keep_choices
+from genodiff.training.footprint import fit_batch
+from genodiff.training.ranks import read_world
+
+_log = logging.getLogger("genodiff")
+_MOST_WORKERS = 4  # beyond, they wait for one another: drawing masks is 20 ms of 1,024 windows
+
+
+def settle_config(config: RunConfig, device: str, folder: Path) -> RunConfig:
+    """The configuration without "auto", but for the workers, which no result depends on.
+
+    Raises `UsageError` where several processes leave the batch open, `MachineError` where no window
+    fits.
+    """
+    config = keep_choices(folder, config)
+    if config.train.precision == "auto":
+        precision = "bf16" if device.startswith("cuda") else "fp32"
+        train = config.train.model_copy(update={"precision": precision})
+        config = config.model_copy(update={"train": train})
+    if config.train.batch_size and config.train.accumulate:
+        return config
+    if read_world().size > 1:
+        raise UsageError(
+            "the batch of several processes cannot be left open",
+            fix="give --batch-size and --accumulate numbers",
+        )
+    config = fit_batch(config, device)
+    parts = config.train.accumulate
+    _log.info(
+        "for the free memory: %d windows a step%s%s",
+        config.train.batch_size,
+        f", in {parts} parts" if parts > 1 else "",
+        ", blocks recomputed" if getattr(config.backbone, "checkpointing", False) else "",
+    )
+    return config
+
+
+def count_workers(config: RunConfig, device: str) -> int:
+    """Processes that prepare batches."""
+    if config.train.workers != "auto":
+        return config.train.workers
+    if not device.startswith("cuda"):
+        return 0
+    return max(1, min(_MOST_WORKERS, count_usable_cores() // read_world().local - 1))
+
+
+@contextmanager
+def set_gpu_arithmetic() -> Iterator[None]:
+    """A context in which a GPU's products are as exact as their dtype says.
+
+    float32 is not cut to TF32. Sums of bfloat16 products stay float32, also where a long sum (over
+    tokens, in a weight's gradient) is split: torch's default lets the parts be rounded to bfloat16.
+    The settings are torch's, for the whole process, and restored at the end.
+    """
+    products = torch.backends.cuda.matmul
+    names = ("allow_tf32", "allow_bf16_reduced_precision_reduction")
+    before = {name: getattr(products, name) for name in names}
+    try:
+        for name in names:
+            setattr(products, name, False)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(products, name, value)
