@@ -68,7 +68,7 @@ def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> 
     constants: dict[str, Any] = dict(
         E=d_inner, N=N, REVERSE=False, SOFTPLUS=True, EVEN=True, EXACT=kind["EXACT"], ASM=True,
         T=T, BE=BE, SUMS=kind["SUMS"], KEEP=True,
-        OUTPUT=True, ONTO=False, UNROLL=1, BACK=False, NE=N * d_inner,
+        OUTPUT=True, UNROLL=1, BACK=False, NE=N * d_inner,
     ) | {f"{x}_l": d_inner for x in ("u", "delta", "y", "dy")} | chosen(name,
     dtype) | changes  # fmt: skip
     names = [p.name for p in kernel.params]
@@ -76,14 +76,14 @@ def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> 
     def kind_of(parameter: Any) -> str:
         if parameter.is_constexpr:
             return "constexpr"
-        if parameter.name in ("L", "tiles", "segments"):
+        if parameter.name in ("L", "tiles", "group", "segments"):
             return "i32"
         if parameter.name.endswith("_b") or parameter.name.startswith("out_"):
             return "i64"
         return "*fp32" if parameter.name in FLOATS else f"*{dtype}"
 
     signature = {p.name: kind_of(p) for p in kernel.params}
-    odd = [n for n in names if signature[n] == "constexpr" or n in ("tiles", "segments")]
+    odd = [n for n in names if signature[n] == "constexpr" or n in ("tiles", "group", "segments")]
     aligned = {(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if n not in odd}
     source = ASTSource(
         fn=kernel,

@@ -3,16 +3,19 @@
 The equations are in `kernels/mixer.py`. Under autocast, products and tensors are of its dtype, sums
 and states float32. For the backward pass h, [x, z], Σ_d y_d, [r, B, C]_d and the scans' states are
 kept. Convolutions and step sizes are computed again; dx and dz are written into one buffer.
+
+Both directions go through each kernel together, as two groups of rows. Half as many launches fill
+the machine twice as well.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.direction import DirectionWeights, join_weights, split_weights
+from genodiff.kernels.direction import DirectionWeights, split_weights
 from genodiff.kernels.triton.launch import kernels, use_device
 from genodiff.kernels.triton.scan import pack_channels, scan_backward, scan_forward
 
@@ -37,39 +40,50 @@ def _blocks(length: int, channels: int) -> tuple[int, int, tuple[int, int]]:
     return BT, BE, (-(-length // BT), -(-channels // BE))
 
 
-def conv_forward(x: Tensor, weight: Tensor, bias: Tensor, reverse: bool) -> Tensor:
-    """silu of the convolution, (B, L, E) contiguous, of x with channels side by side."""
+def _mark_ways(reverse: tuple[bool, ...]) -> int:
+    """The directions that read from right to left, as bits."""
+    return sum(1 << i for i, back in enumerate(reverse) if back)
+
+
+def conv_forward(
+    x: Tensor, weight: Tensor, bias: Tensor, reverse: tuple[bool, ...], ordered: bool
+) -> Tensor:
+    """silu of the convolutions, (directions · B, L, E), of x (B, L, E) with channels side by side.
+
+    weight is (directions, E, K), bias (directions, E). With `ordered`, each direction's outputs are
+    in the order in which it reads.
+    """
     rows, length, channels = x.shape
-    y = torch.empty(x.shape, device=x.device, dtype=x.dtype)
+    y = torch.empty(len(reverse) * rows, length, channels, device=x.device, dtype=x.dtype)
     BT, BE, grid = _blocks(length, channels)
-    kernels().conv_forward[(*grid, rows)](
-        x, weight, bias, y, length, channels, x.stride(0), x.stride(1), K=weight.shape[1],
-        REVERSE=reverse, BT=BT, BE=BE
+    kernels().conv_forward[(*grid, len(y))](
+        x, weight, bias, y, length, channels, rows, _mark_ways(reverse), x.stride(0), x.stride(1),
+        K=weight.shape[2], ORDERED=ordered, BT=BT, BE=BE
     )  # fmt: skip
     return y
 
 
 def conv_backward(
-    dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor, reverse: bool, dx: Tensor, onto: bool
-) -> tuple[Tensor, Tensor]:
-    """The gradients of weight and bias, float32; that of x goes to dx, or is added to it. dy is
-    contiguous.
-    """
-    (rows, length, channels), K = x.shape, weight.shape[1]
+    dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor, reverse: tuple[bool, ...], ordered: bool,
+    dx: Tensor,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The gradients of weight and bias, float32; that of x goes to dx. dy is contiguous."""
+    (rows, length, channels), (n, _, K) = x.shape, weight.shape
     BT, BE, grid = _blocks(length, channels)
     tiles = -(-grid[0] // _PIECES)
     pieces = -(-grid[0] // tiles)
-    dz, dw = torch.empty_like(dy), torch.zeros(rows, pieces, K + 1, channels, device=x.device)
-    kernels().conv_slope[(pieces, grid[1], rows)](
-        x, weight, bias, dy, dz, dw, length, channels, tiles, x.stride(0), x.stride(1), K=K,
-        REVERSE=reverse, BT=BT, BE=BE
+    dz, dw = torch.empty_like(dy), torch.zeros(len(dy), pieces, K + 1, channels, device=x.device)
+    ways = _mark_ways(reverse)
+    kernels().conv_slope[(pieces, grid[1], len(dy))](
+        x, weight, bias, dy, dz, dw, length, channels, rows, ways, tiles, x.stride(0), x.stride(1),
+        K=K, ORDERED=ordered, BT=BT, BE=BE
     )  # fmt: skip
     kernels().conv_backward[(*grid, rows)](
-        dz, weight, dx, length, channels, dx.stride(0), dx.stride(1), K=K, REVERSE=reverse,
-        ONTO=onto, BT=BT, BE=BE
+        dz, weight, dx, length, channels, rows, ways, dx.stride(0), dx.stride(1), DIRECTIONS=n,
+        K=K, ORDERED=ordered, BT=BT, BE=BE
     )  # fmt: skip
-    sums = dw.sum((0, 1))
-    return sums[:-1].t(), sums[-1]
+    sums = dw.view(n, -1, K + 1, channels).sum(1)
+    return sums[:, :-1].transpose(1, 2), sums[:, -1]
 
 
 def triton_mixer(
@@ -90,13 +104,13 @@ class _Conv(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool) -> Tensor:
         x = pack_channels(x)
         own = [
-            weight.contiguous(),
-            weight.new_zeros(len(weight)) if bias is None else bias.contiguous(),
+            weight.contiguous()[None],
+            (weight.new_zeros(len(weight)) if bias is None else bias.contiguous())[None],
         ]
         ctx.save_for_backward(x, *own)
-        ctx.reverse, ctx.bias = reverse, bias is not None
+        ctx.reverse, ctx.bias = (reverse,), bias is not None
         with use_device(x):
-            return conv_forward(x, own[0], own[1], reverse)
+            return conv_forward(x, *own, ctx.reverse, ordered=False)
 
     @staticmethod
     @once_differentiable
@@ -104,8 +118,8 @@ class _Conv(torch.autograd.Function):
         x, weight, bias = ctx.saved_tensors
         dx = torch.empty(x.shape, device=x.device, dtype=x.dtype)
         with use_device(x):
-            dw, db = conv_backward(gy.contiguous(), x, weight, bias, ctx.reverse, dx, False)
-        return dx, dw.to(weight.dtype), db.to(bias.dtype) if ctx.bias else None, None
+            dw, db = conv_backward(gy.contiguous(), x, weight, bias, ctx.reverse, False, dx)
+        return dx, dw[0].to(weight.dtype), db[0].to(bias.dtype) if ctx.bias else None, None
 
 
 def triton_conv(
@@ -117,39 +131,82 @@ def triton_conv(
     return y
 
 
+class _Weights(NamedTuple):
+    """The weights of all directions, side by side: (directions, ...)."""
+
+    conv: Tensor
+    conv_bias: Tensor
+    x: Tensor  # x_proj and dt_proj in the dtype of products
+    dt: Tensor
+    A: Tensor
+    D: Tensor
+    bias: Tensor
+
+
+def _stack(directions: list[DirectionWeights], dtype: torch.dtype) -> _Weights:
+    """One copy for all vectors and one for the matrices of products: a launch costs more."""
+    n, (channels, width) = len(directions), directions[0].conv_weight.shape
+    rank, states = directions[0].dt_weight.shape[1], directions[0].A.shape[1]
+    zeros = directions[0].D.new_zeros(channels)
+    vectors = [
+        [d.conv_weight for d in directions],
+        [zeros if d.conv_bias is None else d.conv_bias for d in directions],
+        [d.A for d in directions],
+        [d.D for d in directions],
+        [d.dt_bias for d in directions],
+    ]
+    flat = torch.cat([x.reshape(-1) for part in vectors for x in part])
+    matrices = [[d.x_weight for d in directions], [d.dt_weight for d in directions]]
+    products = torch.cat([x.reshape(-1) for part in matrices for x in part]).to(dtype)
+    each = (channels * width, channels, channels * states, channels, channels)
+    conv, conv_bias, A, D, bias = flat.split([n * size for size in each])
+    x, dt = products.split([n * (rank + 2 * states) * channels, n * channels * rank])
+    return _Weights(
+        conv.view(n, channels, width), conv_bias.view(n, channels), x.view(n, -1, channels),
+        dt.view(n, channels, rank), A.view(n, channels, states), D.view(n, channels),
+        bias.view(n, channels),
+    )  # fmt: skip
+
+
 class _ScanInputs:
-    """What a direction computes from x in both passes: the inputs of its scan."""
+    """What the directions compute from x in both passes: the inputs of their scans.
+
+    Each direction is a group of rows, in the order in which it reads.
+    """
 
     def __init__(
         self,
-        weights: DirectionWeights,
+        weights: _Weights,
         x: Tensor,
-        reverse: bool,
+        reverse: tuple[bool, ...],
         mask: Tensor | None,
         projected: Tensor | None,
     ) -> None:
-        (rows, length, channels), dtype = x.shape, x.dtype
-        conv_bias = weights.conv_bias
-        self.conv_weight = weights.conv_weight.contiguous()
-        self.conv_bias = (
-            self.conv_weight.new_zeros(channels) if conv_bias is None else conv_bias.contiguous()
-        )
-        self.x_weight, self.dt_weight = weights.x_weight.to(dtype), weights.dt_weight.to(dtype)
-        self.A, self.D, self.bias = weights.A, weights.D, weights.dt_bias
-        self.rank, self.n = self.dt_weight.shape[1], self.A.shape[1]
-        self.c = conv_forward(x, self.conv_weight, self.conv_bias, reverse)
+        self.w, n = weights, len(reverse)
+        self.rank, self.n = weights.dt.shape[2], weights.A.shape[2]
+        self.c = conv_forward(x, weights.conv, weights.conv_bias, reverse, ordered=True)
         if mask is not None:
             self.c.mul_(mask)
-        self.flat = self.c.view(rows * length, channels)
-        self.projected = self.flat @ self.x_weight.t() if projected is None else projected
-        self.r = self.projected[:, : self.rank]
-        self.delta = (self.r @ self.dt_weight.t()).view(x.shape)
-        self.B, self.C = self.split_states(self.projected, x.shape)
+        self.flat = self.c.view(n, -1, x.shape[2])
+        self.projected = (
+            torch.bmm(self.flat, weights.x.transpose(1, 2)) if projected is None else projected
+        )
+        self.r = self.projected[..., : self.rank]
+        self.delta = torch.bmm(self.r, weights.dt.transpose(1, 2)).view(self.c.shape)
+        self.B, self.C = self.split_states(self.projected)
 
-    def split_states(self, projected: Tensor, shape: torch.Size) -> tuple[Tensor, Tensor]:
-        """The parts of (tokens, R + 2N) that belong to B and C, as (rows, L, N)."""
-        B, C = (part.unflatten(0, shape[:2]) for part in projected[:, self.rank :].split(self.n, 1))
+    def split_states(self, projected: Tensor) -> tuple[Tensor, Tensor]:
+        """The parts of (directions, tokens, R + 2N) that belong to B and C, as (rows, L, N)."""
+        rows = projected.view(*self.c.shape[:2], -1)
+        B, C = rows[..., self.rank :].split(self.n, 2)
         return B, C
+
+
+def _order(mask: Tensor | None, reverse: tuple[bool, ...]) -> Tensor | None:
+    """A mask (B, L, 1) of all directions' rows, each in the order in which it reads."""
+    if mask is None:
+        return None
+    return torch.cat([mask.flip(1) if back else mask for back in reverse])
 
 
 class _Mixer(torch.autograd.Function):
@@ -162,80 +219,86 @@ class _Mixer(torch.autograd.Function):
         with torch.autocast(h.device.type, enabled=False), use_device(h):
             (rows, length, _), channels = h.shape, out_weight.shape[1]
             ctx.dtype, flat = h.dtype, h.to(dtype).reshape(rows * length, -1)
-            w_in = in_weight.to(dtype).t()
-            xz = flat @ w_in if in_bias is None else torch.addmm(in_bias.to(dtype), flat, w_in)
+            w_in, w_out = in_weight.to(dtype), out_weight.to(dtype)
+            xz = (
+                flat @ w_in.t()
+                if in_bias is None
+                else torch.addmm(in_bias.to(dtype), flat, w_in.t())
+            )
             x, z = xz[:, :channels].unflatten(0, (rows, length)), xz[:, channels:]
             m = None if mask is None else mask.to(dtype)
             if m is not None:
                 x.mul_(m)
-            y, kept = None, []
-            for direction, back in zip(split_weights(weights), reverse, strict=True):
-                s = _ScanInputs(direction, x, back, m, None)
-                y, states = scan_forward(
-                    s.c, s.delta, s.A, s.B, s.C, s.D, s.bias, softplus=True, reverse=back,
-                    keep=keep, onto=y,
-                )  # fmt: skip
-                kept += [s.projected, states]
-            assert y is not None
-            gated = torch.empty(rows * length, channels, device=h.device, dtype=dtype)
-            BT, BE, grid = _blocks(rows * length, channels)
-            kernels().gate_forward[grid](
-                y, z, gated, rows * length, channels, z.stride(0), BT=BT, BE=BE
-            )
-            out = (gated @ out_weight.to(dtype).t()).view(h.shape)
+            stacked = _stack(split_weights(weights), dtype)
+            s = _ScanInputs(stacked, x, reverse, _order(m, reverse), None)
+            y, states = scan_forward(
+                s.c, s.delta, stacked.A, s.B, s.C, stacked.D, stacked.bias, softplus=True,
+                reverse=False, keep=keep,
+            )  # fmt: skip
+            total, gated = (torch.empty(x.shape, device=h.device, dtype=dtype) for _ in range(2))
+            BT, BE, grid = _blocks(length, channels)
+            kernels().gate_forward[(*grid, rows)](
+                y, z, total, gated, length, channels, rows, _mark_ways(reverse), z.stride(0),
+                DIRECTIONS=len(reverse), BT=BT, BE=BE
+            )  # fmt: skip
+            out = (gated.view(rows * length, channels) @ w_out.t()).view(h.shape)
             if keep:
                 ctx.save_for_backward(
-                    flat, in_weight, in_bias, out_weight, m, xz, y, *kept, *weights
+                    flat, w_in, w_out, m, xz, total, s.projected, states, *stacked
                 )
             ctx.reverse = reverse
+            given = (in_weight, in_bias, out_weight, *weights)
+            ctx.dtypes = [None if w is None else w.dtype for w in given]
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g_out: Tensor) -> tuple[Tensor | None, ...]:
-        flat, in_weight, in_bias, out_weight, mask, xz, y, *rest = ctx.saved_tensors
-        kept, weights = rest[: 2 * len(ctx.reverse)], rest[2 * len(ctx.reverse) :]
+        flat, w_in, w_out, mask, xz, total, projected, states, *stacked = ctx.saved_tensors
+        w, (of_in, of_bias, of_out, *dtypes) = _Weights(*stacked), ctx.dtypes
         with torch.autocast(flat.device.type, enabled=False), use_device(flat):
-            (rows, length, channels), dtype = y.shape, xz.dtype
+            (rows, length, channels), dtype, n = total.shape, xz.dtype, len(ctx.reverse)
             tokens = rows * length
             x, z = xz[:, :channels].unflatten(0, (rows, length)), xz[:, channels:]
             g_out, dxz = g_out.to(dtype).reshape(tokens, -1), torch.empty_like(xz)
             dx, dz = dxz[:, :channels].unflatten(0, (rows, length)), dxz[:, channels:]
-            g, gated, gy = g_out @ out_weight.to(dtype), torch.empty_like(y), torch.empty_like(y)
-            BT, BE, grid = _blocks(tokens, channels)
-            kernels().gate_backward[grid](
-                g, y, z, gated, gy, dz, tokens, channels, z.stride(0), dz.stride(0), BT=BT, BE=BE
-            )
-            d_out_weight, grads = g_out.t() @ gated.view(tokens, channels), []
-            for i, (direction, back) in enumerate(
-                zip(split_weights(weights), ctx.reverse, strict=True)
-            ):
-                projected, states = kept[2 * i : 2 * i + 2]
-                s = _ScanInputs(direction, x, back, mask, projected)
-                d_projected = torch.empty_like(projected)
-                g = scan_backward(
-                    gy, s.c, s.delta, s.A, s.B, s.C, s.D, s.bias, states, softplus=True,
-                    reverse=back, to=s.split_states(d_projected, y.shape),
-                )  # fmt: skip
-                ddelta = g.delta.view(tokens, channels)
-                torch.mm(ddelta, s.dt_weight, out=d_projected[:, : s.rank])
-                dc = g.u.view(tokens, channels).addmm_(d_projected, s.x_weight).view(x.shape)
-                if mask is not None:
-                    dc.mul_(mask)
-                d_conv, d_bias = conv_backward(dc, x, s.conv_weight, s.conv_bias, back, dx, i > 0)
-                d_x_weight, d_dt_weight = d_projected.t() @ s.flat, ddelta.t() @ s.r
-                found = [d_conv, d_bias, d_x_weight, d_dt_weight, g.bias, g.A, g.D]
-                grads += [
-                    None if w is None else gradient.to(w.dtype)
-                    for gradient, w in zip(found, join_weights([direction]), strict=True)
-                ]
+            g, gated = g_out @ w_out, torch.empty_like(total)
+            gy = torch.empty(n * rows, length, channels, device=xz.device, dtype=dtype)
+            BT, BE, grid = _blocks(length, channels)
+            kernels().gate_backward[(*grid, rows)](
+                g, total, z, gated, gy, dz, length, channels, rows, _mark_ways(ctx.reverse),
+                z.stride(0), dz.stride(0), DIRECTIONS=n, BT=BT, BE=BE
+            )  # fmt: skip
+            d_out_weight = g_out.t() @ gated.view(tokens, channels)
+            m = _order(mask, ctx.reverse)
+            s = _ScanInputs(w, x, ctx.reverse, m, projected)
+            d_projected = torch.empty_like(projected)
+            found = scan_backward(
+                gy, s.c, s.delta, w.A, s.B, s.C, w.D, w.bias, states, softplus=True, reverse=False,
+                to=s.split_states(d_projected),
+            )  # fmt: skip
+            ddelta = found.delta.view(n, tokens, channels)
+            d_projected[..., : s.rank] = torch.bmm(ddelta, w.dt)
+            dc = found.u.view(n, tokens, channels).baddbmm_(d_projected, w.x).view(s.c.shape)
+            if m is not None:
+                dc.mul_(m)
+            d_conv, d_bias = conv_backward(dc, x, w.conv, w.conv_bias, ctx.reverse, True, dx)
             if mask is not None:
                 dx.mul_(mask)
-            dh = (dxz @ in_weight.to(dtype)).view(*y.shape[:2], -1)
+            d_x = torch.bmm(d_projected.transpose(1, 2), s.flat)
+            d_dt = torch.bmm(ddelta.transpose(1, 2), s.r)
+            by_name = (d_conv, d_bias, d_x, d_dt, found.bias, found.A, found.D)
+            grads = [
+                None if of is None else gradient.to(of)
+                for of, gradient in zip(
+                    dtypes, (g[i] for i in range(n) for g in by_name), strict=True
+                )
+            ]
+            dh = (dxz @ w_in).view(rows, length, -1)
             d_in_weight, d_in_bias = dxz.t() @ flat, None
-            if in_bias is not None:
-                d_in_bias = dxz.sum(0, dtype=torch.float32).to(in_bias.dtype)
+            if of_bias is not None:
+                d_in_bias = dxz.sum(0, dtype=torch.float32).to(of_bias)
         return (
-            dh.to(ctx.dtype), d_in_weight.to(in_weight.dtype), d_in_bias,
-            d_out_weight.to(out_weight.dtype), None, None, None, None, *grads
+            dh.to(ctx.dtype), d_in_weight.to(of_in), d_in_bias, d_out_weight.to(of_out), None, None,
+            None, None, *grads
         )  # fmt: skip

@@ -1,9 +1,14 @@
 """Triton kernels of a mixer other than its scans: the short convolution with silu, and the gate.
 
-    y_t = silu(p_t) with p_t = b + Σ_k w_k x_{t−K+1+k}        out = y ⊙ silu(z)
+    y_t = silu(p_t) with p_t = b + Σ_k w_k x_{t−K+1+k}        out = (Σ_d y_d) ⊙ silu(z)
 
 A program computes BT times by BE channels of a row. Sums are in float32, whatever the dtype of the
 tensors.
+
+All directions are in one launch, one after the other along the last axis of the grid. `ways` has
+bit d set where direction d reads from right to left: at its time s it reads x_{L−1−s}. What belongs
+to a direction, such as y_d, is stored in the order of its time, (directions · rows, L, E). So the
+scan between these kernels knows no direction. Without ORDERED it is stored as x is.
 """
 # mypy: ignore-errors
 
@@ -21,56 +26,49 @@ def _sigmoid(x):
 
 @triton.jit
 @no_type_check
-def _tap(
-    x,
-    t,
-    k: tl.constexpr,
-    e,
-    there,
-    L,
-    stride,
-    K: tl.constexpr,
-    REVERSE: tl.constexpr,
-    BACK: tl.constexpr,
-):
-    """The inputs of tap k for outputs t: x_{t−K+1+k}, or x_{t+K−1−k} in reverse; 0 outside the row.
-
-    BACK swaps the direction: it loads the outputs to which input t contributes through tap k.
-    """
-    offset: tl.constexpr = (K - 1 - k) if REVERSE != BACK else (k - K + 1)
-    at = t + offset
-    mask = ((at >= 0) & (at < L))[:, None] & there[None, :]
-    return tl.load(x + at[:, None] * stride + e[None, :], mask=mask, other=0.0).to(tl.float32)
+def _turn(t, L, back):
+    """The place of a direction's time t in the order of x, or the other way round."""
+    return tl.where(back != 0, L - 1 - t, t)
 
 
 @triton.jit
 @no_type_check
-def _linear(x, w, b, t, e, there, L, stride, K: tl.constexpr, REVERSE: tl.constexpr):
+def _load(x, t, L, back, e, there, stride):
+    """x at the times t of a direction, which may lie outside of the row: there it is 0."""
+    mask = ((t >= 0) & (t < L))[:, None] & there[None, :]
+    at = _turn(t, L, back)[:, None] * stride + e[None, :]
+    return tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
+
+
+@triton.jit
+@no_type_check
+def _linear(x, w, b, t, L, back, e, there, stride, K: tl.constexpr):
     """The convolution before silu."""
     acc = tl.load(b + e, mask=there, other=0.0).to(tl.float32)[None, :]
     for k in tl.static_range(K):
-        acc += (
-            _tap(x, t, k, e, there, L, stride, K, REVERSE, False)
-            * tl.load(w + e * K + k, mask=there, other=0.0).to(tl.float32)[None, :]
-        )
+        w_k = tl.load(w + e * K + k, mask=there, other=0.0).to(tl.float32)
+        acc += _load(x, t - (K - 1 - k), L, back, e, there, stride) * w_k[None, :]
     return acc
 
 
 @triton.jit
 @no_type_check
 def conv_forward(
-    x, w, b, y, L, E, x_b, x_l, K: tl.constexpr, REVERSE: tl.constexpr, BT: tl.constexpr,
-    BE: tl.constexpr,
+    x, w, b, y, L, E, rows, ways, x_b, x_l, K: tl.constexpr, ORDERED: tl.constexpr,
+    BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """Write y (rows, L, E) = silu(conv(x))."""
+    """Write y (directions · rows, L, E) = silu(conv(x)), with w (directions, E, K)."""
     t, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)
-    row = tl.program_id(2).to(tl.int64)
+    which, row = tl.program_id(2) // rows, (tl.program_id(2) % rows).to(tl.int64)
+    back = (ways >> which) & 1
     there = e < E
     # row * 0 makes t 64 bits wide: t multiplied by a stride may exceed 32 bits.
-    z = _linear(x + row * x_b, w, b, row * 0 + t, e, there, L, x_l, K, REVERSE)
-    y += row * L * E
+    t = row * 0 + t
+    z = _linear(x + row * x_b, w + which * E * K, b + which * E, t, L, back, e, there, x_l, K)
+    y += (which * rows + row) * L * E
+    to = t if ORDERED else _turn(t, L, back)
     tl.store(
-        y + (row * 0 + t)[:, None] * E + e[None, :],
+        y + to[:, None] * E + e[None, :],
         (z * _sigmoid(z)).to(y.dtype.element_ty),
         mask=(t < L)[:, None] & there[None, :],
     )
@@ -79,32 +77,37 @@ def conv_forward(
 @triton.jit
 @no_type_check
 def conv_slope(
-    x, w, b, dy, dz, dw, L, E, tiles, x_b, x_l, K: tl.constexpr, REVERSE: tl.constexpr,
+    x, w, b, dy, dz, dw, L, E, rows, ways, tiles, x_b, x_l, K: tl.constexpr, ORDERED: tl.constexpr,
     BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """Write dz (rows, L, E), the gradient before silu, and the partial sums of dw.
+    """Write dz, the gradient before silu, in the order of dy, and the partial sums of dw.
 
-    dw is (rows, pieces, K + 1, E): the gradients of the taps, then of the bias. The caller fills it
-    with zeros.
+    dw is (directions · rows, pieces, K + 1, E): the gradients of the taps, then of the bias. The
+    caller fills it with zeros.
     """
-    piece, row = tl.program_id(0), tl.program_id(2).to(tl.int64)
+    piece, own = tl.program_id(0), tl.program_id(2).to(tl.int64)
+    which, row = tl.program_id(2) // rows, own % rows
+    back = (ways >> which) & 1
     e = tl.program_id(1) * BE + tl.arange(0, BE)
     there = e < E
     x += row * x_b
-    dw += (row * tl.num_programs(0) + piece) * (K + 1) * E + e
+    w += which * E * K
+    b += which * E
+    dw += (own * tl.num_programs(0) + piece) * (K + 1) * E + e
     for tile in range(0, tiles):
-        t = row * 0 + (piece * tiles + tile) * BT + tl.arange(0, BT)
+        t = own * 0 + (piece * tiles + tile) * BT + tl.arange(0, BT)
         mask = (t < L)[:, None] & there[None, :]
-        z = _linear(x, w, b, t, e, there, L, x_l, K, REVERSE)
+        z = _linear(x, w, b, t, L, back, e, there, x_l, K)
         s = _sigmoid(z)
-        at = (row * L + t)[:, None] * E + e[None, :]
+        to = t if ORDERED else _turn(t, L, back)
+        at = (own * L + to)[:, None] * E + e[None, :]
         # silu'(p) = s + p s (1 − s), with s the sigmoid of p (here z).
         g = tl.load(dy + at, mask=mask, other=0.0).to(tl.float32) * (s * (1.0 + z * (1.0 - s)))
         tl.store(dz + at, g.to(dz.dtype.element_ty), mask=mask)
         # dw is summed in memory, because K + 1 more sums would not fit in registers. No other
         # program writes to the same place.
         for k in tl.static_range(K):
-            part = tl.sum(g * _tap(x, t, k, e, there, L, x_l, K, REVERSE, False), 0)
+            part = tl.sum(g * _load(x, t - (K - 1 - k), L, back, e, there, x_l), 0)
             tl.store(dw + k * E, tl.load(dw + k * E, mask=there, other=0.0) + part, mask=there)
         tl.store(dw + K * E, tl.load(dw + K * E, mask=there, other=0.0) + tl.sum(g, 0), mask=there)
 
@@ -112,64 +115,85 @@ def conv_slope(
 @triton.jit
 @no_type_check
 def conv_backward(
-    dz, w, dx, L, E, dx_b, dx_l, K: tl.constexpr, REVERSE: tl.constexpr, ONTO: tl.constexpr,
-    BT: tl.constexpr, BE: tl.constexpr,
+    dz, w, dx, L, E, rows, ways, dx_b, dx_l, DIRECTIONS: tl.constexpr, K: tl.constexpr,
+    ORDERED: tl.constexpr, BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """Write dx, computed from dz. With ONTO, add it to the content of dx."""
-    t, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)
+    """Write dx (rows, L, E), the sum over directions of what dz says."""
+    p, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)
     row = tl.program_id(2).to(tl.int64)
     there = e < E
-    t = row * 0 + t
+    p = row * 0 + p
     acc = tl.zeros([BT, BE], tl.float32)
-    for k in tl.static_range(K):
-        w_k = tl.load(w + e * K + k, mask=there, other=0.0).to(tl.float32)
-        acc += _tap(dz + row * L * E, t, k, e, there, L, E, K, REVERSE, True) * w_k[None, :]
-    mask = (t < L)[:, None] & there[None, :]
-    at = dx + row * dx_b + t[:, None] * dx_l + e[None, :]
-    if ONTO:
-        acc += tl.load(at, mask=mask, other=0.0).to(tl.float32)
+    for which in tl.static_range(DIRECTIONS):
+        back = (ways >> which) & 1
+        # Where dz is stored as x is, its own places are turned too.
+        stored = 0 if ORDERED else back
+        t = _turn(p, L, back)
+        for k in tl.static_range(K):
+            w_k = tl.load(w + (which * E + e) * K + k, mask=there, other=0.0).to(tl.float32)
+            # The output to which input t contributes through tap k.
+            of = _load(dz + (which * rows + row) * L * E, t + (K - 1 - k), L, stored, e, there, E)
+            acc += of * w_k[None, :]
+    mask = (p < L)[:, None] & there[None, :]
+    at = dx + row * dx_b + p[:, None] * dx_l + e[None, :]
     tl.store(at, acc.to(dx.dtype.element_ty), mask=mask)
 
 
 @triton.jit
 @no_type_check
-def gate_forward(y, z, out, tokens, E, z_l, BT: tl.constexpr, BE: tl.constexpr):
-    """Write out (tokens, E) = y silu(z)."""
-    t, e = (
-        tl.program_id(0).to(tl.int64) * BT + tl.arange(0, BT),
-        tl.program_id(1) * BE + tl.arange(0, BE),
-    )
-    mask = (t < tokens)[:, None] & (e < E)[None, :]
-    y_ = tl.load(y + t[:, None] * E + e[None, :], mask=mask, other=0.0).to(tl.float32)
-    z_ = tl.load(z + t[:, None] * z_l + e[None, :], mask=mask, other=0.0).to(tl.float32)
-    tl.store(
-        out + t[:, None] * E + e[None, :],
-        (y_ * z_ * _sigmoid(z_)).to(out.dtype.element_ty),
-        mask=mask,
-    )
+def gate_forward(
+    y, z, total, out, L, E, rows, ways, z_l, DIRECTIONS: tl.constexpr, BT: tl.constexpr,
+    BE: tl.constexpr,
+):  # fmt: skip
+    """Write total (rows, L, E) = Σ_d y_d, and out = total ⊙ silu(z)."""
+    t, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)
+    row = tl.program_id(2).to(tl.int64)
+    t = row * 0 + t
+    there = e < E
+    mask = (t < L)[:, None] & there[None, :]
+    sum_ = tl.zeros([BT, BE], tl.float32)
+    for which in tl.static_range(DIRECTIONS):
+        sum_ += _load(y + (which * rows + row) * L * E, t, L, (ways >> which) & 1, e, there, E)
+    # Rounded as it is kept, so that the backward pass sees the same number.
+    kept = sum_.to(total.dtype.element_ty)
+    place = row * L + t
+    at = place[:, None] * E + e[None, :]
+    tl.store(total + at, kept, mask=mask)
+    z_ = tl.load(z + place[:, None] * z_l + e[None, :], mask=mask, other=0.0).to(tl.float32)
+    y_ = kept.to(tl.float32)
+    tl.store(out + at, (y_ * z_ * _sigmoid(z_)).to(out.dtype.element_ty), mask=mask)
 
 
 @triton.jit
 @no_type_check
-def gate_backward(g, y, z, out, gy, gz, tokens, E, z_l, gz_l, BT: tl.constexpr, BE: tl.constexpr):
-    """Write gy and gz, computed from g, the gradient of out.
+def gate_backward(
+    g, total, z, out, gy, gz, L, E, rows, ways, z_l, gz_l, DIRECTIONS: tl.constexpr,
+    BT: tl.constexpr, BE: tl.constexpr,
+):  # fmt: skip
+    """Write gy, to each direction in its own order, and gz, from g, the gradient of out.
 
     It also recomputes out, which the gradient of the output weight needs.
     """
-    t, e = (
-        tl.program_id(0).to(tl.int64) * BT + tl.arange(0, BT),
-        tl.program_id(1) * BE + tl.arange(0, BE),
-    )
-    mask = (t < tokens)[:, None] & (e < E)[None, :]
-    at = t[:, None] * E + e[None, :]
+    t, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)
+    row = tl.program_id(2).to(tl.int64)
+    t = row * 0 + t
+    mask = (t < L)[:, None] & (e < E)[None, :]
+    place = row * L + t
+    at = place[:, None] * E + e[None, :]
     g_ = tl.load(g + at, mask=mask, other=0.0).to(tl.float32)
-    y_ = tl.load(y + at, mask=mask, other=0.0).to(tl.float32)
-    z_ = tl.load(z + t[:, None] * z_l + e[None, :], mask=mask, other=0.0).to(tl.float32)
+    y_ = tl.load(total + at, mask=mask, other=0.0).to(tl.float32)
+    z_ = tl.load(z + place[:, None] * z_l + e[None, :], mask=mask, other=0.0).to(tl.float32)
     s = _sigmoid(z_)
     tl.store(out + at, (y_ * z_ * s).to(out.dtype.element_ty), mask=mask)
-    tl.store(gy + at, (g_ * z_ * s).to(gy.dtype.element_ty), mask=mask)
+    for which in tl.static_range(DIRECTIONS):
+        to = (which * rows + row) * L + _turn(t, L, (ways >> which) & 1)
+        tl.store(
+            gy + to[:, None] * E + e[None, :],
+            (g_ * z_ * s).to(gy.dtype.element_ty),
+            mask=mask,
+        )
     tl.store(
-        gz + t[:, None] * gz_l + e[None, :],
+        gz + place[:, None] * gz_l + e[None, :],
         (g_ * y_ * s * (1.0 + z_ * (1.0 - s))).to(gz.dtype.element_ty),
         mask=mask,
     )

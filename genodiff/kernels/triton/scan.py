@@ -41,9 +41,11 @@ def pack_channels(x: Tensor) -> Tensor:
 class _ScanLaunch:
     """What the launches of one scan share: its shape, grid, strides and constants."""
 
-    def __init__(self, u: Tensor, N: int, softplus: bool, reverse: bool) -> None:
+    def __init__(self, u: Tensor, A: Tensor, softplus: bool, reverse: bool) -> None:
         self.k = kernels()
-        self.rows, self.length, self.channels, self.N = *u.shape, N
+        self.rows, self.length, self.channels = u.shape
+        self.groups, _, self.N = A.shape
+        self.group = self.rows // self.groups
         self.segments, self.tiles = plan_segments(self.rows, self.length, self.channels)
         self.n_tiles = -(-self.length // self.k.T)
         self.padded = self.n_tiles * self.k.T
@@ -52,7 +54,7 @@ class _ScanLaunch:
         self.reverse = reverse
         self.kind = CHOICES[str(u.dtype).removeprefix("torch.")]
         self.constants = dict(
-            E=self.channels, N=N, REVERSE=reverse, SOFTPLUS=softplus,
+            E=self.channels, N=self.N, REVERSE=reverse, SOFTPLUS=softplus,
             EVEN=self.padded == self.length, EXACT=self.kind["EXACT"],
             ASM=not self.k.interpreted, T=self.k.T, BE=self.k.BE, num_warps=1,
         )  # fmt: skip
@@ -82,6 +84,10 @@ class _ScanLaunch:
         )  # fmt: skip
         return dB, dC
 
+    def sum_groups(self, x: Tensor) -> Tensor:
+        """`x` (rows, segments, ...) summed over the segments and rows of each group."""
+        return x.view(self.groups, -1, *x.shape[2:]).sum(1)
+
     def chain(
         self, local: Tensor, spans: Tensor, A2: Tensor, out: Tensor, stride: int, back: bool
     ) -> None:
@@ -93,15 +99,15 @@ class _ScanLaunch:
         NE = self.N * self.channels
         shared = {name: self.constants[name] for name in _OF_CHAIN}
         self.k.scan_chain[(-(-NE // self.k.BE), self.rows)](
-            local, spans, A2, out, self.segments, out.stride(0), stride * NE, NE=NE, BACK=back,
-            **shared,
+            local, spans, A2, out, self.segments, self.group, out.stride(0), stride * NE, NE=NE,
+            BACK=back, **shared,
         )  # fmt: skip
 
 
 class Gradients(NamedTuple):
     """The gradients of a scan's inputs, in their dtypes; sums over rows and time in float32.
 
-    `h0` is (B, N, E).
+    `h0` is (B, N, E); A, D and bias are of each group.
     """
 
     u: Tensor
@@ -117,18 +123,19 @@ class Gradients(NamedTuple):
 def scan_forward(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
     bias: Tensor | None, *,
-    softplus: bool, reverse: bool, keep: bool, h0: Tensor | None = None, onto: Tensor | None = None,
+    softplus: bool, reverse: bool, keep: bool, h0: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """y, or `onto` with y added to it; and the states (B, slots, N, E), of which the last is last.
+    """y, and the states (B, slots, N, E), of which the last is last.
 
-    With `keep` they are the states that `scan_backward` needs: one before each tile.
+    A is (groups, E, N), D and bias are (groups, E): the rows of u are as many groups, one after the
+    other. With `keep` the states are those that `scan_backward` needs: one before each tile.
     """
-    go, A2 = _ScanLaunch(u, A.shape[1], softplus, reverse), _scale_rates(A)
+    go, A2 = _ScanLaunch(u, A, softplus, reverse), scale_rates(A)
     d, b = _floats(D, A2), _floats(bias, A2)
     bc = go.staged(B, C)
     states = A2.new_empty(go.rows, go.n_tiles + 1 if keep else go.segments, go.N, go.channels)
     states[:, 0] = 0 if h0 is None else h0.transpose(1, 2)
-    y = torch.empty(u.shape, device=u.device, dtype=u.dtype) if onto is None else onto
+    y = torch.empty(u.shape, device=u.device, dtype=u.dtype)
     options = go.options("scan_forward") | dict(
         u_l=u.stride(1), delta_l=delta.stride(1), y_l=y.stride(1)
     )
@@ -138,13 +145,13 @@ def scan_forward(
             local = A2.new_zeros(go.rows, go.segments, go.N, go.channels)
             spans = A2.new_empty(go.rows, go.segments, go.channels)
             go.k.scan_forward[go.grid](
-                u, delta, A2, bc, d, b, y, local, spans, go.length, go.tiles, *strides,
-                OUTPUT=False, KEEP=False, ONTO=False, **options
+                u, delta, A2, bc, d, b, y, local, spans, go.length, go.tiles, go.group, *strides,
+                OUTPUT=False, KEEP=False, **options
             )  # fmt: skip
             go.chain(local, spans, A2, states, go.tiles if keep else 1, back=False)
         go.k.scan_forward[go.grid](
-            u, delta, A2, bc, d, b, y, states, states, go.length, go.tiles, *strides,
-            OUTPUT=True, KEEP=keep, ONTO=onto is not None, **options,
+            u, delta, A2, bc, d, b, y, states, states, go.length, go.tiles, go.group, *strides,
+            OUTPUT=True, KEEP=keep, **options,
         )  # fmt: skip
     return y, states
 
@@ -159,7 +166,7 @@ def scan_backward(
 
     Those of B and C are written `to`, where it is given.
     """
-    go, A2 = _ScanLaunch(u, A.shape[1], softplus, reverse), _scale_rates(A)
+    go, A2 = _ScanLaunch(u, A, softplus, reverse), scale_rates(A)
     d, b = _floats(D, A2), _floats(bias, A2)
     bc = go.staged(B, C)
     carry = A2.new_empty(go.rows, go.segments, go.N, go.channels)
@@ -172,29 +179,41 @@ def scan_backward(
             local, spans = torch.zeros_like(carry), torch.empty_like(dD)
             go.k.scan_carry[go.grid](
                 delta, gy, A2, bc, b, local, spans,
-                go.length, go.tiles, delta.stride(0), gy.stride(0),
+                go.length, go.tiles, go.group, delta.stride(0), gy.stride(0),
                 delta_l=delta.stride(1), dy_l=gy.stride(1), **go.options("scan_carry"),
             )  # fmt: skip
             go.chain(local, spans, A2, carry, 1, back=True)
         go.k.scan_backward[go.grid](
             u, delta, gy, A2, bc, d, b, states, carry, du, ddelta, dbc, dA, dD, dbias,
-            go.length, go.tiles, u.stride(0), delta.stride(0), gy.stride(0),
+            go.length, go.tiles, go.group, u.stride(0), delta.stride(0), gy.stride(0),
             u_l=u.stride(1), delta_l=delta.stride(1), dy_l=gy.stride(1),
             SUMS="plain" if go.k.interpreted else go.kind["SUMS"], **go.options("scan_backward"),
         )  # fmt: skip
         dB, dC = go.unstaged(dbc, to or (torch.empty_like(B), torch.empty_like(C)))
     return Gradients(
-        du, ddelta, dA.sum((0, 1)).t(), dB, dC, dD.sum((0, 1)), dbias.sum((0, 1)), carry[:, 0]
+        du,
+        ddelta,
+        go.sum_groups(dA).transpose(1, 2),
+        dB,
+        dC,
+        go.sum_groups(dD),
+        go.sum_groups(dbias),
+        carry[:, 0],
     )
 
 
-def _scale_rates(A: Tensor) -> Tensor:
-    """A log₂e as the kernels read it, (N, E): they compute 2^x, not eˣ."""
-    return (A.float() * log2(e)).t().contiguous()
+def scale_rates(A: Tensor) -> Tensor:
+    """A log₂e as the kernels read it, (groups, N, E): they compute 2^x, not eˣ."""
+    return (A.float() * log2(e)).transpose(1, 2).contiguous()
 
 
 def _floats(x: Tensor | None, like: Tensor) -> Tensor:
-    return like.new_zeros(like.shape[1]) if x is None else x.float().contiguous()
+    return like.new_zeros(like.shape[0], like.shape[2]) if x is None else x.float().contiguous()
+
+
+def _group(*weights: Tensor | None) -> list[Any]:
+    """The weights of a scan that all rows share, as those of one group."""
+    return [None if x is None else x[None] for x in weights]
 
 
 class _Scan(torch.autograd.Function):
@@ -204,8 +223,9 @@ class _Scan(torch.autograd.Function):
         bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         u, delta, keep = pack_channels(u), pack_channels(delta), any(ctx.needs_input_grad)
+        A_, D_, bias_ = _group(A, D, bias)
         y, states = scan_forward(
-            u, delta, A, B, C, D, bias, softplus=softplus, reverse=reverse, keep=keep, h0=h0
+            u, delta, A_, B, C, D_, bias_, softplus=softplus, reverse=reverse, keep=keep, h0=h0
         )
         ctx.save_for_backward(u, delta, A, B, C, D, bias, states if keep else None)
         ctx.flags = dict(softplus=softplus, reverse=reverse)
@@ -217,10 +237,11 @@ class _Scan(torch.autograd.Function):
     def backward(ctx: Any, gy: Tensor, g_last: Tensor) -> tuple[Tensor | None, ...]:
         u, delta, A, B, C, D, bias, states = ctx.saved_tensors
         gy = pack_channels(gy)
-        g = scan_backward(gy, u, delta, A, B, C, D, bias, states, **ctx.flags, g_last=g_last)
+        A_, D_, bias_ = _group(A, D, bias)
+        g = scan_backward(gy, u, delta, A_, B, C, D_, bias_, states, **ctx.flags, g_last=g_last)
         return (
-            g.u, g.delta, g.A.to(A.dtype), g.B, g.C, None if D is None else g.D.to(D.dtype),
-            None if bias is None else g.bias.to(bias.dtype), None, None,
+            g.u, g.delta, g.A[0].to(A.dtype), g.B, g.C, None if D is None else g.D[0].to(D.dtype),
+            None if bias is None else g.bias[0].to(bias.dtype), None, None,
             None if ctx.h0_dtype is None else g.h0.transpose(1, 2).to(ctx.h0_dtype),
         )  # fmt: skip
 

@@ -16,6 +16,9 @@ cache. B and C come as float32 (rows, 2N, L′), with time contiguous and in the
 and padded with zeros: all lanes read the same 16 bytes at once. ∂B and ∂C are summed over the lanes
 by the matrix unit (`sum_lanes`), then over programs in a fixed order, without atomics.
 
+Rows come in groups: all rows of a group have the same A, D and bias. A mixer's two directions are
+two groups of one launch.
+
 The scans over time also carry what the recurrence held one step earlier. That operation is not
 associative. It is right because time lies within a lane, where Triton combines from the left, one
 by one. The self-test (`scan_check.py`) would notice a Triton that does not.
@@ -46,13 +49,13 @@ from genodiff.kernels.triton.tiles import (
 @triton.jit
 @no_type_check
 def scan_forward(
-    u, delta, A2, bc, D, bias, y, states, spans, L, tiles, u_b, delta_b, y_b,
+    u, delta, A2, bc, D, bias, y, states, spans, L, tiles, group, u_b, delta_b, y_b,
     u_l: tl.constexpr, delta_l: tl.constexpr, y_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, OUTPUT: tl.constexpr,
-    KEEP: tl.constexpr, ONTO: tl.constexpr,
+    KEEP: tl.constexpr,
     EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """y, with ONTO added to what stands there, and the states after each tile.
+    """y, and the states after each tile.
 
     Without OUTPUT only a segment's last state and the sum of its step sizes. `states` is (rows,
     tiles + 1, N, E), or without KEEP (rows, segments, N, E); it comes with the state before each
@@ -67,8 +70,10 @@ def scan_forward(
     n_tiles = tl.cdiv(L, T)
     first = segment * tiles
     last = tl.minimum(first + tiles, n_tiles)
-    b = tl.load(bias + e, mask=there, other=0.0)
-    d = tl.load(D + e, mask=there, other=0.0)
+    which = tl.program_id(2) // group
+    A2 += which * N * E
+    b = tl.load(bias + which * E + e, mask=there, other=0.0)
+    d = tl.load(D + which * E + e, mask=there, other=0.0)
     slots = n_tiles + 1 if KEEP else tl.num_programs(1)
     state = states + (row * slots + (first if KEEP else segment)) * N * E + e
     bc += row * (2 * N) * (n_tiles * T) + tl.arange(0, T)
@@ -124,8 +129,6 @@ def scan_forward(
             tl.store(after + n * E, tl.sum(tl.where(ends, h, 0.0), 1), mask=kept)
         if OUTPUT:
             y_at = pointers(y, row * y_b, start, e, way, y_l)
-            if ONTO:
-                acc += tl.load(y_at, mask=mask, other=0.0).to(tl.float32)
             tl.store(y_at, acc.to(y.dtype.element_ty), mask=mask)
         state = after
     if not OUTPUT:
@@ -135,7 +138,7 @@ def scan_forward(
 @triton.jit
 @no_type_check
 def scan_carry(
-    delta, dy, A2, bc, bias, carry, spans, L, tiles, delta_b, dy_b,
+    delta, dy, A2, bc, bias, carry, spans, L, tiles, group, delta_b, dy_b,
     delta_l: tl.constexpr, dy_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr,
     EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
@@ -150,7 +153,9 @@ def scan_carry(
     n_tiles = tl.cdiv(L, T)
     first = segment * tiles
     last = tl.minimum(first + tiles, n_tiles)
-    b = tl.load(bias + e, mask=there, other=0.0)
+    which = tl.program_id(2) // group
+    A2 += which * N * E
+    b = tl.load(bias + which * E + e, mask=there, other=0.0)
     carry += (row * tl.num_programs(1) + segment) * N * E + e
     bc += row * (2 * N) * (n_tiles * T) + tl.arange(0, T)
     span = tl.zeros([BE], tl.float32)
@@ -189,7 +194,7 @@ def scan_carry(
 @triton.jit
 @no_type_check
 def scan_chain(
-    local, spans, A2, out, segments, out_row, out_segment, NE: tl.constexpr, E: tl.constexpr,
+    local, spans, A2, out, segments, group, out_row, out_segment, NE: tl.constexpr, E: tl.constexpr,
     BACK: tl.constexpr, EXACT: tl.constexpr, ASM: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """The state before each segment, from what each segment makes of a zero state.
@@ -204,7 +209,7 @@ def scan_chain(
     t = tl.arange(0, T)
     row = tl.program_id(1).to(tl.int64)
     there = i < NE
-    A_n = tl.load(A2 + i, mask=there, other=0.0)
+    A_n = tl.load(A2 + tl.program_id(1) // group * NE + i, mask=there, other=0.0)
     out += row * out_row + i
     local += row * segments * NE + i
     spans += row * segments * E + i % E
@@ -232,8 +237,8 @@ def scan_chain(
 @no_type_check
 def scan_backward(
     u, delta, dy, A2, bc, D, bias, states, carry, du, ddelta, dbc, dA, dD, dbias,
-    L, tiles, u_b, delta_b, dy_b, u_l: tl.constexpr, delta_l: tl.constexpr, dy_l: tl.constexpr,
-    E: tl.constexpr, N: tl.constexpr,
+    L, tiles, group, u_b, delta_b, dy_b,
+    u_l: tl.constexpr, delta_l: tl.constexpr, dy_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, SUMS: tl.constexpr,
     EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
@@ -251,8 +256,10 @@ def scan_backward(
     n_tiles = tl.cdiv(L, T)
     first = segment * tiles
     last = tl.minimum(first + tiles, n_tiles)
-    b = tl.load(bias + e, mask=there, other=0.0)
-    d = tl.load(D + e, mask=there, other=0.0)
+    which = tl.program_id(2) // group
+    A2 += which * N * E
+    b = tl.load(bias + which * E + e, mask=there, other=0.0)
+    d = tl.load(D + which * E + e, mask=there, other=0.0)
     t = tl.arange(0, T)
     padded = n_tiles * T
     own = (row * tl.num_programs(1) + segment) * N * E + e
