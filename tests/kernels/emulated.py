@@ -28,6 +28,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "reverse": {"rows": 1, "length": 33, "channels": 36, "states": 2, "reverse": True},
     "split": {"rows": 1, "length": 60, "channels": 33, "states": 2, "split": True},
     "chain": {"rows": 1, "length": 275, "channels": 3, "states": 1, "split": True},
+    "groups": {"rows": 2, "length": 33, "channels": 5, "states": 1, "groups": 2},
     "lone": {"rows": 1, "length": 21, "channels": 1, "states": 2},
     "bfloat16": {"rows": 1, "length": 35, "channels": 40, "states": 3, "dtype": torch.bfloat16},
 }
@@ -103,6 +104,48 @@ def solve(
     }
 
 
+class Grouped(torch.autograd.Function):
+    """The scan of rows in two groups, each with its own A, D and bias, as a mixer calls it."""
+
+    @staticmethod
+    def forward(ctx: Any, *x: Tensor) -> Tensor:
+        y, states = scan.scan_forward(*x, softplus=True, reverse=False, keep=True)
+        ctx.save_for_backward(*x, states)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gy: Tensor) -> tuple[Tensor, ...]:
+        *x, states = ctx.saved_tensors
+        found = scan.scan_backward(gy.contiguous(), *x, states, softplus=True, reverse=False)
+        return tuple(found[:-1])
+
+
+def compare_groups(p: dict[str, Any], normal: Any) -> dict[str, float]:
+    """Two groups in one launch against a naive scan of each: errors of y and each gradient."""
+    b, t, e, n = p["rows"], p["length"], p["channels"], p["states"]
+    shapes = {"u": (b, t, e), "delta": (b, t, e), "A": (2, e, n), "B": (b, t, n), "C": (b, t, n)}
+    x = {name: normal(*shape) for name, shape in shapes.items()}
+    x |= {"D": normal(2, e), "bias": 0.3 * normal(2, e) - 2}
+    x["A"] = -torch.exp(x["A"])
+    gy = normal(b, t, e)
+    got = [v.clone().requires_grad_() for v in x.values()]
+    y = Grouped.apply(*got)
+    y.backward(gy)
+    wanted = [v.double().requires_grad_() for v in x.values()]
+    u, delta, A, B, C, D, bias = (v.chunk(2) for v in wanted)
+    parts = [
+        naive_scan(u[g], delta[g], A[g][0], B[g], C[g], D[g][0], None, bias[g][0], True)[0]
+        for g in (0, 1)
+    ]
+    truth = torch.cat(parts)
+    truth.backward(gy.double())
+    pairs = [(y, truth), *((a.grad, b.grad) for a, b in zip(got, wanted, strict=True))]
+    return {
+        name: float((a.detach().double() - b.detach()).norm() / b.detach().norm())
+        for name, (a, b) in zip(("y", *(f"d{k}" for k in x)), pairs, strict=True)
+    }
+
+
 def stage(
     B: Tensor, C: Tensor, bc: Tensor, L: int, padded: int, *strides: int, REVERSE: bool, **_: Any
 ) -> None:
@@ -137,6 +180,9 @@ def main() -> None:
         def normal(*shape: int, generator: torch.Generator = generator) -> Tensor:
             return torch.randn(*shape, generator=generator)
 
+        if p.get("groups"):
+            print(json.dumps({"problem": name} | compare_groups(p, normal)), flush=True)
+            continue
         b, t, e, n = p["rows"], p["length"], p["channels"], p["states"]
         x = {"u": normal(b, t, e), "delta": normal(b, t, e), "A": -torch.exp(normal(e, n)),
             "B": normal(b, t, n), "C": normal(b, t, n),

@@ -118,7 +118,9 @@ class CaduceusSettings(BackboneSettings):
             kept = (self.n_layer + 1) * residual + normed + block + ids
         else:
             kept = self.n_layer * block + residual + normed + ids
-        return StepBytes(strands * kept, strands * e * ((8 + directions) * word + 6))
+        # The directions go through the kernels together.
+        working = e * ((3 + 5 * directions) * word + 2.5 + 5 * directions)
+        return StepBytes(strands * kept, strands * working)
 
     @property
     def tied_head(self) -> bool:
