@@ -110,7 +110,7 @@ class _Conv(torch.autograd.Function):
         ctx.save_for_backward(x, *own)
         ctx.reverse, ctx.bias = (reverse,), bias is not None
         with use_device(x):
-            return conv_forward(x, *own, ctx.reverse, ordered=False)
+            return conv_forward(x, own[0], own[1], ctx.reverse, ordered=False)
 
     @staticmethod
     @once_differentiable
