@@ -168,8 +168,15 @@ class TrainSettings(Settings):
         Field(description="Processes that prepare batches; auto: up to 4 on a GPU, else none."),
     ] = "auto"
     max_skipped: Annotated[
-        int, Field(ge=0, le=10**9, description="Non-finite steps that may be skipped.")
+        int, Field(ge=0, le=10**9, description="Non-finite steps and spikes that are survived.")
     ] = 3
+    on_spike: Annotated[
+        Literal["warn", "skip", "rewind", "stop"],
+        Field(
+            description="At a jump of the loss: say so, leave the step out, go back to the last "
+            "checkpoint and past the batches since, or stop."
+        ),
+    ] = "warn"
 
     @model_validator(mode="after")
     def _batches_split_evenly(self) -> Self:

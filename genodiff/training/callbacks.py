@@ -47,6 +47,10 @@ class Counters:
     tokens: int = 0
     seconds: float = 0.0
     skipped: int = 0
+    rewound: int = 0
+    """Times that the run went back from a spike."""
+    passed: int = 0
+    """Batches that it went past: step s sees batch s + `passed`."""
 
 
 class Boundary(pl.Callback):
@@ -212,6 +216,7 @@ class Boundary(pl.Callback):
             | {
                 "averaged": self.average.updates + 1,
                 "plan": self.plan.values(),
+                "recent": list(module.spikes.recent),
                 "data": folder.data,
                 "threads": torch.get_num_threads(),
             },

@@ -9,9 +9,11 @@ same for any split into micro-batches or ranks. A window with many N counts only
 
 import logging
 import math
+from collections.abc import Callable
 from typing import Any
 
 import lightning.pytorch as pl
+import numpy as np
 import torch
 from torch import Tensor
 from torch.optim import AdamW
@@ -25,6 +27,7 @@ from genodiff.errors import GenodiffError
 from genodiff.runs.config import RunConfig
 from genodiff.runs.inputs import make_inputs
 from genodiff.training.optimizer import adamw
+from genodiff.training.spikes import Rewind, SpikeWatch
 
 _log = logging.getLogger("genodiff")
 
@@ -45,7 +48,8 @@ class Pretraining(pl.LightningModule):
     """The network in training.
 
     `totals` are the sums of the current step: nats, unweighted nats, tokens, weights. `grad_norm`
-    is the norm before clipping.
+    is the norm before clipping. `keep_batches`, if given, writes down the batches of a step that is
+    not finite, and says where.
     """
 
     def __init__(
@@ -55,8 +59,11 @@ class Pretraining(pl.LightningModule):
         config: RunConfig,
         soft_weight: float,
         world_size: int = 1,
+        spikes: SpikeWatch | None = None,
+        keep_batches: Callable[[int, list[Batch]], object] | None = None,
     ) -> None:
         super().__init__()
+        self.spikes, self._keep_batches = spikes or SpikeWatch(), keep_batches
         self.backbone = backbone
         self._objective, self._config, self._soft_weight = objective, config, soft_weight
         self._bases = (
@@ -71,7 +78,7 @@ class Pretraining(pl.LightningModule):
         """Reset the sums of the step before. `step` counts from 0."""
         self.step = step
         self.totals = torch.zeros(4, dtype=torch.float64, device=self.device)
-        self.samples: list[Tensor] = []
+        self.batches: list[Batch] = []
 
     def configure_optimizers(self) -> AdamW:
         """AdamW over the network's parameters."""
@@ -92,14 +99,14 @@ class Pretraining(pl.LightningModule):
             [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]
         ).double()
         self.totals = self.totals + found
-        self.samples.append(batch.index)
+        self.batches.append(batch)
         return terms.nats / self._bases
 
     def configure_gradient_clipping(self, *_: Any, **__: Any) -> None:
         """Clip the gradient, or drop it if it or the loss is not finite.
 
         Without gradients the optimiser changes nothing. Raises `GenodiffError` after too many such
-        steps, and for a step without bases.
+        steps, for weights that are not finite, and for a step without bases; `Rewind` at a spike.
         """
         parameters = [p for p in self.backbone.parameters() if p.grad is not None]
         norm = torch.nn.utils.clip_grad_norm_(parameters, self._config.optim.clip)
@@ -109,27 +116,68 @@ class Pretraining(pl.LightningModule):
         self.totals, self.grad_norm = torch.tensor(figures[:4], dtype=torch.float64), figures[4]
         self.skip = not all(map(math.isfinite, figures))
         if self.skip:
-            self._skip_step()
-        elif not self.totals[2]:
+            self._skip_step(self._name_fault())
+            return
+        if not self.totals[2]:
             raise GenodiffError(
                 f"step {self.step + 1} has no base to score", fix="use data with fewer N"
             )
+        bits = float(self.totals[1] / self.totals[2]) / math.log(2)
+        above = self.spikes.measure(bits)
+        if above is not None:
+            self._meet_spike(bits, above)
+        if not self.skip:
+            self.spikes.remember(bits)
 
-    def _skip_step(self) -> None:
-        """Drop all gradients and warn; raises `GenodiffError` after `max_skipped` steps."""
+    def _meet_spike(self, bits: float, above: float) -> None:
+        """Do what the configuration says of spikes."""
+        usual = float(np.median(self.spikes.recent))
+        what = (
+            f"step {self.step + 1}: the loss jumped from about {usual:.3f} to {bits:.3f} bits, "
+            f"{above:.0f} times the usual deviation (windows {self._name_windows()})"
+        )
+        match self._config.train.on_spike:
+            case "warn":
+                _log.warning("%s; --on-spike skip, rewind or stop does more", what)
+            case "skip":
+                self.skip = True
+                self._skip_step(what)
+            case "rewind":
+                raise Rewind(self.step + 1, what)
+            case "stop":
+                fix = "resume with --on-spike rewind or skip, or begin anew with a lower --lr"
+                raise GenodiffError(f"{what}; the last checkpoint is valid", fix=fix)
+
+    def _name_fault(self) -> str:
+        """What of this step is not finite; raises `GenodiffError` where the weights are not."""
+        found = [n for n, p in self.backbone.named_parameters() if not torch.isfinite(p).all()]
+        if found:
+            raise GenodiffError(
+                f"step {self.step + 1}: the weights {found[0]} are not finite ({len(found)} "
+                f"tensors in all, windows {self._name_windows()}){self._dump()}",
+                fix="resume from the last checkpoint, which is valid, with a lower --lr",
+            )
         named = [
             n
             for n, p in self.backbone.named_parameters()
             if p.grad is not None and not torch.isfinite(p.grad).all()
         ]
-        samples = torch.cat(self.samples).tolist()
-        self.skipped += 1
         where = f"the gradient of {named[0]} ({len(named)} tensors in all)" if named else "the loss"
-        shown = f"{samples[0]} to {samples[-1]}" if samples else "none"
-        what = (
+        return (
             f"step {self.step + 1}: {where} is not finite (loss {float(self.totals[0])}, "
-            f"windows {shown})"
+            f"windows {self._name_windows()}){self._dump()}"
         )
+
+    def _name_windows(self) -> str:
+        numbers = torch.cat([batch.index for batch in self.batches]).tolist()
+        return f"{numbers[0]} to {numbers[-1]}" if numbers else "none"
+
+    def _dump(self) -> str:
+        return f"; {self._keep_batches(self.step + 1, self.batches)}" if self._keep_batches else ""
+
+    def _skip_step(self, what: str) -> None:
+        """Drop all gradients and warn; raises `GenodiffError` after `max_skipped` steps."""
+        self.skipped += 1
         if self.skipped > self._config.train.max_skipped:
             raise GenodiffError(
                 f"{what}; {self.skipped - 1} such steps were skipped before, the most allowed",

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,6 +59,7 @@ from genodiff.runs.lock import forget_locks, hold_lock
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective, fill_module
 from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.training.callbacks import Boundary, Counters
+from genodiff.training.faulty_batches import keep_batches
 from genodiff.training.horizon import open_plan
 from genodiff.training.loggers import RunLoggers
 from genodiff.training.module import Pretraining
@@ -65,6 +67,7 @@ from genodiff.training.optimizer import WeightAverage
 from genodiff.training.ranks import World, end_process_group, read_world
 from genodiff.training.settle import count_workers, set_gpu_arithmetic, settle_config
 from genodiff.training.signals import Signals, ignore_signals
+from genodiff.training.spikes import Rewind, SpikeWatch
 from genodiff.training.start import WarmStart, start_from_weights
 
 try:
@@ -157,27 +160,36 @@ def train(
             feed.store.check_same(state.counters["data"])
         names = loggers if world.rank == 0 else ()
         curves = stack.enter_context(RunLoggers(names, out, config, counters.step, offline=offline))
-        return _fit(
-            config,
-            out,
-            device,
-            argv or sys.argv,
-            world,
-            signals,
-            feed,
-            state,
-            counters,
-            start,
-            curves,
-        )
+        while True:
+            try:
+                return _fit(
+                    config, out, device, argv or sys.argv, world, signals, feed, state, counters,
+                    start, curves
+                )  # fmt: skip
+            except Rewind as spike:
+                state, counters = _go_back(config, out, spike, counters)
+
+
+def _go_back(config: RunConfig, out: Path, spike: Rewind, now: Counters) -> tuple[State, Counters]:
+    """The newest checkpoint, to go on from past the batches up to the spike's."""
+    state = restore_state(out)
+    if state is None:
+        what = f"{spike.what}; there is no checkpoint to go back to"
+        raise GenodiffError(what, fix="give --on-spike skip, or a smaller --checkpoint-every")
+    if now.rewound >= config.train.max_skipped:
+        what = f"{spike.what}; the run went back {now.rewound} times before, the most allowed"
+        raise GenodiffError(what, fix="lower --lr, or raise --max-skipped")
+    counters = _counters(out, state)
+    counters.rewound = now.rewound + 1
+    counters.passed = now.passed + spike.step - state.step
+    _log.warning("%s: back to step %d, and past these batches", spike.what, state.step)
+    return state, counters
 
 
 def _counters(out: Path, state: State) -> Counters:
-    lacking = [
-        key
-        for key in (*Counters.__annotations__, "data", "plan", "averaged")
-        if key not in state.counters
-    ]
+    fields = [key for key in Counters.__annotations__ if key in state.counters]
+    needed = ("step", "tokens", "seconds", "skipped", "data", "plan", "averaged")
+    lacking = [key for key in needed if key not in state.counters]
     if lacking:
         what = f"lacks '{lacking[0]}', without which training cannot go on exactly"
         raise CheckpointError(
@@ -185,7 +197,7 @@ def _counters(out: Path, state: State) -> Counters:
             file=locate_checkpoint(out, state.step) / STATE_CARD,
             fix="use an undamaged checkpoint",
         )
-    return Counters(**{key: state.counters[key] for key in Counters.__annotations__})
+    return Counters(**{key: state.counters[key] for key in fields})
 
 
 def _finished(config: RunConfig, out: Path, state: State, counters: Counters) -> RunResult | None:
@@ -222,6 +234,8 @@ def _fit(
             | {"logits_differ": start_from_weights(backbone, start, feed.alphabet)}
         }
         _log.info("%s: beginning from %s, whose logits on a probe it has", out, start.path)
+    if counters.rewound:
+        begun |= {"rewound": counters.rewound, "batches_passed": counters.passed}
     average = WeightAverage(backbone, config.optim.ema_decay)
     if state is not None:
         fill_module(
@@ -265,10 +279,12 @@ def _fit(
         loggers,
     )
     soft = feed.recipe.soft_mask_weight
-    module = Pretraining(backbone, objective, config, soft, world.size)
+    spikes = SpikeWatch(state.counters.get("recent", ()) if state else ())
+    keep = partial(keep_batches, out, world.rank)
+    module = Pretraining(backbone, objective, config, soft, world.size, spikes, keep)
     batches = open_train_batches(feed, config, rank=world.rank, world_size=world.size)
     loader = open_loader(
-        batches.from_batch(counters.step * config.train.accumulate),
+        batches.from_batch((counters.step + counters.passed) * config.train.accumulate),
         count_workers(config, device),
         device,
     )

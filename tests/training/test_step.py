@@ -236,3 +236,39 @@ def test_a_state_that_is_not_finite_is_never_saved(
     with pytest.raises(GenodiffError, match="no checkpoint is written"):
         run_tiny(tmp_path / "run")
     assert list_steps(tmp_path / "run") == []
+
+
+def test_weights_that_are_not_finite_stop_the_run_at_once_and_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, count = module_file.batch_loss, iter(range(99))
+
+    def spoil(diffusion: Any, backbone: torch.nn.Module, *rest: Any) -> Any:
+        if next(count) == 2:
+            with torch.no_grad():
+                dict(backbone.named_parameters())["blocks.0.norm.weight"][1] = math.inf
+        return real(diffusion, backbone, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module_file, "batch_loss", spoil)
+    with pytest.raises(GenodiffError, match=r"step 3: the weights blocks\.0\.norm\.weight are not"):
+        run_tiny(tmp_path / "run")
+    assert list_steps(tmp_path / "run") == [2]
+
+
+def test_the_batch_of_a_step_that_is_not_finite_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from safetensors.torch import load_file
+
+    from genodiff.runs.feed import open_feed, open_train_batches
+
+    monkeypatch.setattr(module_file, "batch_loss", Poison({3}, math.nan, "loss"))
+    run_tiny(tmp_path / "run", steps=2, accumulate=2)
+    assert "its batch is in faulty_batches/step_00000002_rank_0.safetensors" in caplog.text
+    kept = load_file(tmp_path / "run" / "faulty_batches" / "step_00000002_rank_0.safetensors")
+    config = tiny(accumulate=2)
+    batches = open_train_batches(open_feed(config), config)
+    for micro in (0, 1):
+        seen = batches.batch(2 + micro)
+        assert torch.equal(kept[f"{micro}.x0"], seen.x0)
+        assert torch.equal(kept[f"{micro}.u_mask"], seen.u_mask)
