@@ -113,6 +113,13 @@ class Interrupted(GenodiffError):
         self.signum = signum
         super().__init__(what, fix=fix)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_interrupted, (self.what, self.signum, self.fix)
+
     @property
     def exit_code(self) -> int:  # type: ignore[override]
         return 128 + self.signum
+
+
+def _rebuild_interrupted(what: str, signum: int, fix: str | None) -> Interrupted:
+    return Interrupted(what, signum, fix=fix)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +43,7 @@ def train(
     offline: bool = False,
     logger: Sequence[str] = ("csv",),
     argv: list[str] | None = None,
+    devices: int = 1,
     **settings: Any,
 ) -> RunResult:
     """Train until the run's limit, or go on in its folder; how the run stands then.
@@ -47,7 +51,9 @@ def train(
     `source` is a recipe ("toy", "hg38"), its YAML file, or your own FASTA, GenBank or EMBL file.
     `settings` are those of `genodiff config schema`, by their place or their own name:
     `train("toy", max_steps=50, lr=1e-3, out="runs/x")`, or by section: `optim={"lr": 1e-3}`.
-    `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`.
+    `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`. With `devices` that many
+    processes share each step, each on a GPU of its own or on the CPU; a script that asks for them
+    needs `if __name__ == "__main__":`.
 
     The result has `run` (the folder), `step`, `seconds`, `tokens`, `valid_bits` (bits per base of
     the last validation, or None) and `already_done`. Raises `UsageError`, `DataError`,
@@ -69,7 +75,7 @@ def train(
         force=force,
         **settings,
     )
-    return planned.train(device=device, offline=offline, logger=logger, argv=argv)
+    return planned.train(device=device, offline=offline, logger=logger, argv=argv, devices=devices)
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,7 @@ class PlannedRun:
         offline: bool = False,
         logger: Sequence[str] = ("csv",),
         argv: list[str] | None = None,
+        devices: int = 1,
     ) -> RunResult:
         """Train until the run's limit; see `genodiff.train`."""
         check_loggers(logger)
@@ -121,6 +128,8 @@ class PlannedRun:
             check_run_folder(self.folder, force=self.force)
             if self.force:
                 set_foreign_files_aside(self.folder)
+        if devices != 1:
+            return self._launch(devices, device, offline, logger, argv or sys.argv)
         start = self.start
         if start is None and self.config.init is not None and not list_steps(self.folder):
             from genodiff.hub.warm_start import read_warm_start
@@ -135,6 +144,31 @@ class PlannedRun:
             start=start,
             loggers=logger,
         )
+
+    def _launch(
+        self, devices: int, device: str, offline: bool, logger: Sequence[str], argv: list[str]
+    ) -> RunResult:
+        import torch
+
+        from genodiff.hub.warm_start import read_warm_start
+        from genodiff.kernels.dispatch import name_preferred
+        from genodiff.runs.checkpoint import list_steps
+        from genodiff.training.launch import RankWork, launch_ranks
+
+        init = None if list_steps(self.folder) else self.config.init
+        work = RankWork(
+            self.config,
+            self.folder,
+            device,
+            offline,
+            argv,
+            partial(read_warm_start, init) if init is not None else None,
+            logger,
+            threads=max(1, torch.get_num_threads() // max(1, devices)),
+            scan=name_preferred(),
+            level=logging.getLogger("genodiff").getEffectiveLevel(),
+        )
+        return launch_ranks(devices, work)
 
 
 def plan_run(

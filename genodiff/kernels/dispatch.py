@@ -114,6 +114,11 @@ def prefer_provider(name: str | None) -> None:
     _preferred = name or "auto"
 
 
+def name_preferred() -> str:
+    """What `prefer_provider` was last told, for a process that is to do the same."""
+    return _preferred
+
+
 def select_provider(name: str = "auto", device: str = "cpu") -> Provider:
     """The provider for a type of device ("cpu" or "cuda"); "auto" leaves the choice open.
 

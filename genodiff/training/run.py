@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import lightning.pytorch as pl
-import torch
 from lightning.pytorch.plugins.environments import LightningEnvironment, TorchElasticEnvironment
 from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
@@ -59,6 +58,7 @@ from genodiff.runs.lock import forget_locks, hold_lock
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective, fill_module
 from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.training.callbacks import Boundary, Counters
+from genodiff.training.faults import name_fault
 from genodiff.training.faulty_batches import keep_batches
 from genodiff.training.horizon import open_plan
 from genodiff.training.loggers import RunLoggers
@@ -302,7 +302,7 @@ def _fit(
         with routed_matmul(), set_gpu_arithmetic():
             trainer.fit(module, loader)
     except (RuntimeError, MemoryError) as fault:
-        raise _named(fault) from fault
+        raise name_fault(fault) from fault
     finally:
         if files is not None:
             files.metrics.close()
@@ -389,18 +389,3 @@ def _quiet() -> Iterator[None]:
 def _begin_worker(_: int) -> None:
     ignore_signals()
     forget_locks()
-
-
-def _named(fault: BaseException) -> BaseException:
-    """The user's error behind an exception of torch, or the exception itself."""
-    text = str(fault)
-    if isinstance(fault, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
-        return MachineError(
-            "out of memory in training",
-            fix="give a larger --accumulate, or a smaller --batch-size or --seq-len",
-        )
-    if "DataLoader worker" in text or "DataLoader timed out" in text:
-        return GenodiffError(
-            text.splitlines()[0], fix="run the same command again; the last checkpoint stands"
-        )
-    return fault

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from genodiff.api.train import plan_run
-from genodiff.cli.common import OUTPUT, Common, Force
+from genodiff.cli.common import OUTPUT, Common, Force, convert_whole_number
 from genodiff.cli.settings_flags import SettingsFlags, collect_settings
 
 _log = logging.getLogger("genodiff")
@@ -95,6 +95,13 @@ def train(
             negative="",
         ),
     ] = None,
+    devices: Annotated[
+        int,
+        Parameter(
+            converter=convert_whole_number,
+            help="Processes that share each step, each on a GPU of its own or on the CPU.",
+        ),
+    ] = 1,
     settings: Annotated[SettingsFlags | None, Parameter(name="*")] = None,  # type: ignore[valid-type]
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
     json: Annotated[
@@ -128,7 +135,11 @@ def train(
             print("\n".join(planned.describe(device=common.device)))
         return
     done = planned.train(
-        device=common.device, offline=common.offline, logger=logger or ["csv"], argv=sys.argv
+        device=common.device,
+        offline=common.offline,
+        logger=logger or ["csv"],
+        argv=sys.argv,
+        devices=devices,
     )
     if not done.already_done:
         bound = (

@@ -1,0 +1,220 @@
+"""Several ranks of one run on this machine: started here, watched, and ended together.
+
+Each rank is a process of Python's `multiprocessing` and finds its place in the variables that
+torchrun sets, so `train` is the same under both. A rank that dies is named at once; the others are
+ended, and the run goes on from its last checkpoint when the same command is given again.
+"""
+
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+
+from genodiff.errors import GenodiffError, Interrupted, MachineError, UsageError
+from genodiff.kernels.dispatch import prefer_provider
+from genodiff.registry import load_plugins
+from genodiff.runs.config import RunConfig
+from genodiff.training.run import RunResult, train
+from genodiff.training.start import WarmStart
+
+_GRACE = 3.0  # seconds that the other ranks have to end by themselves
+_FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
+
+
+class RankWork(NamedTuple):
+    """What every rank does: the arguments of `train`, and how it computes and speaks."""
+
+    config: RunConfig
+    out: Path
+    device: str
+    offline: bool
+    argv: list[str]
+    read_start: Callable[[], WarmStart] | None
+    loggers: Sequence[str]
+    threads: int
+    scan: str
+    level: int
+
+
+class _Rank(NamedTuple):
+    number: int
+    process: Any
+    reports: Connection
+
+
+def launch_ranks(size: int, work: RankWork) -> RunResult:
+    """Train on `size` ranks of this machine; how the run stands then.
+
+    Raises what `train` raises, and `MachineError` naming a rank that died or does not answer.
+    """
+    check_ranks(size, work.config, work.device)
+    context = multiprocessing.get_context("spawn")
+    port = _find_port()
+    ranks = []
+    for number in range(size):
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(
+            target=_be_rank, args=(number, size, port, work, sender), daemon=True
+        )
+        process.start()
+        sender.close()
+        ranks.append(_Rank(number, process, receiver))
+    with _forward_signals(ranks) as caught:
+        try:
+            return _watch(ranks, caught)
+        finally:
+            for rank in ranks:
+                rank.process.kill()
+                rank.process.join()
+
+
+def check_ranks(size: int, config: RunConfig, device: str) -> None:
+    """Raises `UsageError` where so many ranks cannot share a step, or another launcher counts."""
+    if size < 1:
+        raise UsageError(f"--devices {size} is below 1", fix="give 1 or more")
+    if size > 1 and "WORLD_SIZE" in os.environ:
+        fix = "leave one of them out"
+        raise UsageError("--devices and a launcher such as torchrun exclude each other", fix=fix)
+    parts = size * config.train.accumulate
+    if config.train.batch_size % parts:
+        what = f"a batch of {config.train.batch_size} windows cannot be dealt to {size} ranks"
+        if config.train.accumulate > 1:
+            what += f" with --accumulate {config.train.accumulate}"
+        raise UsageError(what, fix=f"give a --batch-size that is a multiple of {parts}")
+    there = torch.cuda.device_count()
+    if device.startswith("cuda") and size > 1 and (size > there or ":" in device):
+        what = f"--devices {size} with --device {device}: torch sees {there} CUDA devices here"
+        raise MachineError(what, fix="give fewer, and --device cuda")
+
+
+def _watch(ranks: Sequence[_Rank], caught: Sequence[int]) -> RunResult:
+    """The first rank's result, once all ranks have ended well."""
+    live, reports = {rank.number: rank for rank in ranks}, dict[int, Any]()
+    deadline = None
+    died: list[str] = []
+    while live:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            died += [f"rank {n} does not answer" for n in live]
+            break
+        ready = wait([r.process.sentinel for r in live.values()], left)
+        for rank in [r for r in live.values() if r.process.sentinel in ready]:
+            live.pop(rank.number)
+            rank.process.join()
+            report = rank.reports.recv() if rank.reports.poll() else None
+            reports[rank.number] = report
+            if report is None:
+                died.append(f"rank {rank.number} {_describe_end(rank.process.exitcode)}")
+            if not isinstance(report, RunResult) and deadline is None:
+                deadline = time.monotonic() + _GRACE
+    return _judge(reports, died, caught)
+
+
+def _judge(reports: dict[int, Any], died: Sequence[str], caught: Sequence[int]) -> RunResult:
+    faults = [report for report in reports.values() if isinstance(report, GenodiffError)]
+    stops = [fault for fault in faults if isinstance(fault, Interrupted)]
+    if stops:
+        raise stops[0]
+    if caught:
+        what = f"stopped by {signal.Signals(caught[0]).name} before the ranks could save"
+        raise Interrupted(what, caught[0], fix="run the same command again to go on")
+    if died:
+        what = f"{' and '.join(died[:4])}; the other ranks were ended"
+        raise MachineError(what, fix="run the same command again; the last checkpoint stands")
+    if faults:
+        raise faults[0]
+    result = reports[0]
+    assert isinstance(result, RunResult)
+    return result
+
+
+def _describe_end(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended without a report (exit code {code})"
+
+
+def _find_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextmanager
+def _forward_signals(ranks: Sequence[_Rank]) -> Iterator[list[int]]:
+    """Send signals on to all ranks, which save and stop together; those that were caught."""
+    caught: list[int] = []
+
+    def forward(number: int, _: FrameType | None) -> None:
+        caught.append(number)
+        for rank in ranks:
+            if rank.process.is_alive():
+                os.kill(rank.process.pid, number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (getattr(signal, n) for n in _FORWARDED if hasattr(signal, n)):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, forward)
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _be_rank(number: int, size: int, port: int, work: RankWork, reports: Connection) -> None:
+    """One rank's process: train, report, end."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()  # Ctrl-C reaches the launcher alone, which sends it on once
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ |= {
+        "RANK": str(number), "LOCAL_RANK": str(number), "WORLD_SIZE": str(size),
+        "LOCAL_WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+    }  # fmt: skip
+    _speak(number, work.level)
+    load_plugins()
+    torch.set_num_threads(work.threads)
+    prefer_provider(work.scan)
+    try:
+        report: Any = train(
+            work.config, work.out, device=work.device, offline=work.offline, argv=work.argv,
+            start=work.read_start and work.read_start(), loggers=work.loggers,
+        )  # fmt: skip
+    except GenodiffError as fault:
+        report = fault
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+    reports.send(report)
+    reports.close()
+
+
+def _speak(number: int, level: int) -> None:
+    """The first rank speaks as a run without others does, another only of what went wrong."""
+    log = logging.getLogger("genodiff")
+    log.setLevel(level if number == 0 else max(level, logging.WARNING))
+    handler = logging.StreamHandler()
+    name = "genodiff" if number == 0 else f"genodiff: rank {number}"
+    handler.setFormatter(logging.Formatter(f"{name}: %(message)s"))
+    log.addHandler(handler)
+    log.propagate = False
+
+
+def _end_with_parent() -> None:
+    """Where the launcher was killed, ask this rank to save and stop."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)

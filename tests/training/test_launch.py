@@ -1,0 +1,145 @@
+"""`--devices N`: ranks share a step, and the run survives the death of any of them."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tiny_training import tiny
+
+from genodiff.errors import GenodiffError, Interrupted, MachineError, UsageError
+from genodiff.training import launch
+from genodiff.training.faults import name_fault
+from genodiff.training.run import RunResult
+
+SETTINGS = [
+    "toy", "--device", "cpu", "--preset", "caduceus-ps-tiny", "--d-model", "16", "--n-layer", "1",
+    "--d-state", "4", "--seq-len", "64", "--batch-size", "4", "--validate-windows", "8",
+]  # fmt: skip
+
+
+def train(out: Path, *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "genodiff", "train", *SETTINGS, "--out", str(out), *words]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def losses(run: Path) -> list[str]:
+    with (run / "metrics.csv").open() as file:
+        return [row["loss_hex"] for row in csv.DictReader(file)]
+
+
+def wait_for_step(run: Path, step: int) -> None:
+    for _ in range(2400):
+        if (run / "metrics.csv").exists() and len(losses(run)) >= step:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{run} never came to step {step}")
+
+
+def find_ranks(launcher: int) -> dict[int, int]:
+    """Process ids of the ranks that a launcher has started, by rank."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                words = (folder / "cmdline").read_text()
+            except OSError:
+                continue
+            if int(parent) == launcher and "spawn_main" in words:
+                found[int(folder.name)] = 0
+    return {n: pid for n, pid in enumerate(sorted(found))}
+
+
+def one(rank: int, step: int = 7) -> RunResult:
+    return RunResult(Path("run"), step + rank, 1.0, 2, None, False)
+
+
+def test_the_first_ranks_result_is_the_runs() -> None:
+    assert launch._judge({0: one(0), 1: one(1)}, [], []).step == 7
+
+
+def test_a_rank_that_died_is_named_before_what_the_others_say_of_it() -> None:
+    lost = GenodiffError("the connection to another rank broke")
+    with pytest.raises(MachineError, match="rank 1 was killed by SIGKILL; the other ranks"):
+        launch._judge({0: lost, 1: None}, [f"rank 1 {launch._describe_end(-9)}"], [])
+    with pytest.raises(GenodiffError, match="connection"):
+        launch._judge({0: lost, 1: one(1)}, [], [])
+
+
+def test_a_signal_goes_before_everything() -> None:
+    saved = Interrupted("saved at step 3", 15)
+    with pytest.raises(Interrupted, match="saved at step 3") as caught:
+        launch._judge({0: saved, 1: saved}, [], [15])
+    assert caught.value.exit_code == 143
+    with pytest.raises(Interrupted, match="SIGTERM before the ranks could save"):
+        launch._judge({0: None, 1: None}, ["rank 0 was killed by SIGTERM"], [15])
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [(0, "below 1"), (3, "cannot be dealt to 3 ranks"), (2, "torchrun exclude each other")],
+)
+def test_ranks_that_cannot_be_are_refused(
+    monkeypatch: pytest.MonkeyPatch, size: int, message: str
+) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    if "torchrun" in message:
+        monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UsageError, match=message):
+        launch.check_ranks(size, tiny(), "cpu")
+
+
+def test_what_gloo_says_of_a_lost_rank_is_one_line() -> None:
+    said = RuntimeError("[../gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:39")
+    found = name_fault(said)
+    assert isinstance(found, GenodiffError)
+    assert "the connection to another rank broke" in str(found)
+
+
+@pytest.mark.slow
+def test_two_ranks_are_one_and_a_killed_rank_loses_nothing(tmp_path: Path) -> None:
+    steps = ["--max-steps", "20", "--checkpoint-every", "5"]
+    alone = train(tmp_path / "one", *steps)
+    both = train(tmp_path / "two", *steps, "--devices", "2")
+    for process in (alone, both):
+        process.communicate(timeout=600)
+        assert process.returncode == 0
+    expected, found = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert len(found) == 20
+    for a, b in zip(expected, found, strict=True):
+        assert float.fromhex(a) == pytest.approx(float.fromhex(b), rel=1e-5)
+    for victim, number in ((1, "KILL"), (0, "KILL")):
+        out = tmp_path / f"killed{victim}"
+        broken = train(out, *steps, "--devices", "2")
+        wait_for_step(out, 7)
+        ranks = find_ranks(broken.pid)
+        assert len(ranks) == 2
+        began = time.monotonic()
+        os.kill(ranks[victim], getattr(signal, f"SIG{number}"))
+        said = broken.communicate(timeout=120)[1]
+        assert time.monotonic() - began < 30
+        assert broken.returncode == 5, said
+        assert f"rank {victim} was killed by SIGKILL" in said
+        assert not find_ranks(broken.pid)
+        again = train(out, *steps, "--devices", "2")
+        again.communicate(timeout=600)
+        assert again.returncode == 0
+        assert losses(out) == found
+
+
+@pytest.mark.slow
+def test_a_signal_to_the_launcher_saves_on_all_ranks(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    process = train(out, "--max-steps", "5000", "--devices", "2")
+    wait_for_step(out, 3)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 143, said
+    assert "its state is saved" in said
+    assert len(list((out / "checkpoints").glob("step_*"))) == 1
