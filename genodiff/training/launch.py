@@ -113,13 +113,21 @@ def _watch(ranks: Sequence[_Rank], caught: Sequence[int]) -> RunResult:
         for rank in [r for r in live.values() if r.process.sentinel in ready]:
             live.pop(rank.number)
             rank.process.join()
-            report = rank.reports.recv() if rank.reports.poll() else None
+            report = _read_report(rank.reports)
             reports[rank.number] = report
             if report is None:
                 died.append(f"rank {rank.number} {_describe_end(rank.process.exitcode)}")
             if not isinstance(report, RunResult) and deadline is None:
                 deadline = time.monotonic() + _GRACE
     return _judge(reports, died, caught)
+
+
+def _read_report(reports: Connection) -> Any:
+    """What an ended rank has sent; None where it died before."""
+    try:
+        return reports.recv()
+    except EOFError:
+        return None
 
 
 def _judge(reports: dict[int, Any], died: Sequence[str], caught: Sequence[int]) -> RunResult:
