@@ -51,6 +51,7 @@ _DOOR = {
     "tracks": "genodiff.api.tracks",
     "train": "genodiff.api.train",
     "train_tokenizer": "genodiff.api.data",
+    "watch": "genodiff.api.watch",
 }
 """Public name → module that defines it. Add a row here, and an import for type checkers below."""
 
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from genodiff.api.scorecard import scorecard as scorecard
     from genodiff.api.tracks import tracks as tracks
     from genodiff.api.train import train as train
+    from genodiff.api.watch import watch as watch
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,54 @@
+"""How training runs stand: `genodiff watch`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from genodiff.errors import UsageError
+
+if TYPE_CHECKING:
+    from genodiff.runs.progress_reader import Progress
+
+
+def watch(*runs: str | Path, interval: float = 2.0) -> Iterator[list[Progress]]:
+    """How the runs stand, now and every `interval` seconds, until none is in training.
+
+    Each `Progress` has `steps`, `loss` and `valid` (bits), `seconds`, `tokens`, `horizon` and
+    `state`. Folders are read, never locked. Raises `UsageError` for a folder that holds no run.
+    """
+    import time
+
+    from genodiff.runs.progress_reader import ProgressReader
+
+    if not runs:
+        raise UsageError("no run to watch", fix="give run folders: genodiff watch runs/x")
+    if interval <= 0:
+        raise UsageError(f"--interval {interval:g} is not above 0", fix="give seconds, such as 2")
+    readers = [ProgressReader(Path(run)) for run in runs]
+    while True:
+        found = [reader.read() for reader in readers]
+        yield found
+        if not any(one.trainer for one in found):
+            return
+        time.sleep(interval)
+
+
+def draw(found: Sequence[Progress], width: int, height: int) -> object:
+    """The curves of the runs and a line for each, to be printed by rich."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from genodiff.reports.terminal_chart import Curve, draw_curves
+
+    colours = ("cyan", "magenta", "green", "yellow", "blue", "red")
+    curves, lines = [], []
+    for number, one in enumerate(found):
+        colour = colours[number % len(colours)]
+        loss = list(zip(map(float, one.steps), one.loss, strict=True))
+        curves.append(Curve(loss[len(loss) // 50 :], colour))  # the steep beginning hides the rest
+        curves.append(Curve([(float(s), bits) for s, bits in one.valid], "bold white", False))
+        lines.append(Text(one.describe(), style=colour))
+    chart = draw_curves(curves, width, height)
+    return Group(chart, Text("steps; bits of the loss, white: validation", style="dim"), *lines)

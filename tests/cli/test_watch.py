@@ -1,0 +1,139 @@
+"""`genodiff watch`: how runs stand, read while they write."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+
+import genodiff
+from genodiff.errors import UsageError
+from genodiff.reports.terminal_chart import Curve, draw_curves
+from genodiff.runs.metrics import COLUMNS
+from genodiff.runs.progress_reader import ProgressReader
+from tests.commands import exit_code
+
+
+def row(step: int, bits: float, valid: str = "") -> str:
+    cells = dict.fromkeys(COLUMNS, "") | {
+        "step": step, "tokens": 100 * step, "seconds": 2.0 * step, "loss_bits": bits,
+        "valid_bits": valid,
+    }  # fmt: skip
+    return ",".join(str(cells[name]) for name in COLUMNS) + "\n"
+
+
+def write_run(run: Path, steps: int = 8, pid: int | None = None, host: str | None = None) -> Path:
+    run.mkdir(exist_ok=True)
+    rows = [row(n, 2 - n / 10, "1.5" if n % 4 == 0 else "") for n in range(1, steps + 1)]
+    (run / "metrics.csv").write_text(",".join(COLUMNS) + "\n" + "".join(rows))
+    (run / "plan.json").write_text(json.dumps({"decisions": [{"step": 0, "horizon": 10}]}))
+    about = {"pid": pid or 2**22 + 1, "host": host or socket.gethostname(), "started": "now"}
+    (run / ".lock").write_text(json.dumps(about))
+    return run
+
+
+def test_a_run_in_training_is_told_with_its_pace_and_the_time_to_go(tmp_path: Path) -> None:
+    found = ProgressReader(write_run(tmp_path / "run", pid=os.getpid())).read()
+    assert found.steps == list(range(1, 9))
+    assert found.valid == [(4, 1.5), (8, 1.5)]
+    said = found.describe()
+    assert (
+        "step 8/10 · loss 1.5500 bits · validation 1.5000 at step 8 · 50 tok/s · 4 s to go" in said
+    )
+    assert said.endswith(f"training, pid {os.getpid()}")
+
+
+@pytest.mark.parametrize(("steps", "state"), [(8, "stopped"), (10, "finished"), (0, "stopped")])
+def test_a_run_whose_process_is_gone_is_stopped_or_finished(
+    tmp_path: Path, steps: int, state: str
+) -> None:
+    assert ProgressReader(write_run(tmp_path / "run", steps)).read().state == state
+
+
+def test_a_process_on_another_machine_counts_while_rows_come(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", pid=1, host="elsewhere")
+    assert ProgressReader(run).read().state == "training, pid 1 on elsewhere"
+    os.utime(run / "metrics.csv", (1, 1))
+    assert ProgressReader(run).read().state == "stopped"
+
+
+def test_only_new_whole_rows_are_taken_and_a_run_that_went_back_is_read_anew(
+    tmp_path: Path,
+) -> None:
+    reader = ProgressReader(write_run(tmp_path / "run", 3))
+    assert reader.read().steps == [1, 2, 3]
+    with (tmp_path / "run" / "metrics.csv").open("a") as file:
+        file.write(row(4, 1.0) + row(5, 1.0)[:9])
+    assert reader.read().steps == [1, 2, 3, 4]
+    with (tmp_path / "run" / "metrics.csv").open("a") as file:
+        file.write(row(5, 1.0)[9:])
+    assert reader.read().steps == [1, 2, 3, 4, 5]
+    write_run(tmp_path / "run", 2)
+    assert reader.read().steps == [1, 2]
+
+
+def test_damaged_files_are_no_end(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", 2)
+    (run / "plan.json").write_text("{")
+    (run / ".lock").write_text("")
+    with (run / "metrics.csv").open("a") as file:
+        file.write("7,x,y\n\x00\n" + row(3, float("nan")))
+    found = ProgressReader(run).read()
+    assert found.steps == [1, 2, 3]
+    assert found.horizon is None
+    assert "loss 1.8500" in found.describe()
+
+
+def test_python_gets_the_figures_and_is_told_of_a_wrong_folder(tmp_path: Path) -> None:
+    (found,) = list(genodiff.watch(write_run(tmp_path / "run")))
+    assert found[0].tokens[-1] == 800
+    with pytest.raises(UsageError, match="is no run folder"):
+        next(genodiff.watch(tmp_path))
+    with pytest.raises(UsageError, match="no run to watch"):
+        next(genodiff.watch())
+    with pytest.raises(UsageError, match="not above 0"):
+        next(genodiff.watch(tmp_path / "run", interval=0))
+
+
+def test_the_verb_looks_once_where_stdout_is_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "run", pid=os.getpid())
+    assert exit_code("watch", run, write_run(tmp_path / "other", 10)) == 0
+    said = capsys.readouterr().out
+    assert "step 8/10" in said
+    assert "finished" in said
+    assert "\u28ff" > max(said) > "\u2800"  # braille dots
+    assert exit_code("watch", run, "--json") == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert (told["steps"][-1], told["horizon"]) == (8, 10)
+
+
+def dots(text: Text) -> list[list[bool]]:
+    """The chart as rows of dots, without labels."""
+    places = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+    return [
+        [bool(ord(c) - 0x2800 & places[y][x]) if c > "\u2800" else False
+         for c in line[8:] for x in (0, 1)]
+        for line in text.plain.splitlines()[:-1] for y in range(4)
+    ]  # fmt: skip
+
+
+def test_a_line_is_drawn_from_corner_to_corner_without_gaps() -> None:
+    chart = dots(draw_curves([Curve([(0, 1), (50, 0)], "red")], 8 + 10, 5))
+    assert len(chart) == 20
+    assert chart[0][0]
+    assert chart[-1][-1]
+    assert all(any(line) for line in chart)
+    alone = dots(draw_curves([Curve([(0, 1), (50, 0)], "red", joined=False)], 8 + 10, 5))
+    assert sum(map(sum, alone)) == 2
+
+
+def test_points_of_a_column_are_averaged_and_numbers_that_are_none_left_out() -> None:
+    points = [(float(x), float(x % 2)) for x in range(1000)] + [(1000.0, float("nan"))]
+    drawn = draw_curves([Curve(points, "red")], 8 + 10, 5)
+    assert "0.5" in drawn.plain.splitlines()[0]
+    assert draw_curves([Curve([(1, float("nan"))], "red")], 40, 5).plain == "no figures yet"
+    assert len(dots(draw_curves([Curve([(3, 2.0)], "red")], 18, 5))) == 20
