@@ -16,7 +16,9 @@ from genodiff.errors import UsageError
 from genodiff.runs.lock import check_lock_free
 from genodiff.runs.resolve import read_config, refuse_other_run, resolve_config
 from genodiff.settings import read_yaml
+from genodiff.training.devices import check_devices
 from genodiff.training.logger_names import check_loggers
+from genodiff.training.sbatch import write_sbatch
 
 if TYPE_CHECKING:
     from genodiff.runs.config import RunConfig
@@ -105,6 +107,28 @@ class PlannedRun:
 
         return format_estimate(found)
 
+    def write_sbatch(
+        self,
+        words: Sequence[str],
+        *,
+        devices: int = 1,
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> str:
+        """A SLURM job for the command line `words`, which saves and queues again at its time's end.
+
+        "auto" and "cuda" ask for a GPU for each of the `devices`.
+        """
+        check_devices(devices, self.config)
+        return write_sbatch(
+            words,
+            self.config,
+            name=f"genodiff-{self.folder.name}",
+            devices=devices,
+            device=device,
+            threads=threads or max(1, devices) * 2,
+        )
+
     def train(
         self,
         *,
@@ -116,6 +140,7 @@ class PlannedRun:
     ) -> RunResult:
         """Train until the run's limit; see `genodiff.train`."""
         check_loggers(logger)
+        check_devices(devices, self.config)
         refuse_other_run(self.folder, self.config)
         device = choose_device(device)
         from genodiff.runs.checkpoint import list_steps

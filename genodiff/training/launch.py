@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from genodiff.errors import GenodiffError, Interrupted, MachineError, UsageError
+from genodiff.errors import GenodiffError, Interrupted, MachineError
 from genodiff.kernels.dispatch import prefer_provider
 from genodiff.registry import load_plugins
 from genodiff.runs.config import RunConfig
@@ -59,7 +59,7 @@ def launch_ranks(size: int, work: RankWork) -> RunResult:
 
     Raises what `train` raises, and `MachineError` naming a rank that died or does not answer.
     """
-    check_ranks(size, work.config, work.device)
+    check_gpus(size, work.device)
     context = multiprocessing.get_context("spawn")
     port = _find_port()
     ranks = []
@@ -80,21 +80,10 @@ def launch_ranks(size: int, work: RankWork) -> RunResult:
                 rank.process.join()
 
 
-def check_ranks(size: int, config: RunConfig, device: str) -> None:
-    """Raises `UsageError` where so many ranks cannot share a step, or another launcher counts."""
-    if size < 1:
-        raise UsageError(f"--devices {size} is below 1", fix="give 1 or more")
-    if size > 1 and "WORLD_SIZE" in os.environ:
-        fix = "leave one of them out"
-        raise UsageError("--devices and a launcher such as torchrun exclude each other", fix=fix)
-    parts = size * config.train.accumulate
-    if config.train.batch_size % parts:
-        what = f"a batch of {config.train.batch_size} windows cannot be dealt to {size} ranks"
-        if config.train.accumulate > 1:
-            what += f" with --accumulate {config.train.accumulate}"
-        raise UsageError(what, fix=f"give a --batch-size that is a multiple of {parts}")
+def check_gpus(size: int, device: str) -> None:
+    """Raises `MachineError` where there are not so many GPUs."""
     there = torch.cuda.device_count()
-    if device.startswith("cuda") and size > 1 and (size > there or ":" in device):
+    if device.startswith("cuda") and (size > there or ":" in device):
         what = f"--devices {size} with --device {device}: torch sees {there} CUDA devices here"
         raise MachineError(what, fix="give fewer, and --device cuda")
 

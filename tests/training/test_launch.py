@@ -13,6 +13,7 @@ from tiny_training import run_tiny, tiny
 
 from genodiff.errors import GenodiffError, Interrupted, MachineError, UsageError
 from genodiff.training import launch
+from genodiff.training.devices import check_devices
 from genodiff.training.faults import name_fault
 from genodiff.training.run import RunResult
 
@@ -93,7 +94,7 @@ def test_ranks_that_cannot_be_are_refused(
     if "torchrun" in message:
         monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UsageError, match=message):
-        launch.check_ranks(size, tiny(), "cpu")
+        check_devices(size, tiny())
 
 
 def test_what_gloo_says_of_a_lost_rank_is_one_line() -> None:

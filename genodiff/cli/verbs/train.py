@@ -107,6 +107,10 @@ def train(
     json: Annotated[
         bool, Parameter(negative="", help="With --plan: one JSON object on stdout.")
     ] = False,
+    print_sbatch: Annotated[
+        bool,
+        Parameter(negative="", help="Print a SLURM job of this command that requeues, and stop."),
+    ] = False,
     force: Force = False,
     common: TrainCommon = TrainCommon(),
 ) -> None:
@@ -128,6 +132,15 @@ def train(
         force=force,
         **collect_settings(settings),
     )
+    if print_sbatch:
+        words = [word for word in sys.argv[1:] if word != "--print-sbatch"]
+        print(
+            planned.write_sbatch(
+                words, devices=devices, device=common.device, threads=common.threads
+            ),
+            end="",
+        )
+        return
     if plan:
         if json:
             print(json_module.dumps(planned.estimate(device=common.device), indent=2))

@@ -1,0 +1,21 @@
+"""How many processes may share the steps of a run on this machine. Imports no torch."""
+
+import os
+
+from genodiff.errors import UsageError
+from genodiff.runs.config import RunConfig
+
+
+def check_devices(size: int, config: RunConfig) -> None:
+    """Raises `UsageError` where so many ranks cannot share a step, or another launcher counts."""
+    if size < 1:
+        raise UsageError(f"--devices {size} is below 1", fix="give 1 or more")
+    if size > 1 and "WORLD_SIZE" in os.environ:
+        fix = "leave one of them out"
+        raise UsageError("--devices and a launcher such as torchrun exclude each other", fix=fix)
+    parts = size * config.train.accumulate
+    if config.train.batch_size % parts:
+        what = f"a batch of {config.train.batch_size} windows cannot be dealt to {size} ranks"
+        if config.train.accumulate > 1:
+            what += f" with --accumulate {config.train.accumulate}"
+        raise UsageError(what, fix=f"give a --batch-size that is a multiple of {parts}")

@@ -1,0 +1,58 @@
+"""The script of a SLURM job that trains, is pre-empted, and goes on: `train --print-sbatch`."""
+
+import shlex
+from collections.abc import Sequence
+from datetime import timedelta
+
+from genodiff.runs.config import RunConfig
+
+_WARNING = 120  # seconds before the end of its time at which a job is told
+_DAY = 24 * 60.0  # minutes, where the run has no limit of its own
+_MARGIN = 1.1  # on a run's own limit: validation and checkpoints are not counted in it
+
+_SCRIPT = """#!/bin/bash
+#SBATCH --job-name={name}
+#SBATCH --nodes=1
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task={cpus}
+{gpus}#SBATCH --time={time}
+#SBATCH --signal=USR1@{warning}
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --output={name}-%j.log
+
+# {warning} s before its end the job gets SIGUSR1: genodiff saves and ends with code 138 (128 + 10).
+# The job then queues again, and the same command goes on from the checkpoint, with the same bits.
+srun {command}
+code=$?
+if [ $code -eq 138 ]; then
+    scontrol requeue "$SLURM_JOB_ID"
+fi
+exit $code
+"""
+
+
+def write_sbatch(
+    words: Sequence[str], config: RunConfig, *, name: str, devices: int, device: str, threads: int
+) -> str:
+    """The job's script for the command line `words` (of `genodiff`, without its name).
+
+    A GPU for each of the `devices`, unless `device` is "cpu"; then `threads` cores in all.
+    """
+    minutes = _DAY if config.train.max_minutes is None else config.train.max_minutes * _MARGIN + 10
+    on_gpu = device != "cpu"
+    return _SCRIPT.format(
+        name=name,
+        cpus=devices * (1 + max(1, config.train.workers)) if on_gpu else threads,
+        gpus=f"#SBATCH --gpus-per-node={devices}\n" if on_gpu else "",
+        time=_format_time(minutes),
+        warning=_WARNING,
+        command=shlex.join(["genodiff", *words]),
+    )
+
+
+def _format_time(minutes: float) -> str:
+    """Minutes as SLURM takes them: days-hours:minutes:seconds."""
+    whole = timedelta(minutes=round(minutes))
+    hours, rest = divmod(whole.seconds, 3600)
+    return f"{whole.days}-{hours:02d}:{rest // 60:02d}:00"
