@@ -13,6 +13,11 @@ def check_devices(size: int, config: RunConfig) -> None:
     if size > 1 and "WORLD_SIZE" in os.environ:
         fix = "leave one of them out"
         raise UsageError("--devices and a launcher such as torchrun exclude each other", fix=fix)
+    if size == 1:
+        return
+    if not (config.train.batch_size and config.train.accumulate):
+        what = "the batch of several processes cannot be left open"
+        raise UsageError(what, fix="give --batch-size and --accumulate numbers")
     parts = size * config.train.accumulate
     if config.train.batch_size % parts:
         what = f"a batch of {config.train.batch_size} windows cannot be dealt to {size} ranks"

@@ -41,9 +41,10 @@ def write_sbatch(
     """
     minutes = _DAY if config.train.max_minutes is None else config.train.max_minutes * _MARGIN + 10
     on_gpu = device != "cpu"
+    workers = 4 if config.train.workers == "auto" else max(1, config.train.workers)
     return _SCRIPT.format(
         name=name,
-        cpus=devices * (1 + max(1, config.train.workers)) if on_gpu else threads,
+        cpus=devices * (1 + workers) if on_gpu else threads,
         gpus=f"#SBATCH --gpus-per-node={devices}\n" if on_gpu else "",
         time=_format_time(minutes),
         warning=_WARNING,

@@ -97,6 +97,13 @@ def test_ranks_that_cannot_be_are_refused(
         check_devices(size, tiny())
 
 
+def test_several_ranks_need_a_batch_that_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with pytest.raises(UsageError, match="cannot be left open"):
+        check_devices(2, tiny(batch_size="auto"))
+    check_devices(1, tiny(batch_size="auto"))
+
+
 def test_what_gloo_says_of_a_lost_rank_is_one_line() -> None:
     said = RuntimeError("[../gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:39")
     found = name_fault(said)
