@@ -23,6 +23,7 @@ _DOOR = {
     "check_checkpoint": "genodiff.api.checkpoint",
     "check_documents": "genodiff.api.data",
     "compare": "genodiff.api.compare",
+    "compare_designs": "genodiff.api.compare_designs",
     "deletion_effect": "genodiff.api.effects",
     "demo": "genodiff.api.demo",
     "dependencies": "genodiff.api.dependencies",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from genodiff.api.checkpoint import export_checkpoint as export_checkpoint
     from genodiff.api.checkpoint import import_checkpoint as import_checkpoint
     from genodiff.api.compare import compare as compare
+    from genodiff.api.compare_designs import compare_designs as compare_designs
     from genodiff.api.data import build_store as build_store
     from genodiff.api.data import check_documents as check_documents
     from genodiff.api.data import fetch_data as fetch_data

@@ -78,14 +78,15 @@ def make_guiding(guide: Mapping[str, Any] | None, device: str) -> Guiding | None
     return Guiding(
         settings.guidance,
         settings.strength,
-        _open_oracle(settings, device),
+        open_oracle(settings, device),
         conditional,
         settings.options,
         settings.max_calls,
     )
 
 
-def _open_oracle(settings: GuideSettings, device: str) -> Oracle | None:
+def open_oracle(settings: GuideSettings, device: str) -> Oracle | None:
+    """The oracle of the settings; None where they have none. Raises `UsageError`."""
     from genodiff.generate.oracle import Oracle, load_oracle
 
     given, form = settings.oracle, settings.form

@@ -3,9 +3,13 @@
 Every figure of the samples stands beside that of other real sequence (the floor), and of sequence
 drawn from Markov models. Real sequence is the held-out split of a run, or a FASTA file. What is off
 the floor is said in sentences.
+
+With --designs it is a Pareto table of designs by several methods: the score that guided them, an
+independent judge, naturalness, diversity, and copies.
 """
 
 import json as json_module
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,19 +19,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from genodiff.api.compare_designs import compare_designs, list_design_cells
 from genodiff.api.scorecard import list_rows
 from genodiff.api.scorecard import scorecard as measure_scorecard
 from genodiff.cli.common import Common, Force, Json, convert_whole_number, stop_on_sigterm
+from genodiff.errors import UsageError
 
 
 def scorecard(
-    samples: Annotated[Path, Parameter(help="FASTA file of generated DNA.")],
+    samples: Annotated[Path | None, Parameter(help="FASTA file of generated DNA.")] = None,
     run: Annotated[
         Path | None,
         Parameter(
             name=["--model", "--checkpoint", "--run"],
             help="Run whose held-out split is the real sequence, and whose train split is searched "
-            "for copies.",
+            "for copies; with --designs, the model that was not guided.",
         ),
     ] = None,
     *,
@@ -58,6 +64,29 @@ def scorecard(
         int,
         Parameter(converter=convert_whole_number, help="Samples to measure; more are drawn from."),
     ] = 1000,
+    designs: Annotated[
+        list[str] | None,
+        Parameter(
+            negative="", help="NAME=FASTA, designs of a method; give it several times, with --real."
+        ),
+    ] = None,
+    oracle: Annotated[
+        str | None,
+        Parameter(help="With --designs: what guided them, MODULE:FUNCTION or a fine-tuned unit."),
+    ] = None,
+    judge: Annotated[
+        str | None, Parameter(help="With --designs: an oracle that guided none of them.")
+    ] = None,
+    oracle_input: Annotated[
+        Literal["strings", "ids", "one-hot"] | None,
+        Parameter(help="What the functions take [one-hot for a torch module, else strings]."),
+    ] = None,
+    oracle_label: Annotated[
+        str | None, Parameter(help="The class of fine-tuned oracles whose log-odds count.")
+    ] = None,
+    lower: Annotated[
+        bool, Parameter(negative="", help="With --designs: small scores are wanted.")
+    ] = False,
     html: Annotated[Path | None, Parameter(help="Page to write, with pictures.")] = None,
     json: Json = False,
     force: Force = False,
@@ -65,6 +94,38 @@ def scorecard(
 ) -> None:
     """Print the figures of samples, of real sequence and of Markov sequence."""
     common.prepare()
+    if designs is not None:
+        beyond = {"a FASTA file": samples, "--motifs": motifs, "--embed": embed, "--fasta": fasta}
+        for flag, value in beyond.items():
+            if value is not None:
+                raise UsageError(f"--designs and {flag} do not go together", fix="give one of them")
+        if real is None:
+            raise UsageError("--designs needs --real", fix="give natural sequences")
+        with stop_on_sigterm():
+            found = compare_designs(
+                _parse_designs(designs),
+                real=real,
+                oracle=oracle,
+                judge=judge,
+                run=run,
+                train=train,
+                form=oracle_input,
+                label=oracle_label,
+                lower=lower,
+                most=most,
+                html=html,
+                seed=common.seed,
+                device=common.device,
+                offline=common.offline,
+                force=force,
+            )
+        _print(found, json, _draw_designs)
+        return
+    for flag, value in {"--oracle": oracle, "--judge": judge}.items():
+        if value is not None:
+            raise UsageError(f"{flag} is for --designs", fix="give --designs NAME=FASTA")
+    if samples is None:
+        raise UsageError("no samples", fix="give a FASTA file, or --designs NAME=FASTA")
     with stop_on_sigterm():
         found = measure_scorecard(
             samples,
@@ -83,18 +144,45 @@ def scorecard(
             offline=common.offline,
             force=force,
         )
+    _print(found, json, _draw)
+
+
+def _parse_designs(words: list[str]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for word in words:
+        name, equals, path = word.partition("=")
+        if not equals or not name or not path:
+            raise UsageError(f"--designs {word}: expected NAME=FASTA", fix="write smc=smc.fa, say")
+        if name in found:
+            raise UsageError(f"--designs {name} stands twice", fix="give each method its own name")
+        found[name] = Path(path)
+    return found
+
+
+def _print(
+    found: dict[str, Any], json: bool, draw: Callable[[dict[str, Any]], tuple[Table, list[str]]]
+) -> None:
     if json:
         print(json_module.dumps(found, allow_nan=False))
         return
     console = Console()
-    console.print(_draw(found))
-    for one in found["findings"]:
-        console.print(f"{one['figure']}: {one['says']}", markup=False, highlight=False)
-    if not found["findings"]:
-        console.print("no figure is off its floor")
+    table, lines = draw(found)
+    console.print(table)
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
 
 
-def _draw(found: dict[str, Any]) -> Table:
+def _draw_designs(found: dict[str, Any]) -> tuple[Table, list[str]]:
+    drawn = list_design_cells(found)
+    table = Table(box=SIMPLE_HEAD)
+    for number, name in enumerate(drawn.columns):
+        table.add_column(name, justify="right" if number else "left", no_wrap=not number)
+    for cells in drawn.rows:
+        table.add_row(*map(escape, cells))
+    return table, drawn.notes
+
+
+def _draw(found: dict[str, Any]) -> tuple[Table, list[str]]:
     sets = found["sets"]
     title = f"{found['compared']:,} sequences of {found['length']:,} bases each, against as many"
     table = Table(title=f"{title} real ones", title_justify="left", box=SIMPLE_HEAD)
@@ -103,4 +191,5 @@ def _draw(found: dict[str, Any]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for row in list_rows(sets):
         table.add_row(row.title, *map(escape, row.cells))
-    return table
+    said = [f"{one['figure']}: {one['says']}" for one in found["findings"]]
+    return table, said or ["no figure is off its floor"]

@@ -1,0 +1,61 @@
+"""Pictures of designs by method: the Pareto front, and who hacked the oracle."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from genodiff.reports.figures import NARROW, TALL, WIDE
+from genodiff.reports.svg import BAD, GRID, MODEL, MUTED, REAL, open_canvas, to_svg
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def draw_pareto(rows: Rows, lower: bool, *, narrow: bool = False) -> str:
+    """Naturalness against the judge's score, with 95 % intervals; the front is filled."""
+    with open_canvas(NARROW if narrow else WIDE, TALL + 0.4) as figure:
+        ax = figure.add_subplot()
+        for row in rows:
+            colour = REAL if row["method"] == "real" else MODEL if row["front"] else MUTED
+            x, y = row["bits"], row["judge"]
+            ax.errorbar(
+                [x["mean"]], [y["mean"]], [1.96 * (y["se"] or 0)], [1.96 * (x["se"] or 0)],
+                color=colour, marker="s" if row["method"] == "real" else "o", markersize=6,
+                markerfacecolor=colour if row["front"] else "none", elinewidth=0.9,
+            )  # fmt: skip
+            ax.annotate(
+                row["method"], (x["mean"], y["mean"]), (5, 5), textcoords="offset points",
+                fontsize=8, color=colour,
+            )  # fmt: skip
+        ax.invert_xaxis()
+        if lower:
+            ax.invert_yaxis()
+        ax.margins(0.15)
+        ax.set_xlabel("bits per base under a model\nthat was not guided (natural: right)")
+        ax.set_ylabel("score of the independent judge")
+        name = "fig-pareto-narrow" if narrow else "fig-pareto"
+        return to_svg(figure, name, "Naturalness and the judge's score, by method")
+
+
+def draw_gains(rows: Rows, *, narrow: bool = False) -> str:
+    """The judge's gain against the oracle's, with 95 % intervals; below the line it was hacked."""
+    with open_canvas(NARROW if narrow else WIDE, TALL + 0.4) as figure:
+        ax = figure.add_subplot()
+        made = [row for row in rows if row["gains"] is not None]
+        furthest = max([1.0, *(row["gains"]["guided"]["ci95"][1] for row in made)])
+        ax.plot([0, furthest], [0, furthest], color=MUTED, linewidth=0.9, linestyle="--")
+        ax.axhline(0, color=GRID, linewidth=0.9)
+        for row in made:
+            guided, judge = row["gains"]["guided"], row["gains"]["judge"]
+            colour = BAD if row["gains"]["hacked"] else MODEL
+            ax.plot(guided["ci95"], [judge["value"]] * 2, color=colour, linewidth=0.9)
+            ax.plot([guided["value"]] * 2, judge["ci95"], color=colour, linewidth=0.9)
+            marker = "X" if row["gains"]["hacked"] else "o"
+            ax.plot([guided["value"]], [judge["value"]], color=colour, marker=marker, markersize=6)
+            ax.annotate(
+                row["method"], (guided["value"], judge["value"]), (5, 5),
+                textcoords="offset points", fontsize=8, color=colour,
+            )  # fmt: skip
+        ax.margins(0.12)
+        ax.set_xlabel("gain by the oracle that guided, in sd of real sequence")
+        ax.set_ylabel("gain by the judge")
+        name = "fig-gains-narrow" if narrow else "fig-gains"
+        return to_svg(figure, name, "Gain by the judge and by the oracle, by method")
