@@ -91,13 +91,12 @@ def test_each_method_is_shown_for_what_it_did() -> None:
 def test_dull_sequence_is_not_better_for_its_few_bits() -> None:
     """Bits count C here: one method has fewer than real sequence, and the same of all else."""
     real = [ids(random_text(i, 40)) for i in range(20)]
-    plain = [ids(random_text(30 + i, 40)) for i in range(20)]
+    plain = real[::-1]
     dull = [np.where(one == ids("C")[0], ids("A")[0], one) for one in plain]
     judges = DesignJudges(judge=count_cg, bits=count_c)
-    first, second, natural = compare_methods({"plain": plain, "dull": dull}, real, judges)
+    first, second, _ = compare_methods({"plain": plain, "dull": dull}, real, judges)
     assert second["bits"]["mean"] == 0
-    assert first["front"]
-    assert not second["front"] or first["bits"]["mean"] > natural["bits"]["mean"]
+    assert (first["front"], second["front"]) == (True, False)
 
 
 def test_what_is_not_asked_for_is_no_goal() -> None:
