@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from genodiff.api.machine import choose_device
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
 from genodiff.generate.sampling import Sampling, require_positive
+from genodiff.generate.screening import open_screener
 from genodiff.io.target import check_target, is_stream
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def redesign(
     line_width: int = 60,
     most_states: int | None = None,
     sidecar: str | Path | None = None,
+    screen: str | Sequence[str] | None = None,
+    screen_timeout: float | None = None,
     seed: int = 1,
     device: str = "auto",
     plan: bool = False,
@@ -58,12 +61,14 @@ def redesign(
     a `UsageError` with a minimal conflict, before the network runs.
 
     Of a genome, the edits go to the files `vcf` (default OUT.vcf), with a sample for each design,
-    and `changes` (default OUT.bed). The other settings are those of `genodiff.sample`. Raises
-    `UsageError`, `DataError`, `CheckpointError`, `MachineError`, `Interrupted`.
+    and `changes` (default OUT.bed). The other settings, `screen` among them, are those of
+    `genodiff.sample`. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`,
+    `Interrupted`.
     """
     how = Sampling(sampler, steps, temperature, 1.0, stride, False, batch_size)
     require_positive("--n", n)
     require_positive("--max-states", most_states)
+    screener = open_screener(screen, screen_timeout)
     if line_width < 0:
         raise UsageError(f"--line-width {line_width} is negative", fix="give 0 (one line) or more")
     target = str(out)
@@ -78,6 +83,11 @@ def redesign(
     if not is_stream(target):
         vcf = f"{target}.vcf" if vcf is None and template is None else vcf
         changes = f"{target}.bed" if changes is None else changes
+    if screener is not None:
+        for flag, path in (("--vcf", vcf), ("--changes", changes)):
+            if path is not None and is_stream(path):
+                what = f"{flag} to a stream would be written before --screen has answered"
+                raise UsageError(what, fix="give the name of a file")
     _check_targets(target, described, vcf, changes, force, (fasta, bed, template, constraints))
     device = choose_device(device)
     from genodiff.api.load import load
@@ -125,6 +135,7 @@ def redesign(
             most_states=most_states or MOST_STATES,
         )
         refuse_empty_regions(request.designer)
+        request.screener = screener
         work = request.workload()
         if plan:
             found = plan_sampling(request, work, target)
@@ -135,7 +146,7 @@ def redesign(
             values = found.values | {"states": request.states, "files": files}
             return values | {"lines": [*lines, f"files        {', '.join(files)}"]}
         journal = None
-        if not is_stream(target):
+        if not is_stream(target) and screener is None:
             journal = SampleJournal(target, request.digest(seed))
             journal.check(fresh=fresh, force=force)
             if fresh:

@@ -17,6 +17,7 @@ from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError, did_you_mean
 from genodiff.generate.sampling import Sampling, require_positive
+from genodiff.generate.screening import open_screener
 from genodiff.io.target import check_target, is_stream
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def sample(
     sidecar: str | Path | None = None,
     domain: Literal["dna", "text"] | None = None,
     guide: Mapping[str, Any] | None = None,
+    screen: str | Sequence[str] | None = None,
+    screen_timeout: float | None = None,
     seed: int = 1,
     device: str = "auto",
     plan: bool = False,
@@ -87,6 +90,10 @@ def sample(
     `guide` are the arguments of `genodiff.api.guiding.GuideSettings`: guidance, strength, oracle
     and so on.
 
+    `screen` is a command that all samples are handed to, a FASTA file as its last argument, before
+    anything is written; another exit status than 0 refuses them, and `screen_timeout` is in
+    seconds. Nothing is kept in OUT.partial then.
+
     Finished records are kept in OUT.partial until `out` is there, and the same call goes on after
     them; `fresh` starts anew. `force` replaces a file that genodiff did not write. With `plan`
     nothing is written, and evaluations and seconds are returned, with lines to read under "lines".
@@ -100,6 +107,7 @@ def sample(
     if bits_lost is not None and not 0 < bits_lost < float("inf"):
         raise UsageError(f"--bits-lost {bits_lost:g}", fix="give a number above 0")
     check_guide(guide)
+    screener = open_screener(screen, screen_timeout)
     require_positive("--n", n)
     require_positive("--length", length)
     target, partly = str(out), bed is not None or bool(region)
@@ -108,6 +116,7 @@ def sample(
     known = "text" if prompt is not None else domain
     given = {"--allow-n": allow_n, "--line-width": line_width != 60, "--bed": bed is not None}
     given |= {"--region": bool(region), "--only-filled": only_filled, "--memory": memory != "off"}
+    given["--screen"] = screener is not None
     if known == "text":
         _refuse_for_text(given)
     if line_width < 0:
@@ -200,12 +209,13 @@ def sample(
                 guiding=guiding,
             )
             check_room(target, request.n, request.lengths, line_width, batch_size)
+        request.screener = screener
         work = request.workload()
         if plan:
             found = plan_sampling(request, work, target)
             return found.values | {"lines": found.lines}
         journal = None
-        if not is_stream(target):
+        if not is_stream(target) and screener is None:
             journal = SampleJournal(target, request.digest(seed))
             journal.check(fresh=fresh, force=force)
             if fresh:

@@ -65,6 +65,18 @@ Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")
 Plan = Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")]
 
 
+Screen = Annotated[
+    str | None,
+    Parameter(
+        help="Command that sees the FASTA file, as its last argument, before anything is written; "
+        "another exit status than 0 refuses it.",
+    ),
+]
+ScreenTimeout = Annotated[
+    float | None, Parameter(help="Seconds that --screen may take [no limit].")
+]
+
+
 def parse_references(words: Sequence[str] | None) -> dict[str, str]:
     """The genome files of `--reference NAME=FASTA`, by name. Raises `UsageError`."""
     found = {}

@@ -18,6 +18,7 @@ from genodiff.generate.output import (
     WrittenSamples,
     describe_record,
     finish_samples,
+    mark_screened,
     name_filling,
 )
 from genodiff.generate.output_file import SampleFile, Target
@@ -113,7 +114,7 @@ class GapRequest(SampleRequest):
         samples = iter(draw(0) if journal is None else journal.pass_through(draw, tick))
         entries: list[dict[str, Any]] = []
         spent: list[int] = []
-        out = SampleFile(target, sidecar, journal)
+        out = SampleFile(target, sidecar, journal, self.screener)
         with out.open() as file:
             if self.only_filled:
                 regions = self._regions(samples, seed, entries, spent)
@@ -123,6 +124,7 @@ class GapRequest(SampleRequest):
             else:
                 contigs = self._contigs(samples, seed, entries, spent)
                 write_long_records(file, contigs, line_width=self.line_width, zipped=out.zipped)
+            out.screen()
         about = {**self.sources, "only_filled": self.only_filled}
         return finish_samples(out, model, self.how, seed, entries, about, sum(spent))
 
@@ -160,6 +162,7 @@ class GapRequest(SampleRequest):
             entries.append({"name": name, "length": length, "nfe": nfe, "filled": filled})
             spent.append(nfe)
             told = describe_record(self.model, self.how, seed, length, nfe)
+            told += mark_screened(self.screener)
             yield f"{name} {told}", self._letters(contig, patches)
 
     def _letters(self, contig: str, patches: Patches) -> Iterator[bytes]:
@@ -190,4 +193,5 @@ class GapRequest(SampleRequest):
                 name = name_filling(gap.name, self.n, copy)
                 entries.append({"name": name, "length": len(text), "nfe": nfe, "filled": len(text)})
                 told = describe_record(self.model, self.how, seed, len(text), nfe)
+                told += mark_screened(self.screener)
                 yield Record(name, told, text, 0)

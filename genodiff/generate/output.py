@@ -29,6 +29,7 @@ from genodiff.generate.sample import (
     infill,
 )
 from genodiff.generate.sample_memory import SampleMemory
+from genodiff.generate.screening import Screener
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
 from genodiff.runs.model import TrainedModel
@@ -59,6 +60,7 @@ def write_samples(
     line_width: int = 60,
     tick: Callable[[int], None] | None = None,
     guiding: Guiding | None = None,
+    screener: Screener | None = None,
 ) -> WrittenSamples:
     """Write `n` new sequences, or `n` fillings of each template.
 
@@ -66,7 +68,8 @@ def write_samples(
     The sidecar goes to `sidecar`, by default beside a path; an open binary file has none by
     default. `journal` keeps finished records until the file is there. `line_width` 0 writes each
     sequence on one line. After each network call, `tick` receives the number of windows in it.
-    Raises `UsageError`, `MachineError`.
+    `screener` sees all before anything is written. Raises `UsageError`, `MachineError`;
+    `GenodiffError` where the screener refuses.
     """
     how = choose_sampler(how, model.objective)
     if how.batch_size is None and templates is None:
@@ -112,11 +115,13 @@ def write_samples(
             entries.append(entry)
             if guiding is not None:
                 ours += f" guidance={guiding.name} strength={guiding.strength:g}"
+            ours += mark_screened(screener)
             yield Record(entry["name"], f"{ours} {described}".rstrip(), text, 0)
 
-    out = SampleFile(target, sidecar, journal)
+    out = SampleFile(target, sidecar, journal, screener)
     with out.open() as file:
         write_fasta(file, records(), line_width=line_width or sys.maxsize, zipped=out.zipped)
+        out.screen()
     about = {"template": template_file} | (guiding.describe() if guiding is not None else {})
     if memory is not None:
         about |= memory.describe()
@@ -166,6 +171,11 @@ def describe_record(model: TrainedModel, how: Sampling, seed: int, length: int, 
     return (
         f"length={length} seed={seed} {describe_draw(how, nfe)} nfe={nfe} checkpoint={model.digest}"
     )
+
+
+def mark_screened(screener: Screener | None) -> str:
+    """What a header says of a screener, which lets nothing else be written."""
+    return "" if screener is None else f" screened={screener.name}"
 
 
 def count_steps(how: Sampling) -> int | None:

@@ -24,6 +24,7 @@ from genodiff.generate.output import (
     WrittenSamples,
     describe_record,
     finish_samples,
+    mark_screened,
     name_filling,
 )
 from genodiff.generate.output_file import SampleFile, Target
@@ -117,12 +118,13 @@ class RedesignRequest(SampleRequest):
         samples = iter(draw(0) if journal is None else journal.pass_through(draw, tick))
         entries: list[dict[str, Any]] = []
         spent: list[int] = []
-        out = SampleFile(target, sidecar, journal)
+        out = SampleFile(target, sidecar, journal, self.screener)
         with ExitStack() as stack:
             file = stack.enter_context(out.open())
             edits = self.files.open(stack, self.source, self.n, self.digest(seed))
             records = self._records(samples, seed, entries, spent, edits.add)
             write_fasta(file, records, line_width=self.line_width or sys.maxsize, zipped=out.zipped)
+            out.screen()
         every = self.designer.rules.everywhere.parts()
         about = {
             **self.sources,
@@ -178,6 +180,7 @@ class RedesignRequest(SampleRequest):
                 self._check(group, before, after)
                 designs.append(Design(copy, after))
                 told = describe_record(self.model, self.how, seed, 0, sample.nfe).partition(" ")[2]
+                told += mark_screened(self.screener)
                 for start, end in group.regions:
                     name = name_filling(self._name(group.contig, start, end), self.n, copy)
                     a, b = start - group.start, end - group.start

@@ -24,6 +24,7 @@ from genodiff.generate.output import WrittenSamples, write_samples
 from genodiff.generate.output_file import Target
 from genodiff.generate.sample import Sampling, Workload, choose_sampler, measure_workload
 from genodiff.generate.sample_memory import SampleMemory
+from genodiff.generate.screening import Screener
 from genodiff.generate.text_output import (
     TextTemplate,
     make_draft,
@@ -63,6 +64,9 @@ class SampleRequest(ABC):
             )
         self.model, self.how = model, choose_sampler(how, model.objective)
         self.n = n or (1 if fills else self.domain.n_samples)
+
+    screener: Screener | None = None
+    """What sees DNA before it is written."""
 
     @abstractmethod
     def gaps(self) -> Iterable[NDArray[np.bool_]]:
@@ -176,6 +180,7 @@ class DnaRequest(SampleRequest):
             line_width=self.line_width,
             tick=tick,
             guiding=self.guiding,
+            screener=self.screener,
         )
 
 

@@ -13,6 +13,8 @@ from genodiff.cli.common import (
     Json,
     OptionalModelPath,
     Plan,
+    Screen,
+    ScreenTimeout,
     convert_whole_number,
     print_told,
     stop_on_sigterm,
@@ -129,6 +131,8 @@ def redesign(
     sidecar: Annotated[
         str | None, Parameter(help="Where the sidecar goes (default: OUT.json, beside the file).")
     ] = None,
+    screen: Screen = None,
+    screen_timeout: ScreenTimeout = None,
     fresh: Annotated[
         bool, Parameter(negative="", help="Do not go on after the designs kept in OUT.partial.")
     ] = False,
@@ -179,6 +183,8 @@ def redesign(
             line_width=line_width,
             most_states=max_states,
             sidecar=sidecar,
+            screen=screen,
+            screen_timeout=screen_timeout,
             seed=common.seed,
             device=common.device,
             plan=plan,

@@ -16,6 +16,8 @@ from genodiff.cli.common import (
     Json,
     OptionalModelPath,
     Plan,
+    Screen,
+    ScreenTimeout,
     convert_whole_number,
     print_told,
     stop_on_sigterm,
@@ -152,6 +154,8 @@ def sample(
         Literal["dna", "text"] | None,
         Parameter(help="What the checkpoint is expected to hold.", show_default=False),
     ] = None,
+    screen: Screen = None,
+    screen_timeout: ScreenTimeout = None,
     fresh: Annotated[
         bool, Parameter(negative="", help="Do not go on after the records kept in OUT.partial.")
     ] = False,
@@ -262,6 +266,8 @@ def sample(
             batch_size=batch_size,
             line_width=line_width,
             sidecar=sidecar,
+            screen=screen,
+            screen_timeout=screen_timeout,
             domain="dna" if fasta is not None else domain,
             guide=guide,
             seed=common.seed,
