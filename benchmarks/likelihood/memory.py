@@ -57,7 +57,9 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=25, help="of each class")
     parser.add_argument("--draws", type=int, default=4, help="masks for each window")
     parser.add_argument("--exhaustive", type=int, default=0, help="windows of each class, as well")
-    parser.add_argument("--fit", type=int, default=0, help="fit on so many valid windows, and stop")
+    parser.add_argument(
+        "--fit", type=int, default=0, help="fit on so many valid windows of each class, and stop"
+    )
     parser.add_argument("--scored", type=int, nargs="*", default=[25_000])
     parser.add_argument("--numbers", type=Path, help="JSON of the numbers, read or written")
     parser.add_argument("--seed", type=int, default=1)
@@ -72,13 +74,13 @@ def main() -> None:
         memory = memory.with_numbers(MemoryNumbers.parse(told["numbers"]))
     length = model.config.data.seq_len
     if asked.fit:
-        fit(model, memory, draw(cut(store, "valid", length), asked.fit, asked), asked)
+        windows = cut(store, "valid", length)
+        kinds = classify(store, windows)
+        fit(model, memory, draw(windows, asked.fit, asked, kinds), count_kinds(kinds), asked)
         return
     windows = cut(store, "test", length)
-    train = [codes for _, _, codes in list_stretches(store, "train")]
-    cover = measure_shared_cover(list(windows), shared_kmers(list(windows), train))
-    kinds = np.where(cover >= 0.25, 2, np.where(cover > 0, 1, 0))
-    counts = np.bincount(kinds, minlength=len(CLASSES))
+    kinds = classify(store, windows)
+    counts = count_kinds(kinds)
     rows = {"counts": counts.tolist(), "isa": instruction_set(), "tables": []}
     for n, efforts in (
         (asked.windows, [Effort(scored=s) for s in asked.scored]),
@@ -91,6 +93,17 @@ def main() -> None:
         asked.output.write_text(json.dumps(rows, indent=1) + "\n")
 
 
+def classify(store: Any, windows: Codes) -> NDArray[np.int64]:
+    """The class of each window: its number in CLASSES."""
+    train = [codes for _, _, codes in list_stretches(store, "train")]
+    cover = measure_shared_cover(list(windows), shared_kmers(list(windows), train))
+    return np.where(cover >= 0.25, 2, np.where(cover > 0, 1, 0))
+
+
+def count_kinds(kinds: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.bincount(kinds, minlength=len(CLASSES))
+
+
 def cut(store: Any, split: str, length: int) -> Codes:
     """The windows of a split without N, side by side."""
     parts = [
@@ -101,12 +114,9 @@ def cut(store: Any, split: str, length: int) -> Codes:
     return whole[(whole < NONE).all(1)]
 
 
-def draw(
-    windows: Codes, n: int, asked: argparse.Namespace, kinds: NDArray[np.int64] | None = None
-) -> Sample:
+def draw(windows: Codes, n: int, asked: argparse.Namespace, kinds: NDArray[np.int64]) -> Sample:
     """n windows of each class, each masked `draws` times, k in strata."""
     rng = np.random.default_rng(asked.seed)
-    kinds = np.zeros(len(windows), np.int64) if kinds is None else kinds
     chosen = np.concatenate(
         [rng.permutation(np.flatnonzero(kinds == c))[:n] for c in range(len(CLASSES))]
     )
@@ -155,11 +165,19 @@ def read_chain(chain: Chain, masked: Codes) -> Floats:
     return out / out.sum(-1, keepdims=True)
 
 
-def fit(model: TrainedModel, memory: Memory, sample: Sample, asked: argparse.Namespace) -> None:
+def fit(
+    model: TrainedModel,
+    memory: Memory,
+    sample: Sample,
+    counts: NDArray[np.int64],
+    asked: argparse.Namespace,
+) -> None:
+    """Fit the numbers, the windows of a class counting as much as the split has of them."""
     said = read_network(model, sample.masked)
-    found = fit_numbers(
-        memory, sample.masked, sample.clean, said, rounds=((1.6, 0.625), (1.25, 0.8)), tell=tell
-    )
+    weights = (counts / np.maximum(count_kinds(sample.kinds), 1))[sample.kinds]
+    rounds = ((1.6, 0.625), (1.25, 0.8))
+    given = memory, sample.masked, sample.clean, said
+    found = fit_numbers(*given, weights=weights, rounds=rounds, tell=tell)
     print(json.dumps(found._asdict(), default=lambda x: x.model_dump()))
     if asked.numbers:
         told = {"numbers": found.numbers.model_dump(mode="json"), "bits": found[1:]}

@@ -16,6 +16,12 @@ gives the same for both strands.
 Only paths through the given diagonals are summed over. With all diagonals this is the whole model;
 with those that a search found, the others' share is left out.
 
+Most windows copy nothing. So the chain above is that of a share `copies` of the windows, and the
+others are in the background throughout. With Z the likelihood of the visible bases under the chain,
+relative to the evidence, a window is one of the former with chance
+
+    ρ = copies · Z / (copies · Z + 1 − copies)
+
 What comes out: w0_i, the chance of the background at place i, and copy_ia, the chance that i copies
 and its base is a. w0_i + Σ_a copy_ia = 1.
 
@@ -34,6 +40,7 @@ from genodiff.memory.text import NONE, PAD, Codes, MemoryText, turn_codes
 Places = NDArray[np.int64]
 
 _HUGE = 1e200
+_LARGEST = 700.0  # whose exponential is finite
 
 
 class SeenWindow(NamedTuple):
@@ -104,6 +111,7 @@ def recall_window(
     whole = numbers.start + numbers.end
     background, copying = numbers.end / whole, np.broadcast_to(rate / whole, emission.shape[1:])
     forward: list[tuple[float, Floats]] = []
+    likelihood = 0.0  # ln Z
     for i in range(length):
         if i:
             old, copying = background, copying.copy()
@@ -112,8 +120,10 @@ def recall_window(
         copying = copying * emission[i]
         total = background + copying.sum()
         background, copying = background / total, copying / total
+        likelihood += float(np.log(total))
         forward.append((background, copying))
     w0, copy = np.ones(length), np.zeros((length, 4))
+    chance_of_any = find_chance(likelihood, numbers.copies)
     eps = np.array(numbers.divergence)[:, None]
     after, behind = 1.0, np.ones_like(copying)
     for i in reversed(range(length)):
@@ -130,7 +140,14 @@ def recall_window(
         behind = numbers.stay * passed + passed @ shifts + numbers.end * old
         top = max(after, float(behind.max()))
         after, behind = after / top, behind / top
-    return w0, copy
+    return 1 - chance_of_any * (1 - w0), chance_of_any * copy
+
+
+def find_chance(likelihood: float, copies: float) -> float:
+    """ρ: the chance that a window copies, from ln Z."""
+    if copies == 1:
+        return 1.0
+    return float(1 / (1 + (1 - copies) / copies * np.exp(min(-likelihood, _LARGEST))))
 
 
 def weigh_diagonals(

@@ -55,7 +55,9 @@ def recall_in_c(
         "first": chain.first,
         "divergence": np.array([*numbers.divergence, *[0.5] * unused]),
         "share": np.array([*numbers.share, *[0.0] * unused]),
-        "chances": np.array([numbers.start, numbers.end, numbers.shift, effort.least_odds]),
+        "chances": np.array(
+            [numbers.start, numbers.end, numbers.shift, effort.least_odds, numbers.copies]
+        ),
     }
     _, background, copy, found = recall(
         arrays,

@@ -49,19 +49,23 @@ def fit_numbers(
     clean: Codes,
     chances: Floats,
     *,
+    weights: Floats | None = None,
     rounds: Sequence[tuple[float, float]] = ROUNDS,
     tell: Callable[[str], None] | None = None,
 ) -> FittedNumbers:
     """The numbers under which the hidden bases of `windows` (B, L) cost least.
 
-    `clean` (B, L): what stands there. `chances` (B, L, 4): what the denoiser says alone. `tell`
+    `clean` (B, L): what stands there. `chances` (B, L, 4): what the denoiser says alone. `weights`
+    (B,): what each window counts, where some kinds were drawn more often than they are. `tell`
     hears of every step. Raises `DataError` where no base is hidden.
     """
     alone = measure_bits(chances, windows, clean)
     some = np.isfinite(alone)
     if not some.any():
         raise DataError("no base is hidden", fix="give windows with masked bases")
-    total = float(alone[some].mean())
+    counts = np.where(some, 1.0 if weights is None else weights, 0.0)
+    counts /= counts.sum()
+    total = float((counts * np.where(some, alone, 0)).sum())
     # Windows that resemble nothing cost the same whatever the numbers are.
     effort = memory.effort
     loose = type(effort)(effort.scored, effort.most, effort.wild, effort.least_odds - _LOOSER)
@@ -73,7 +77,7 @@ def fit_numbers(
         recalled = memory.with_numbers(numbers).recall(codes)
         mixed = recalled.background[..., None] * said + recalled.copy
         gain = measure_bits(mixed, codes, truth) - alone[matters]
-        return total + float(gain.sum()) / int(some.sum())
+        return total + float((counts[matters] * gain).sum())
 
     best, before = memory.numbers, cost(memory.numbers)
     least = before
@@ -94,7 +98,7 @@ def fit_numbers(
 
 
 def _list_changes(classes: int) -> Iterator[tuple[str, int]]:
-    yield from (("start", 0), ("end", 0), ("shift", 0))
+    yield from (("copies", 0), ("start", 0), ("end", 0), ("shift", 0))
     yield from (("divergence", e) for e in range(classes))
     yield from (("share", e) for e in range(classes) if classes > 1)
 

@@ -16,7 +16,9 @@ from genodiff.memory.numbers import REACH, MemoryNumbers
 from genodiff.memory.text import NONE, Codes, join_stretches, turn_codes
 
 LENGTH = 12
-NUMBERS = MemoryNumbers(start=0.2, end=0.1, shift=0.0, divergence=(0.02, 0.3), share=(0.4, 0.6))
+NUMBERS = MemoryNumbers(
+    copies=1.0, start=0.2, end=0.1, shift=0.0, divergence=(0.02, 0.3), share=(0.4, 0.6)
+)
 TRAIN = [
     ("one", 0, draw_bases(90, 1)),
     ("two", 7, draw_bases(70, 2)),
@@ -76,7 +78,7 @@ class Runs:
 
 
 def enumerate_window(codes: Codes, evidence: np.ndarray, runs: Runs) -> tuple[np.ndarray, ...]:
-    """w0 and copy by summing over all strings, at hidden places with each base put there."""
+    """w0, copy and Z by summing over all strings, at hidden places with each base put there."""
     loci = np.array(list(list_loci(spell_text(), len(codes))))
     n = 2 * sum(len(c) for _, _, c in TRAIN)
     eps = np.repeat(NUMBERS.divergence, len(loci))[:, None]
@@ -92,7 +94,7 @@ def enumerate_window(codes: Codes, evidence: np.ndarray, runs: Runs) -> tuple[np
         put = emissions.copy()
         put[:, i] *= np.where(loci[:, i] == base, 1 - eps[:, 0], eps[:, 0] / 3)
         copy[i, base] = runs.sum_paths(put, rates)[runs.strings[:, i] == 1].sum()
-    return w0 / weights.sum(), copy / weights.sum()
+    return w0 / weights.sum(), copy / weights.sum(), weights.sum()
 
 
 @pytest.mark.parametrize(
@@ -117,10 +119,26 @@ def check_patterns(memory: Memory, patterns: Iterable[int], length: int = LENGTH
         codes = np.where(shown, clean, NONE).astype(np.uint8)
         (window,) = memory.prepare(codes[None])
         found = memory.recall(codes[None], every=True)
-        w0, copy = enumerate_window(codes, window.evidence, runs)
+        w0, copy, _ = enumerate_window(codes, window.evidence, runs)
         np.testing.assert_allclose(found.background[0], w0, atol=1e-12)
         np.testing.assert_allclose(found.copy[0][~shown], copy[~shown], atol=1e-12)
         np.testing.assert_allclose(found.background + found.copy.sum(-1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("copies", [0.02, 0.3, 1.0])
+def test_most_windows_may_copy_nothing(memory: Memory, copies: float) -> None:
+    """A share of the windows has the chain, the others all their weight on one path: background."""
+    runs, clean = Runs(LENGTH), TRAIN[0][2][30 : 30 + LENGTH]
+    memory = memory.with_numbers(NUMBERS.model_copy(update={"copies": copies}))
+    for pattern in (0, 0b101110111011, 2**LENGTH - 1):
+        shown = (pattern >> np.arange(LENGTH)) & 1 == 1
+        codes = np.where(shown, clean, NONE).astype(np.uint8)
+        (window,) = memory.prepare(codes[None])
+        w0, copy, total = enumerate_window(codes, window.evidence, runs)
+        any_ = copies * total / (copies * total + 1 - copies)
+        found = memory.recall(codes[None], every=True)
+        np.testing.assert_allclose(found.background[0], 1 - any_ * (1 - w0), atol=1e-12)
+        np.testing.assert_allclose(found.copy[0][~shown], any_ * copy[~shown], atol=1e-12)
 
 
 def test_insertions_and_deletions_by_all_sequences_of_states() -> None:

@@ -21,7 +21,7 @@ def test_the_fit_finds_how_faithful_the_copies_are() -> None:
     windows = np.stack([hide(x, 0.4, i) for i, x in enumerate(clean)])
     heard: list[str] = []
     found = fit_numbers(memory, windows, clean, UNIFORM, tell=heard.append)
-    assert found.alone == 2
+    assert found.alone == pytest.approx(2)
     assert found.alone > found.before > found.after
     assert 0.03 < found.numbers.divergence[0] < 0.12
     assert heard
@@ -42,3 +42,15 @@ def test_windows_without_a_hidden_base_are_refused() -> None:
     clean = GENOME[:200][None]
     with pytest.raises(DataError, match="no base is hidden"):
         fit_numbers(memory, clean, clean, UNIFORM[:1])
+
+
+def test_windows_count_as_much_as_they_weigh() -> None:
+    memory = Memory.build([("c", 0, GENOME)])
+    clean = np.stack([mutate(GENOME[a : a + 200], 0.02 + a / 4000, a) for a in (0, 400, 800)])
+    windows = np.stack([hide(x, 0.4, i) for i, x in enumerate(clean)])
+    said, rounds = UNIFORM[:3], ((2.0, 0.5),)
+    one = fit_numbers(memory, windows[:1], clean[:1], said[:1], rounds=rounds)
+    same = fit_numbers(memory, windows, clean, said, rounds=rounds, weights=np.array([2.0, 0, 0]))
+    assert same.numbers == one.numbers
+    assert same.after == pytest.approx(one.after, abs=1e-12)
+    assert fit_numbers(memory, windows, clean, said, rounds=rounds).numbers != one.numbers

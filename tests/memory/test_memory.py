@@ -228,6 +228,13 @@ def test_numbers_are_kept_and_checked(tmp_path) -> None:  # type: ignore[no-unty
     (tmp_path / "numbers.json").write_text("{}")
     with pytest.raises(DataError, match="does not hold"):
         read_numbers(tmp_path)
-    for wrong in ({"start": 0.0}, {"share": (0.5, 0.6)}, {"end": 0.999}, {"divergence": (0.9,)}):
+    for wrong in (
+        {"start": 0.0},
+        {"copies": 0.0},
+        {"copies": 1.1},
+        {"share": (0.5, 0.6)},
+        {"end": 0.999},
+        {"divergence": (0.9,)},
+    ):
         with pytest.raises(ValueError):
             MemoryNumbers(**{"divergence": (0.1, 0.2), "share": (0.5, 0.5), **wrong})

@@ -94,7 +94,7 @@ typedef struct {
     const uint8_t *codes;          /* (batch, L) */
     const int64_t *without, *loci; /* (batch, 2) and (batch) */
     const double *next, *first, *divergence, *share;
-    const double *chances; /* start, end, shift, least odds */
+    const double *chances; /* start, end, shift, least odds, copies */
     double *evidence, *background, *copy;
     int64_t *diagonals, *counts; /* (batch, 2, most + 192) and (batch, 2) */
     int64_t batch, L, size, plane_bytes, k, order;
@@ -123,7 +123,7 @@ typedef struct {
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
-int genodiff_abi(void) { return 8; }
+int genodiff_abi(void) { return 9; }
 /* The sizes of the structures, which Python compares with its own. They reveal a library that is
    older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }

@@ -61,7 +61,7 @@ static void recall_copies(const recall_args *s, recall_space *o, const uint8_t *
                           const double *evidence, int64_t loci, int64_t D, double *w0,
                           double *copy) {
     double start = s->chances[0], end = s->chances[1], stay = 1 - end - s->chances[2];
-    double old, background = end / (start + end), after = 1;
+    double old, background = end / (start + end), after = 1, likelihood = 0;
     vd rate, likely[5], *now = o->now, *passed = o->passed;
     for (int e = 0; e < KINDS_OF_COPY; e++) rate[e] = start * s->share[e] / loci;
     for (int64_t i = 0; i < s->L; i++) {
@@ -78,10 +78,13 @@ static void recall_copies(const recall_args *s, recall_space *o, const uint8_t *
             sum += f[m];
         }
         double total = background + over_classes(sum);
+        likelihood += log(total);
         background /= total;
         for (int64_t m = 0; m < D; m++) f[m] /= total;
         o->background[i] = background;
     }
+    double any = 1, copies = s->chances[4]; /* the chance that the window copies at all */
+    if (copies < 1) any = 1 / (1 + (1 - copies) / copies * exp(likelihood < -700 ? 700 : -likelihood));
     for (int64_t m = 0; m < D; m++) now[m] = (vd){0} + 1;
     for (int64_t i = s->L - 1; i >= 0; i--) {
         const vd *f = o->forward + i * D;
@@ -95,14 +98,14 @@ static void recall_copies(const recall_args *s, recall_space *o, const uint8_t *
         }
         for (int c = 0; c < 4; c++) all += by[c];
         double total = o->background[i] * after + over_classes(all), top;
-        w0[i] = o->background[i] * after / total;
+        w0[i] = 1 - any * (1 - o->background[i] * after / total);
         for (int c = 0; c < 4; c++) {
             double chance = 0;
             for (int e = 0; e < KINDS_OF_COPY; e++) {
                 double eps = s->divergence[e];
                 chance += by[c][e] * (1 - eps) + (all[e] - by[c][e]) * eps / 3;
             }
-            copy[i * 4 + c] = chance / total;
+            copy[i * 4 + c] = any * chance / total;
         }
         old = after;
         top = after = (1 - start) * old + over_classes(sum);
