@@ -14,6 +14,7 @@ implementation, from that provider's downwards, that accepts the tensors. A prov
 when what it needs is installed and its scan passes a self-test (`scan_check.py`).
 """
 
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,6 +61,8 @@ class Provider:
             f"{self.about} ({library.instruction_set()})" if self.name == "native" else self.about
         )
 
+
+_log = logging.getLogger("genodiff")
 
 # In the order of preference.
 PROVIDERS = {
@@ -144,8 +147,17 @@ def select_provider(name: str = "auto", device: str = "cpu") -> Provider:
 
 @cache  # a kernel call asks this each time
 def _first_available(device: str) -> Provider:
-    fitting = (p for p in PROVIDERS.values() if p.device in (None, device) and p.available)
-    return next(fitting)
+    fitting = [p for p in PROVIDERS.values() if p.device in (None, device)]
+    chosen = next(p for p in fitting if p.available)
+    if device == "cuda" and chosen is not fitting[0]:
+        best = fitting[0]
+        _log.warning(
+            "this GPU runs the kernels of '%s', which are slower than those of '%s': %s",
+            chosen.name,
+            best.name,
+            best.reason,
+        )
+    return chosen
 
 
 class Implementation(NamedTuple):

@@ -101,7 +101,12 @@ def check_scans() -> tuple[list[Check], str | None]:
             )
         elif p.name == "triton" and not p.available and torch.cuda.is_available():
             lost = "slower kernels run on this GPU instead"
-            fix = "see the traceback above, and report it"
+            failed = p.find_missing() is None
+            fix = (
+                "see the traceback above, and report it"
+                if failed
+                else "pip install 'genodiff[triton]', on a GPU of compute capability 8.0 or newer"
+            )
             checks.append(Check("scan triton", "warn", f"{standing}: {p.reason}; {lost}", fix))
         else:
             checks.append(Check(f"scan {p.name}", "ok", f"{standing}: {p.reason}"))
@@ -130,12 +135,16 @@ def check_numbers(provider: str) -> Check:
         "C": C,
         "delta_softplus": True,
     }
+    where = "cuda" if torch.cuda.is_available() else "cpu"
+    problem = {k: v.to(where) if isinstance(v, torch.Tensor) else v for k, v in problem.items()}
     try:
         with torch.inference_mode():
             truth = selective_scan(**problem, provider="naive")
             selective_scan(**problem, provider=provider)
             began = time.perf_counter()
             found = selective_scan(**problem, provider=provider)
+            if where == "cuda":
+                torch.cuda.synchronize()
             passed = time.perf_counter() - began
     except (GenodiffError, RuntimeError) as fault:
         return Check(
