@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from genodiff.counter import Purpose, generator
+from genodiff.diffusion.philox import philox_uniforms
 from genodiff.errors import GenodiffError, UsageError
 
 # Double-precision values closer than this are equal: symmetry makes exact ties, rounding splits
@@ -32,10 +33,14 @@ MANY = 32  # tokens
 
 def make_gumbel_noise(u: Float[Tensor, " R"], n: int) -> Float[Tensor, "R n"]:
     """Standard Gumbel noise for `n` tokens of each row, a function of the row's uniform alone."""
-    noise = torch.empty(len(u), n, dtype=torch.float64)
-    for row, key in zip(noise.numpy(), (u.double().cpu() * 2.0**53).long().tolist(), strict=True):
-        generator(key, Purpose.SAMPLE_TOKEN, 0, 1).random(out=row)
-    return -torch.log(-torch.log(noise.to(u.device)))
+    keys = (u.double() * 2.0**53).long()
+    if u.device.type != "cpu":
+        noise = philox_uniforms(keys, Purpose.SAMPLE_TOKEN, n, 1)
+    else:
+        noise = torch.empty(len(u), n, dtype=torch.float64)
+        for row, key in zip(noise.numpy(), keys.tolist(), strict=True):
+            generator(key, Purpose.SAMPLE_TOKEN, 0, 1).random(out=row)
+    return -torch.log(-torch.log(noise))
 
 
 class Draw:
