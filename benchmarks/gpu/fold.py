@@ -197,10 +197,10 @@ bfloat16 products {products:.0f} TFLOP/s.
     steps = found.get("step", {}).get("rows", [])
     if steps:
         text += f"\nWhole training steps, bfloat16; peer: {found['step']['peer']}.\n\n" + table(
-            ["preset", "batch", "length", "ours, M tokens/s", "mamba-ssm", "ratio",
+            ["preset", "batch", "length", "ours, M tokens/s", "captured", "mamba-ssm", "ratio",
             "fraction of the roofline", "peak GB", "mamba-ssm"],
             [[r["preset"], r["batch"], r["length"], *(r.get("mtok_per_s",
-            {}).get(k) for k in ("ours", "mamba_ssm")), r.get("ratio"),
+            {}).get(k) for k in ("ours", "captured", "mamba_ssm")), r.get("ratio"),
               r.get("fraction"), *(r["peak_bytes"].get(k, 0) / 1e9 for k in ("ours",
               "mamba_ssm"))] for r in steps],
         )  # fmt: skip

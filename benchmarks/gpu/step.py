@@ -6,7 +6,8 @@ mamba-ssm, at three sizes and lengths.
 
 A step is the network on masked tokens, cross-entropy on the masked ones, backward, clipping at 1,
 fused AdamW; 131,072 tokens a step. `--own` leaves mamba-ssm out. `--warm` makes one step of each
-size at these lengths, so that their kernels are compiled, a process for each length. The floor is
+size at these lengths, so that their kernels are compiled, a process for each length. With `--own`
+the same step is measured as one CUDA graph too, "captured", and at the default batch. The floor is
 the sum, not the largest, of three times per token and layer, forward and backward together:
 
     scans     2 directions · E channels · (136 + 341) cycles of a scheduler for 32 channels, at
@@ -77,13 +78,19 @@ def floor_seconds(d_model: int, n_layer: int, tokens: int, machine: dict[str, An
     return tokens * n_layer * (scans + products + memory)
 
 
-def training_step(network: nn.Module, tokens: Tensor, masked: Tensor) -> Callable[[], Tensor]:
-    """One optimiser step."""
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-4, fused=DEVICE == "cuda")
+def training_step(
+    network: nn.Module, tokens: Tensor, masked: Tensor, captured: bool = False
+) -> Callable[[], Tensor]:
+    """One optimiser step; `captured` is one that can become a CUDA graph."""
+    graph = captured and DEVICE == "cuda"
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=1e-4, fused=DEVICE == "cuda", capturable=graph
+    )
     xt = torch.where(masked, MASK, tokens)
 
     def step() -> Tensor:
-        with torch.autocast(DEVICE, torch.bfloat16):
+        # Copies of weights that autocast keeps would not be made again when a graph is replayed.
+        with torch.autocast(DEVICE, torch.bfloat16, cache_enabled=not captured):
             logits = network(xt)
         nll = F.cross_entropy(
             logits.float().view(-1, VOCABULARY), tokens.view(-1), reduction="none"
@@ -96,6 +103,22 @@ def training_step(network: nn.Module, tokens: Tensor, masked: Tensor) -> Callabl
         return loss.detach()
 
     return step
+
+
+def capture(step: Callable[[], Any]) -> Callable[[], Any]:
+    """The step as one CUDA graph, without Python between its kernels; on a CPU the step itself."""
+    if DEVICE == "cpu":
+        return step
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):  # kernels are compiled and moments made before the capture
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
 
 
 def peak_bytes(step: Callable[[], Any]) -> int:
@@ -133,6 +156,12 @@ def measured(
         for name, network in networks.items()
     }
     steps = {name: training_step(network, tokens, masked) for name, network in networks.items()}
+    if own:  # what a step without launches would gain
+        try:
+            network = settings.build(VOCABULARY, None, seed=0).to(DEVICE)
+            steps["captured"] = capture(training_step(network, tokens, masked, captured=True))
+        except Exception as error:
+            row["capture_error"] = describe_error(error)
     row["times"] = interleaved(steps, seconds, least=3)
     for name, step in steps.items():
         if "ms" in row["times"][name]:
@@ -209,6 +238,8 @@ def measure(arguments: Any, lengths: list[str]) -> None:
         for preset in PRESETS_MEASURED
         for batch, length in ((128, 1024), (1, 131072), (16, 8192))
     ]
+    if arguments.own:  # the default batch, where launches take longer than kernels
+        shapes.insert(1, (PRESETS_MEASURED[0], 16, 1024))
     if arguments.rehearse:
         shapes = [("caduceus-ph-tiny", 2, 32)]
     start, rows = time.monotonic(), []

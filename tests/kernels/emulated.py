@@ -109,6 +109,7 @@ class Grouped(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *x: Tensor) -> Tensor:
+        x = (*x[:2], scan.scale_rates(x[2]), *x[3:])
         y, states = scan.scan_forward(*x, softplus=True, reverse=False, keep=True)
         ctx.save_for_backward(*x, states)
         return y

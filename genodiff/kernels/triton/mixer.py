@@ -17,7 +17,12 @@ from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.direction import DirectionWeights, split_weights
 from genodiff.kernels.triton.launch import kernels, use_device
-from genodiff.kernels.triton.scan import pack_channels, scan_backward, scan_forward
+from genodiff.kernels.triton.scan import (
+    pack_channels,
+    scale_rates,
+    scan_backward,
+    scan_forward,
+)
 
 _PIECES = 64  # most shares of a row in the gradients of the convolution's weights
 
@@ -138,7 +143,7 @@ class _Weights(NamedTuple):
     conv_bias: Tensor
     x: Tensor  # x_proj and dt_proj in the dtype of products
     dt: Tensor
-    A: Tensor
+    A2: Tensor  # from `scale_rates`
     D: Tensor
     bias: Tensor
 
@@ -147,10 +152,10 @@ def _stack(directions: list[DirectionWeights], dtype: torch.dtype) -> _Weights:
     """One copy for all vectors and one for the matrices of products: a launch costs more."""
     n, (channels, width) = len(directions), directions[0].conv_weight.shape
     rank, states = directions[0].dt_weight.shape[1], directions[0].A.shape[1]
-    zeros = directions[0].D.new_zeros(channels)
+    like = directions[0].D
     vectors = [
         [d.conv_weight for d in directions],
-        [zeros if d.conv_bias is None else d.conv_bias for d in directions],
+        [like.new_zeros(channels) if d.conv_bias is None else d.conv_bias for d in directions],
         [d.A for d in directions],
         [d.D for d in directions],
         [d.dt_bias for d in directions],
@@ -163,7 +168,7 @@ def _stack(directions: list[DirectionWeights], dtype: torch.dtype) -> _Weights:
     x, dt = products.split([n * (rank + 2 * states) * channels, n * channels * rank])
     return _Weights(
         conv.view(n, channels, width), conv_bias.view(n, channels), x.view(n, -1, channels),
-        dt.view(n, channels, rank), A.view(n, channels, states), D.view(n, channels),
+        dt.view(n, channels, rank), scale_rates(A.view(n, channels, states)), D.view(n, channels),
         bias.view(n, channels),
     )  # fmt: skip
 
@@ -183,7 +188,7 @@ class _ScanInputs:
         projected: Tensor | None,
     ) -> None:
         self.w, n = weights, len(reverse)
-        self.rank, self.n = weights.dt.shape[2], weights.A.shape[2]
+        self.rank, self.n = weights.dt.shape[2], weights.A2.shape[1]
         self.c = conv_forward(x, weights.conv, weights.conv_bias, reverse, ordered=True)
         if mask is not None:
             self.c.mul_(mask)
@@ -232,7 +237,7 @@ class _Mixer(torch.autograd.Function):
             stacked = _stack(split_weights(weights), dtype)
             s = _ScanInputs(stacked, x, reverse, _order(m, reverse), None)
             y, states = scan_forward(
-                s.c, s.delta, stacked.A, s.B, s.C, stacked.D, stacked.bias, softplus=True,
+                s.c, s.delta, stacked.A2, s.B, s.C, stacked.D, stacked.bias, softplus=True,
                 reverse=False, keep=keep,
             )  # fmt: skip
             total, gated = (torch.empty(x.shape, device=h.device, dtype=dtype) for _ in range(2))
@@ -274,7 +279,7 @@ class _Mixer(torch.autograd.Function):
             s = _ScanInputs(w, x, ctx.reverse, m, projected)
             d_projected = torch.empty_like(projected)
             found = scan_backward(
-                gy, s.c, s.delta, w.A, s.B, s.C, w.D, w.bias, states, softplus=True, reverse=False,
+                gy, s.c, s.delta, w.A2, s.B, s.C, w.D, w.bias, states, softplus=True, reverse=False,
                 to=s.split_states(d_projected),
             )  # fmt: skip
             ddelta = found.delta.view(n, tokens, channels)
@@ -288,12 +293,12 @@ class _Mixer(torch.autograd.Function):
             d_x = torch.bmm(d_projected.transpose(1, 2), s.flat)
             d_dt = torch.bmm(ddelta.transpose(1, 2), s.r)
             by_name = (d_conv, d_bias, d_x, d_dt, found.bias, found.A, found.D)
-            grads = [
+            # Converted side by side, then taken apart: all directions have the same dtypes.
+            stacks = [
                 None if of is None else gradient.to(of)
-                for of, gradient in zip(
-                    dtypes, (g[i] for i in range(n) for g in by_name), strict=True
-                )
+                for of, gradient in zip(dtypes, by_name, strict=False)
             ]
+            grads = [None if stack is None else stack[i] for i in range(n) for stack in stacks]
             dh = (dxz @ w_in).view(rows, length, -1)
             d_in_weight, d_in_bias = dxz.t() @ flat, None
             if of_bias is not None:

@@ -41,10 +41,10 @@ def pack_channels(x: Tensor) -> Tensor:
 class _ScanLaunch:
     """What the launches of one scan share: its shape, grid, strides and constants."""
 
-    def __init__(self, u: Tensor, A: Tensor, softplus: bool, reverse: bool) -> None:
+    def __init__(self, u: Tensor, A2: Tensor, softplus: bool, reverse: bool) -> None:
         self.k = kernels()
         self.rows, self.length, self.channels = u.shape
-        self.groups, _, self.N = A.shape
+        self.groups, self.N, _ = A2.shape
         self.group = self.rows // self.groups
         self.segments, self.tiles = plan_segments(self.rows, self.length, self.channels)
         self.n_tiles = -(-self.length // self.k.T)
@@ -121,16 +121,16 @@ class Gradients(NamedTuple):
 
 
 def scan_forward(
-    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
+    u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
     bias: Tensor | None, *,
     softplus: bool, reverse: bool, keep: bool, h0: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """y, and the states (B, slots, N, E), of which the last is last.
 
-    A is (groups, E, N), D and bias are (groups, E): the rows of u are as many groups, one after the
-    other. With `keep` the states are those that `scan_backward` needs: one before each tile.
+    A2 is from `scale_rates`, D and bias are (groups, E): the rows of u are as many groups, one
+    after the other. With `keep` the states are those for `scan_backward`: one before each tile.
     """
-    go, A2 = _ScanLaunch(u, A, softplus, reverse), scale_rates(A)
+    go = _ScanLaunch(u, A2, softplus, reverse)
     d, b = _floats(D, A2), _floats(bias, A2)
     bc = go.staged(B, C)
     states = A2.new_empty(go.rows, go.n_tiles + 1 if keep else go.segments, go.N, go.channels)
@@ -157,7 +157,7 @@ def scan_forward(
 
 
 def scan_backward(
-    gy: Tensor, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
+    gy: Tensor, u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
     bias: Tensor | None, states: Tensor, *,
     softplus: bool, reverse: bool, g_last: Tensor | None = None,
     to: tuple[Tensor, Tensor] | None = None,
@@ -166,7 +166,7 @@ def scan_backward(
 
     Those of B and C are written `to`, where it is given.
     """
-    go, A2 = _ScanLaunch(u, A, softplus, reverse), scale_rates(A)
+    go = _ScanLaunch(u, A2, softplus, reverse)
     d, b = _floats(D, A2), _floats(bias, A2)
     bc = go.staged(B, C)
     carry = A2.new_empty(go.rows, go.segments, go.N, go.channels)
@@ -203,7 +203,7 @@ def scan_backward(
 
 
 def scale_rates(A: Tensor) -> Tensor:
-    """A log₂e as the kernels read it, (groups, N, E): they compute 2^x, not eˣ."""
+    """A (groups, E, N) times log₂e as the kernels read it, (groups, N, E): they compute 2^x."""
     return (A.float() * log2(e)).transpose(1, 2).contiguous()
 
 
@@ -223,9 +223,19 @@ class _Scan(torch.autograd.Function):
         bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         u, delta, keep = pack_channels(u), pack_channels(delta), any(ctx.needs_input_grad)
-        A_, D_, bias_ = _group(A, D, bias)
+        D_, bias_ = _group(D, bias)
         y, states = scan_forward(
-            u, delta, A_, B, C, D_, bias_, softplus=softplus, reverse=reverse, keep=keep, h0=h0
+            u,
+            delta,
+            scale_rates(A[None]),
+            B,
+            C,
+            D_,
+            bias_,
+            softplus=softplus,
+            reverse=reverse,
+            keep=keep,
+            h0=h0,
         )
         ctx.save_for_backward(u, delta, A, B, C, D, bias, states if keep else None)
         ctx.flags = dict(softplus=softplus, reverse=reverse)
@@ -237,8 +247,10 @@ class _Scan(torch.autograd.Function):
     def backward(ctx: Any, gy: Tensor, g_last: Tensor) -> tuple[Tensor | None, ...]:
         u, delta, A, B, C, D, bias, states = ctx.saved_tensors
         gy = pack_channels(gy)
-        A_, D_, bias_ = _group(A, D, bias)
-        g = scan_backward(gy, u, delta, A_, B, C, D_, bias_, states, **ctx.flags, g_last=g_last)
+        D_, bias_ = _group(D, bias)
+        g = scan_backward(
+            gy, u, delta, scale_rates(A[None]), B, C, D_, bias_, states, **ctx.flags, g_last=g_last
+        )
         return (
             g.u, g.delta, g.A[0].to(A.dtype), g.B, g.C, None if D is None else g.D[0].to(D.dtype),
             None if bias is None else g.bias[0].to(bias.dtype), None, None,
