@@ -1,6 +1,7 @@
 # make demo   set up, train the embedded default, sample, report
 # make test   set up, run the tests
 # make docs   set up, build the documentation into site/, strictly
+# make faults break runs in every way that is known here, and count what they survive; about an hour
 # make clean  remove the environment and what was built
 # make check  lint and the quick tests of every room: the habit before a commit
 PYTHON ?= python3
@@ -29,7 +30,7 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     tasks/test_metrics_of_tasks.py \
     training/test_head_rows.py training/test_optimizer.py)
 
-.PHONY: demo test test-all check lint bench docs clean
+.PHONY: demo test test-all check lint bench docs faults clean
 
 demo: $(VENV)/.run
 	$(BIN)/genodiff demo
@@ -51,6 +52,9 @@ lint: $(VENV)/.test
 bench: $(VENV)/.run
 	$(PIP) -e '.[bench]'
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed/run.py
+
+faults: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/robustness/run.py
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

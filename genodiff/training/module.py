@@ -110,9 +110,11 @@ class Pretraining(pl.LightningModule):
         """
         parameters = [p for p in self.backbone.parameters() if p.grad is not None]
         norm = torch.nn.utils.clip_grad_norm_(parameters, self._config.optim.clip)
+        size = torch.nn.utils.get_total_norm(self.backbone.parameters())
         totals = self.trainer.strategy.reduce(self.totals, reduce_op="sum")
         # The one time in a step that the host waits for the device: all figures are read at once.
-        figures = torch.cat([totals, norm.detach().double().reshape(1)]).tolist()
+        norms = torch.stack([norm.detach(), size.detach()]).double()
+        figures = torch.cat([totals, norms]).tolist()
         self.totals, self.grad_norm = torch.tensor(figures[:4], dtype=torch.float64), figures[4]
         self.skip = not all(map(math.isfinite, figures))
         if self.skip:

@@ -19,7 +19,7 @@ from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.lock import hold_lock
 from genodiff.runs.model import load_model
 
-HARNESS = Path(__file__).with_name("kills.py")
+HARNESS = Path(__file__).parents[2] / "benchmarks" / "robustness" / "harness.py"
 
 
 def play(root: Path, scenarios: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -45,6 +45,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 LONG = TINY | {"steps": 30, "checkpoint_every": 5, "validate_every": 8}
 
 
+@pytest.mark.slow
 def test_killed_interrupted_corrupted_or_laid_out_anew_a_run_ends_the_same(tmp_path: Path) -> None:
     found = play(
         tmp_path,

@@ -1,0 +1,214 @@
+"""Faults around a run: races for its folder and an index, dead ranks, layouts, growth, a soak."""
+
+import csv
+import importlib.util
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from harness import (
+    TINY,
+    await_end,
+    begin_session,
+    contents,
+    corrupt,
+    finish,
+    has_ended,
+    is_same,
+    last_step,
+    list_checkpoints,
+)
+from score import Score, Trial, spread
+
+ROOT = Path(__file__).resolve().parents[2]
+_RANKS = [
+    "toy", "--device", "cpu", "--devices", "2", "--preset", "caduceus-ps-tiny", "--d-model", "16",
+    "--n-layer", "1", "--d-state", "4", "--seq-len", "64", "--batch-size", "4",
+    "--validate-windows", "8", "--checkpoint-every", "5", "--max-steps", "30",
+]  # fmt: skip
+
+
+def race_for_folder(trial: Trial) -> Score:
+    """A second run into a folder that one trains in; then the first is killed, and one goes on."""
+    faults, took = [], []
+    for number in range(trial.n):
+        out = trial.root / f"run{number}"
+        first = begin_session(TINY | {"steps": 9999}, out)
+        while not last_step(out) and not has_ended(first):
+            time.sleep(0.002)
+        began = time.monotonic()
+        code = await_end(begin_session(TINY | {"steps": 9999}, out))
+        took.append(time.monotonic() - began)
+        os.kill(first, signal.SIGKILL)
+        await_end(first)
+        again = finish(TINY | {"steps": max(6, last_step(out) + 1)}, out)
+        if code != 2 or again:
+            faults.append(f"race {number}: exits {code}, {again}")
+        shutil.rmtree(out)
+    return Score(trial.n, trial.n - len(faults), {"seconds to refuse": spread(took)}, faults)
+
+
+def race_for_index(trial: Trial) -> Score:
+    """Eight processes open a new FASTA in the same moment, and read all of it."""
+    path = ROOT / "tests" / "io" / "test_faidx_shared.py"
+    sys.path[:0] = [str(path.parent), str(ROOT / "tests"), str(ROOT)]
+    spec = importlib.util.spec_from_file_location("faidx_shared", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    counts = module.race(trial.root, max(1, trial.n // 8), 8)
+    right = counts.pop("right", 0)
+    tried = right + sum(counts.values())
+    return Score(
+        tried, right, {"processes at once": 8}, [f"{n}: {what}" for what, n in counts.items()]
+    )
+
+
+def kill_a_rank(trial: Trial) -> Score:
+    """One of two processes of `--devices 2` is killed; the same command goes on."""
+    calm = trial.root / "calm"
+    _train_ranks(calm).communicate()
+    expected = _losses(calm)
+    faults, took = [], []
+    for number in range(trial.n):
+        out, victim = trial.root / f"run{number}", trial.draw.randint(0, 1)
+        process, target = _train_ranks(out), trial.draw.randint(1, 25)
+        while last_step(out) < target and process.poll() is None:
+            time.sleep(0.01)
+        ranks = find_ranks(process.pid)
+        if victim not in ranks:
+            faults.append(f"run {number} ended before step {target}")
+            continue
+        began = time.monotonic()
+        os.kill(ranks[victim], signal.SIGKILL)
+        said = process.communicate(timeout=300)[1]
+        took.append(time.monotonic() - began)
+        orphans = find_ranks(process.pid)
+        again = _train_ranks(out)
+        again.communicate(timeout=600)
+        if (
+            process.returncode != 5 or f"rank {victim} was killed" not in said or orphans
+            or again.returncode or _losses(out) != expected
+        ):  # fmt: skip
+            faults.append(f"rank {victim} at step {target}: exits {process.returncode}, "
+                          f"{again.returncode}, {len(orphans)} orphans")  # fmt: skip
+        shutil.rmtree(out)
+    return Score(trial.n, trial.n - len(faults), {"seconds to the end": spread(took)}, faults)
+
+
+def _train_ranks(out: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "genodiff", "train", *_RANKS, "--out", str(out)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def _losses(out: Path) -> list[str]:
+    with (out / "metrics.csv").open() as file:
+        return [row["loss_hex"] for row in csv.DictReader(file)]
+
+
+def find_ranks(launcher: int) -> dict[int, int]:
+    """Process ids of the ranks that a launcher has started, by rank."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                words = (folder / "cmdline").read_text()
+            except OSError:
+                continue
+            if int(parent) == launcher and "spawn_main" in words:
+                found.append(int(folder.name))
+    return dict(enumerate(sorted(found)))
+
+
+def compare_layouts(trial: Trial) -> Score:
+    """1, 2 and 4 ranks with 0, 2 and 4 workers: the windows of a step, in their order."""
+    from torch.utils.data import DataLoader
+
+    from genodiff.runs.feed import open_feed, open_train_batches
+    from genodiff.runs.resolve import resolve_config
+
+    config = resolve_config(TINY)
+    feed, steps = open_feed(config), 12
+    seen: dict[str, list[list[int]]] = {}
+    for world in (1, 2, 4):
+        for workers in (0, 2, 4):
+            parts: list[list[int]] = [[] for _ in range(steps)]
+            for rank in range(world):
+                stream = open_train_batches(feed, config, rank=rank, world_size=world)
+                loader: DataLoader[Any] = DataLoader(
+                    stream.from_batch(0, steps), batch_size=None, num_workers=workers
+                )
+                for step, batch in enumerate(loader):
+                    parts[step] += batch.index.tolist()
+            seen[f"{world} ranks, {workers} workers"] = parts
+    first = seen["1 ranks, 0 workers"]
+    faults = [name for name, parts in seen.items() if parts != first]
+    return Score(len(seen), len(seen) - len(faults), {"steps": steps}, faults)
+
+
+def measure_growth(trial: Trial) -> Score:
+    """Memory, open files and threads of one process over many steps."""
+    out, rows = trial.root / "run", list[tuple[int, float, int, int]]()
+    config = TINY | {"steps": trial.n, "checkpoint_every": 1000, "validate_every": 1000}
+    pid = begin_session(config, out)
+    while not has_ended(pid):
+        status = Path(f"/proc/{pid}/status").read_text()
+        resident = int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024
+        threads = int(re.findall(r"Threads:\s+(\d+)", status)[0])
+        rows.append((last_step(out), resident, len(os.listdir(f"/proc/{pid}/fd")), threads))
+        time.sleep(0.5)
+    code = await_end(pid)
+    late = [row for row in rows if row[0] >= trial.n // 5]
+    steps = [row[0] for row in late]
+    middle = sum(steps) / len(steps)
+    mean = sum(row[1] for row in late) / len(late)
+    spreads = sum((s - middle) ** 2 for s in steps)
+    slope = sum((row[0] - middle) * (row[1] - mean) for row in late) / spreads * 10_000
+    files, threads_seen = {row[2] for row in late}, {row[3] for row in late}
+    figures = {
+        "MB in 10,000 steps": round(slope, 2), "open files": sorted(files),
+        "threads": sorted(threads_seen), "steps": trial.n,
+    }  # fmt: skip
+    good = code == 0 and slope < 1 and max(files) - min(files) <= 1
+    return Score(1, int(good), figures, [] if good else [f"exit {code}"])
+
+
+def soak(trial: Trial) -> Score:
+    """One long run with a random fault every so often; `n` is the number of faults."""
+    config = TINY | {"steps": 40 * trial.n, "checkpoint_every": 20, "keep": 3, "validate_every": 50}
+    calm = trial.calm(**config)
+    out, kinds, redone = trial.root / "run", dict[str, int](), 0
+    for _ in range(trial.n):
+        kind = trial.draw.choice(("KILL", "TERM", "USR1", "operation", "corrupt"))
+        kinds[kind] = kinds.get(kind, 0) + 1
+        done = list_checkpoints(out)
+        before = last_step(out)
+        at = trial.draw.randint(30, 400) if kind == "operation" else None
+        pid = begin_session(config, out, crash_at=at)
+        target = (done[-1] if done else 0) + trial.draw.randint(5, 60)
+        while not has_ended(pid) and (last_step(out) < target or last_step(out) == before):
+            time.sleep(0.002)
+        if at is None and not has_ended(pid):
+            number = "KILL" if kind == "corrupt" else kind
+            os.kill(pid, getattr(signal, f"SIG{number}"))
+        elif at is not None and not has_ended(pid):
+            os.kill(pid, signal.SIGKILL)
+        await_end(pid)
+        found = list_checkpoints(out)
+        redone += last_step(out) - (found[-1] if found else 0)
+        if kind == "corrupt" and len(found) > 1:
+            corrupt(out, found[-1], f"trainer.safetensors:{random.Random(target).random()}")
+    code = finish(config, out)
+    good = code == 0 and is_same(contents(out), calm)
+    figures = {"faults": kinds, "steps": config["steps"], "steps computed again": redone}
+    return Score(1, int(good), figures, [] if good else [f"exit {code}, or another end"])
