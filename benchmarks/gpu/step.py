@@ -49,19 +49,19 @@ FORWARD = {
     "in_proj": 1 + 4,
     "convolutions": 2 * (2 + 2),
     "x_proj, dt_proj": 2 * (2 + 2),
-    "scans": 2 * (2 + 2 + 2 + 4) + 2,  # u, delta, y, states; the second adds to the first's y
-    "gate": 2 + 2 + 2,
+    "scans": 2 * (2 + 2 + 2 + 4),  # u, delta, y, states
+    "gate": 2 * 2 + 2 + 2 + 2,  # both y, z; their sum, which is kept, and the product
     "out_proj": 2 + 1,
 }
 BACKWARD = {
     "residual and norm": 6 + 5,
     "out_proj": 1 + 2 + 1 + 2,
-    "gate": 6 + 6,
+    "gate": 6 + 8,  # each direction's gy in its own order
     "convolutions, steps again": 2 * (4 + 2),
     "scans": 2 * (2 + 2 + 2 + 4 + 2 + 2),
     "sums of B's and C's gradients": 2 * (4 + 4),
     "dt_proj, x_proj": 2 * (2 + 2 + 2 + 2 + 2),
-    "convolutions": 2 * (2 + 2 + 2 + 2 + 2) + 2,
+    "convolutions": 2 * (2 + 2 + 2 + 2) + 2,
     "in_proj": 4 + 1 + 4 + 1,
 }
 TRAFFIC = sum(FORWARD.values()) + sum(BACKWARD.values())
