@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from genodiff.api.guiding import check_guide, make_guiding
 from genodiff.api.machine import choose_device
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
 from genodiff.generate.sampling import Sampling, require_positive
@@ -46,6 +47,8 @@ def redesign(
     sidecar: str | Path | None = None,
     screen: str | Sequence[str] | None = None,
     screen_timeout: float | None = None,
+    guide: Mapping[str, Any] | None = None,
+    oracle_flank: int = 0,
     seed: int = 1,
     device: str = "auto",
     plan: bool = False,
@@ -61,7 +64,13 @@ def redesign(
     a `UsageError` with a minimal conflict, before the network runs.
 
     Of a genome, the edits go to the files `vcf` (default OUT.vcf), with a sample for each design,
-    and `changes` (default OUT.bed). The other settings, `screen` among them, are those of
+    and `changes` (default OUT.bed).
+
+    `guide` are the arguments of `genodiff.api.guiding.GuideSettings`: with smc, beam, best-of-n or
+    cfg every design satisfies the constraints and is guided. An oracle sees each region, and
+    `oracle_flank` bases on both sides of it; of a template, all of it.
+
+    The other settings, `screen` among them, are those of
     `genodiff.sample`. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`,
     `Interrupted`.
     """
@@ -69,6 +78,10 @@ def redesign(
     require_positive("--n", n)
     require_positive("--max-states", most_states)
     screener = open_screener(screen, screen_timeout)
+    check_guide(guide)
+    if oracle_flank < 0 or (oracle_flank and guide is None):
+        fix = "give 0 or more" if guide is not None else "give --guidance too, or leave it out"
+        raise UsageError(f"--oracle-flank {oracle_flank}", fix=fix)
     if line_width < 0:
         raise UsageError(f"--line-width {line_width} is negative", fix="give 0 (one line) or more")
     target = str(out)
@@ -120,6 +133,7 @@ def redesign(
         if model.alphabet.domain != "dna":
             what = f"is a {model.alphabet.domain} model"
             raise CheckpointError(what, file=model.path, fix="give a run of DNA")
+        guiding = make_guiding(guide, device)
         given = {"fasta": fasta, "bed": bed, "template": template, "rules": constraints}
         sources = {key: None if value is None else str(value) for key, value in given.items()}
         request = RedesignRequest(
@@ -133,6 +147,8 @@ def redesign(
             files=EditFiles(None if vcf is None else str(vcf), _text(changes)),
             line_width=line_width,
             most_states=most_states or MOST_STATES,
+            guiding=guiding,
+            flank=oracle_flank,
         )
         refuse_empty_regions(request.designer)
         request.screener = screener

@@ -18,6 +18,11 @@ With psi(xt) = E[e^(beta r(x0)) | xt] guidance one position at a time is exact. 
 function, so it is estimated by `drawn` completions: the masks filled from the network's own law at
 xt, each position by itself, and log mean e^(beta r) over them. It is exact where the masked
 positions are independent given the visible ones.
+
+Under constraints the sampler draws what a step reveals together, by `SamplerOptions.joint`. Its law
+q, of which all sequences satisfy the constraints, then takes the place of p: smc aims at
+q(x) e^(beta r(x)) / Z, and completions are drawn from q's own step. Guidance that moves the logits
+of single positions cannot be combined with it.
 """
 
 import math
@@ -101,6 +106,7 @@ class Guidance:
     """(masks, most reveals, targets, its own settings) -> most calls of the reward for a record."""
     particles: Callable[..., int]
     """(its own settings) -> sequences that are drawn side by side for a record."""
+    tilts: bool = False  # moves the logits of single positions, so nothing may be drawn together
 
     @property
     def settings(self) -> dict[str, float]:
@@ -118,6 +124,7 @@ def guidance(
     needs: Need,
     calls: Callable[..., int],
     particles: Callable[..., int] = lambda **settings: 1,
+    tilts: bool = False,
 ) -> Callable[[Runs], Runs]:
     """A decorator that registers a function as the guidance `name`; see `Guidance` for the rest.
 
@@ -125,7 +132,7 @@ def guidance(
     """
 
     def register(run: Runs) -> Runs:
-        GUIDANCES.add(name, Guidance(run, needs, calls, particles))
+        GUIDANCES.add(name, Guidance(run, needs, calls, particles, tilts))
         return run
 
     return register
@@ -186,7 +193,8 @@ def draw_completions(
 ) -> Int[Tensor, "A m L"]:
     """`count` ways to fill the masks of each sequence, each position by itself.
 
-    Their uniforms are numbered by the sequence's own count of evaluations.
+    Where constraints are drawn together (`joint`), every completion satisfies them. Uniforms are
+    numbered by the sequence's own count of evaluations.
     """
     masked, x = filling.is_masked(rows), filling.x[rows]
     filled = x[:, None].repeat(1, count, 1)
@@ -194,8 +202,11 @@ def draw_completions(
         return filled
     u, first = filling.u_token[rows], _COMPLETION + filling.nfe[rows][:, None] * count
     for k in range(count):
-        own = draw_again(u, (first + k).expand_as(u))[masked]
-        filled[:, k][masked] = filling.choose(rows, masked, logits, sigma, own)
+        own = draw_again(u, (first + k).expand_as(u))
+        if filling.joint is not None:
+            filled[:, k] = filling.complete_jointly(rows, logits, sigma, own)
+        else:
+            filled[:, k][masked] = filling.choose(rows, masked, logits, sigma, own[masked])
     return filled
 
 

@@ -14,6 +14,7 @@ alone.
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -33,6 +34,11 @@ Kind = Literal["masked", "score", "causal"]
 """A network's logits: of x_theta at the masks, ratios of score entropy, or of the next token."""
 
 _JOINT_REACH = 16
+
+TILTED_AND_JOINT = (
+    "constraints draw bases together, and this guidance moves each by itself",
+    "use smc, beam, best-of-n or cfg",
+)
 
 
 class Sampled(NamedTuple):
@@ -76,6 +82,9 @@ class JointDraw(Protocol):
 @runtime_checkable
 class Steer(Protocol):
     """What guides a sampler: it moves logits before a draw, and sequences after it."""
+
+    tilts: bool
+    """Whether it moves logits; what is drawn together, by `joint`, takes none that are moved."""
 
     def tilt(
         self,
@@ -199,8 +208,6 @@ class Filling:
         self.diffusion, self.denoiser, self.refine = diffusion, denoiser, options.refine
         self.x, self.u_token, self.steer = xt.clone(), options.u_token, options.steer
         self.draw, self.joint = Draw(options.temperature, options.top_p), options.joint
-        if self.steer is not None and self.joint is not None:
-            raise UsageError("constraints and guidance cannot be combined", fix="leave one out")
         # Without `refine` nobody could decide a close draw, so none is called close.
         self.tolerance = 0.0 if options.refine is None else options.tolerance
         self.targets = torch.tensor(diffusion.targets, device=xt.device, dtype=xt.dtype)
@@ -250,7 +257,12 @@ class Filling:
     ) -> None:
         """Draw a token at the `due` positions, from logits of all positions or of these."""
         if self.joint is not None:
+            if self.steer is not None and self.steer.tilts:
+                what, remedy = TILTED_AND_JOINT
+                raise UsageError(what, fix=remedy)
             self._reveal_jointly(rows, due, logits, sigma)
+            if self.steer is not None:
+                self.steer.move(self, rows, logits, sigma)
             return
         at, position = due.nonzero(as_tuple=True)
         tilt = None
@@ -289,6 +301,20 @@ class Filling:
                 exact = exact if tilt is None else exact + tilt[mine]
                 column[mine], _ = self.draw(exact, u[mine], 0.0)
         return self.targets[column]
+
+    def complete_jointly(
+        self,
+        rows: Int[Tensor, " A"],
+        logits: Float[Tensor, "A L V"],
+        sigma: Float[Tensor, " A"],
+        u: Float[Tensor, "A L"],
+    ) -> Int[Tensor, "A L"]:
+        """These sequences with all their masks drawn together; they themselves stay as they are."""
+        other = copy(self)
+        other.x, other.u_token = self.x.clone(), self.u_token.clone().double()
+        other.u_token[rows] = u.double()
+        other._reveal_jointly(rows, self.is_masked(rows), logits, sigma)
+        return other.x[rows]
 
     def _reveal_jointly(
         self,

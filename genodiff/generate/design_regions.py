@@ -77,11 +77,16 @@ class Designer:
         window: int,
         stride: int,
         most_states: int,
+        flank: int = 0,
     ) -> None:
-        """`gaps` None designs the open letters of every contig, and judges all of it."""
+        """`gaps` None designs the open letters of every contig, and judges all of it.
+
+        An oracle sees a group's regions from first to last, and `flank` bases on each side. Regions
+        so near that it sees both are one group.
+        """
         self.source, self.rules, self.most_states = source, rules, most_states
         self._whole = gaps is None
-        self._window, self._stride = window, stride
+        self._window, self._stride, self._flank = window, stride, flank
         self.regions: dict[str, list[Interval]] = (
             {name: [(0, length)] for name, length in source.contigs.items()}
             if gaps is None
@@ -153,7 +158,9 @@ class Designer:
         ids[space.free] = alphabet.mask_id
         inside = [(start - group.start, end - group.start) for start, end in group.rounds]
         together = ConstrainedPiece(layers, layers.positions)
-        return DraftPart(number, group.start, ids, inside, together)
+        first = max(0, group.regions[0][0] - self._flank - group.start)
+        seen = slice(first, group.regions[-1][1] + self._flank - group.start)
+        return DraftPart(number, group.start, ids, inside, together, seen)
 
     def fill(self, group: DesignGroup, ids: NDArray[np.uint8], alphabet: Alphabet) -> bytes:
         """The letters of a group after its design, in the case of those that stood there."""
@@ -166,7 +173,8 @@ class Designer:
     def _group(self, contig: str) -> Iterator[DesignGroup]:
         """The groups of a contig, from left to right."""
         length = self.source.contigs[contig]
-        reach = max([self.rules.everywhere.reach, 2, *(r.reach for r in self.rules.of(contig))])
+        own = [rule.reach for rule in self.rules.of(contig)]
+        reach = max([self.rules.everywhere.reach, 2, self._flank, *own])
         regions = self.regions[contig]
         runs: list[Interval] = []
         for start, end in regions:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.diffusion.guided import GUIDANCES, Aim, GuidedChain
-from genodiff.diffusion.sampler import Sampler
+from genodiff.diffusion.sampler import TILTED_AND_JOINT, Sampler
 from genodiff.errors import CheckpointError, UsageError, did_you_mean
 from genodiff.generate.oracle import Oracle
 from genodiff.runs.model import TrainedModel
@@ -85,6 +85,26 @@ class Guiding:
             reveals, masks = steps, masks * steps
         return GUIDANCES[self.name].calls(masks, reveals, 4, **self.options)
 
+    def check_record(
+        self, record: int, masks: int, windows: int, sampler: Sampler, steps: int, *, together: bool
+    ) -> None:
+        """Raises `UsageError` where a record cannot be guided so, or may take too many calls."""
+        if together and GUIDANCES[self.name].tilts:
+            what, remedy = TILTED_AND_JOINT
+            raise UsageError(what, fix=remedy)
+        if windows > 1:
+            raise UsageError(
+                f"record {record} takes {windows} windows, and guidance fills one",
+                fix="give a smaller --length, up to the trained one, or gaps closer together",
+            )
+        most = self.count_calls(masks, sampler, steps)
+        if self.max_calls is not None and most > self.max_calls:
+            raise UsageError(
+                f"guidance {self.name} may ask the oracle {most:,} times for a record, more than "
+                f"--max-calls {self.max_calls:,}",
+                fix="give fewer --steps or particles, or a larger --max-calls",
+            )
+
     def check(self, model: TrainedModel, sampler: Sampler, name: str) -> None:
         """Raises `UsageError`, `CheckpointError` where model or sampler cannot be guided so."""
         if model.alphabet.domain != "dna":
@@ -121,15 +141,19 @@ def fill_guided(
     spans: Sequence[slice],
     alphabet: Alphabet,
     conditional: tuple[Callable[..., Tensor], Callable[..., Tensor]] | None = None,
+    views: Sequence[slice] | None = None,
 ) -> GuidedFill:
     """The windows xt (B, L) filled; window i is `spans[i]` of the record `wholes[i]`, as ids.
 
+    Of each record the oracle sees `views[i]`, by default all.
     `conditional` are the network of `guiding.conditional` and the same in double precision. Raises
     `UsageError`, `DataError`.
     """
     reward = None
     if guiding.oracle is not None:
-        reward = _OracleReward(guiding.oracle, wholes, spans, alphabet, chain.diffusion.targets)
+        seen = views or [slice(0, len(whole)) for whole in wholes]
+        targets = chain.diffusion.targets
+        reward = _OracleReward(guiding.oracle, wholes, spans, seen, alphabet, targets)
     aim = Aim(
         guiding.strength,
         reward,
@@ -142,17 +166,18 @@ def fill_guided(
 
 
 class _OracleReward:
-    """An oracle as a reward of windows: it sees each record whole."""
+    """An oracle as a reward of windows: it sees each record, or a part of it, whole."""
 
     def __init__(
         self,
         oracle: Oracle,
         wholes: Sequence[NDArray[np.uint8]],
         spans: Sequence[slice],
+        views: Sequence[slice],
         alphabet: Alphabet,
         targets: tuple[int, ...],
     ) -> None:
-        self.oracle, self.wholes, self.spans = oracle, wholes, spans
+        self.oracle, self.wholes, self.spans, self.views = oracle, wholes, spans, views
         self.code_of = np.full(256, 4, np.int64)
         for code, letter in enumerate("ACGT"):
             self.code_of[int(alphabet.encode(letter)[0])] = code
@@ -162,15 +187,16 @@ class _OracleReward:
         span = self.spans[record]
         ids = np.repeat(self.wholes[record][None], len(x), 0)
         ids[:, span] = x[:, : span.stop - span.start].cpu().numpy()
-        found: NDArray[np.int64] = self.code_of[ids]
+        found: NDArray[np.int64] = self.code_of[ids[:, self.views[record]]]
         return found
 
     def __call__(self, record: int, x: Tensor) -> Tensor:
         return torch.from_numpy(self.oracle(self._whole(record, x)))
 
     def gradient(self, record: int, x: Tensor) -> tuple[Tensor, Tensor]:
-        values, slope = self.oracle.gradient(self._whole(record, x))
-        span = self.spans[record]
+        values, seen = self.oracle.gradient(self._whole(record, x))
+        span, slope = self.spans[record], np.zeros((len(x), len(self.wholes[record]), 4))
+        slope[:, self.views[record]] = seen
         own = np.zeros((*x.shape, 5))
         own[:, : span.stop - span.start, :4] = slope[:, span]
         return torch.from_numpy(values), torch.from_numpy(own[..., self.columns])

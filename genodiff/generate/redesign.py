@@ -19,6 +19,7 @@ from genodiff.generate.constrained import check_constrained
 from genodiff.generate.design_regions import Designer, DesignGroup, Source
 from genodiff.generate.edit_files import Design, EditFiles
 from genodiff.generate.gaps import Gap
+from genodiff.generate.guiding import Guiding
 from genodiff.generate.journal import SampleJournal
 from genodiff.generate.output import (
     WrittenSamples,
@@ -60,9 +61,12 @@ class RedesignRequest(SampleRequest):
         files: EditFiles | None = None,
         line_width: int = 60,
         most_states: int = MOST_STATES,
+        guiding: Guiding | None = None,
+        flank: int = 0,
     ) -> None:
         """Prove that every group of regions has a design. `gaps` None is for templates.
 
+        With `guiding`, its oracle sees each region and `flank` bases on both sides of it.
         Raises `UsageError` with a minimal conflict, before any evaluation of the network.
         """
         super().__init__(model, how, n, True)
@@ -70,7 +74,8 @@ class RedesignRequest(SampleRequest):
         self.source, self.files, self.line_width = source, files or EditFiles(), line_width
         self.sources = sources or {}
         window, stride = model.config.data.seq_len, choose_stride(model, self.how)
-        self.designer = Designer(source, gaps, rules, window, stride, most_states)
+        self.guiding, self.flank = guiding, flank
+        self.designer = Designer(source, gaps, rules, window, stride, most_states, flank)
         self.lengths = [b - a for group in self.designer.groups for a, b in group.regions]
         self._held: tuple[DesignGroup, Layers] | None = None
         self.states = sum(self._compile(group).states for group in self.designer.groups)
@@ -85,6 +90,7 @@ class RedesignRequest(SampleRequest):
             [repr(one) for one in rules.everywhere.parts()],
             places,
             self.files.describe(),
+            *([] if self.guiding is None else [self.guiding.describe(), self.flank]),
         ]
 
     def gaps(self) -> Iterable[NDArray[np.bool_]]:
@@ -136,6 +142,8 @@ class RedesignRequest(SampleRequest):
             ],
             "edits": self.files.seal(),
         }
+        if self.guiding is not None:
+            about |= self.guiding.describe() | {"oracle_flank": self.flank}
         return finish_samples(out, model, how, seed, entries, about, sum(spent))
 
     def draw_designs(self, seed: int) -> Iterator[tuple[DesignGroup, int, bytes]]:
@@ -160,7 +168,10 @@ class RedesignRequest(SampleRequest):
             )
             for group, copy in islice(tasks, first, None)
         )
-        return fill_pieces(self.model, pieces, how=self.how, seed=seed, tick=tick, first=first)
+        return fill_pieces(
+            self.model, pieces, how=self.how, seed=seed, tick=tick, first=first,
+            guiding=self.guiding,
+        )  # fmt: skip
 
     def _records(
         self,
@@ -180,6 +191,11 @@ class RedesignRequest(SampleRequest):
                 self._check(group, before, after)
                 designs.append(Design(copy, after))
                 told = describe_record(self.model, self.how, seed, 0, sample.nfe).partition(" ")[2]
+                guided: dict[str, Any] = {}
+                if self.guiding is not None:
+                    told += f" guidance={self.guiding.name} strength={self.guiding.strength:g}"
+                    guided = {"oracle_calls": sample.calls}
+                    guided |= {} if sample.log_z is None else {"log_z": sample.log_z}
                 told += mark_screened(self.screener)
                 for start, end in group.regions:
                     name = name_filling(self._name(group.contig, start, end), self.n, copy)
@@ -192,6 +208,7 @@ class RedesignRequest(SampleRequest):
                             "nfe": sample.nfe,
                             "edits": edits,
                             "constraints_met": True,
+                            **guided,
                         }
                     )
                     about = f"length={end - start} edits={edits} {told}"

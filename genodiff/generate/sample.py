@@ -65,6 +65,8 @@ class DraftPart(NamedTuple):
     rounds: list[tuple[int, int]]
     together: ConstrainedPiece | None = None
     """What its masks must satisfy together."""
+    seen: slice | None = None
+    """What of `ids` an oracle sees; None is all."""
 
 
 def sample(
@@ -316,7 +318,8 @@ class _Filler:
             if self.guiding is None:
                 x0, evaluations = self._call(xt, u, together)
             else:
-                done = self._guide(xt, u, [ids[i] for i in rows], spans)
+                some = [pieces[i] for i in rows]
+                done = self._guide(xt, u, [ids[i] for i in rows], spans, some, together)
                 x0, evaluations = done.x0, done.nfe
                 for i, calls, log_z in zip(rows, done.calls, done.log_z, strict=True):
                     guided[i] = (int(calls), None if math.isnan(log_z) else float(log_z))
@@ -330,36 +333,30 @@ class _Filler:
         return [(a, b, *c) for a, b, c in zip(ids, nfe, guided, strict=True)]
 
     def _check_guided(self, pieces: list[DraftPart]) -> None:
-        guiding, limit = self.guiding, self.guiding.max_calls if self.guiding else None
-        assert guiding is not None
+        assert self.guiding is not None
         for piece in pieces:
-            if piece.together:
-                raise UsageError("constraints and guidance cannot be combined", fix="leave one out")
-            if len(piece.rounds) > 1:
-                raise UsageError(
-                    f"record {piece.number + 1} takes {len(piece.rounds)} windows, and guidance "
-                    "fills one",
-                    fix="give a smaller --length, up to the trained one, or gaps closer together",
-                )
             masks = int((piece.ids == self.alphabet.mask_id).sum())
-            most = guiding.count_calls(masks, self.sampler, self.how.steps or AUTO_STEPS)
-            if limit is not None and most > limit:
-                raise UsageError(
-                    f"guidance {guiding.name} may ask the oracle {most:,} times for a record, more "
-                    f"than --max-calls {limit:,}",
-                    fix="give fewer --steps or particles, or a larger --max-calls",
-                )
+            together = piece.together is not None
+            work = (piece.number + 1, masks, len(piece.rounds), self.sampler)
+            self.guiding.check_record(*work, self.how.steps or AUTO_STEPS, together=together)
 
     def _guide(
-        self, xt: NDArray[np.int64], u: NDArray[np.float64], wholes: list[Ids], spans: list[slice]
+        self,
+        xt: NDArray[np.int64],
+        u: NDArray[np.float64],
+        wholes: list[Ids],
+        spans: list[slice],
+        pieces: list[DraftPart],
+        together: ConstrainedRows | None,
     ) -> GuidedFill:
         assert self.guiding is not None
+        views = [piece.seen or slice(0, len(piece.ids)) for piece in pieces]
         with torch.inference_mode():
-            chain = GuidedChain(self.draw, self.diffusion, self.denoiser, self._options(u))
+            options = replace(self._options(u), joint=together)
+            chain = GuidedChain(self.draw, self.diffusion, self.denoiser, options)
             there = torch.from_numpy(xt).to(self.device)
-            return fill_guided(
-                chain, there, self.guiding, wholes, spans, self.alphabet, self.conditional
-            )
+            given = (wholes, spans, self.alphabet, self.conditional, views)
+            return fill_guided(chain, there, self.guiding, *given)
 
     def _options(self, u: NDArray[np.float64]) -> SamplerOptions:
         return SamplerOptions(

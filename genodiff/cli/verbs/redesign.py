@@ -19,6 +19,7 @@ from genodiff.cli.common import (
     print_told,
     stop_on_sigterm,
 )
+from genodiff.cli.guidance_flags import GuidanceFlags
 from genodiff.errors import UsageError
 
 Words = list[str] | None
@@ -136,6 +137,14 @@ def redesign(
     fresh: Annotated[
         bool, Parameter(negative="", help="Do not go on after the designs kept in OUT.partial.")
     ] = False,
+    guide: GuidanceFlags = GuidanceFlags(),
+    oracle_flank: Annotated[
+        int,
+        Parameter(
+            converter=convert_whole_number,
+            help="Bases on both sides of a region that the oracle sees too.",
+        ),
+    ] = 0,
     plan: Plan = False,
     json: Json = False,
     force: Force = False,
@@ -144,7 +153,8 @@ def redesign(
     """Design regions anew, and write the designs with their edits as VCF and BED.
 
     Every design satisfies every constraint. What cannot be met is said before the network runs,
-    with a minimal conflict. The same command goes on where an interrupted one was.
+    with a minimal conflict. With --guidance smc, beam, best-of-n or cfg they are guided too.
+    The same command goes on where an interrupted one was.
     """
     common.prepare()
     if out is None:
@@ -185,6 +195,8 @@ def redesign(
             sidecar=sidecar,
             screen=screen,
             screen_timeout=screen_timeout,
+            guide=guide.read(),
+            oracle_flank=oracle_flank,
             seed=common.seed,
             device=common.device,
             plan=plan,

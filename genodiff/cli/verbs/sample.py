@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
-from genodiff.api.guiding import list_guidances
 from genodiff.api.sample import check_sampler, list_samplers
 from genodiff.api.sample import sample as write_samples
 from genodiff.cli.common import (
@@ -22,23 +21,12 @@ from genodiff.cli.common import (
     print_told,
     stop_on_sigterm,
 )
+from genodiff.cli.guidance_flags import GuidanceFlags, read_settings
 from genodiff.errors import UsageError
 
 
 def _whole_or_auto(kind: Any, tokens: Sequence[Token]) -> int | str:
     return "auto" if tokens[0].value == "auto" else convert_whole_number(kind, tokens)
-
-
-def _read_options(given: Sequence[str]) -> dict[str, float]:
-    found = {}
-    for one in given:
-        name, _, value = one.partition("=")
-        try:
-            found[name] = float(value)
-        except ValueError:
-            what = f"the setting {one!r} is not NAME=NUMBER"
-            raise UsageError(what, fix="write it as eta=0.1") from None
-    return found
 
 
 def sample(
@@ -159,45 +147,7 @@ def sample(
     fresh: Annotated[
         bool, Parameter(negative="", help="Do not go on after the records kept in OUT.partial.")
     ] = False,
-    guidance: Annotated[
-        str | None,
-        Parameter(help=f"Guide by an oracle or a network: {', '.join(list_guidances())}."),
-    ] = None,
-    oracle: Annotated[
-        str | None,
-        Parameter(help="What is to be large: MODULE:FUNCTION, or a fine-tuned unit's folder."),
-    ] = None,
-    oracle_input: Annotated[
-        Literal["strings", "ids", "one-hot"] | None,
-        Parameter(help="What the function takes [one-hot for a torch module, else strings]."),
-    ] = None,
-    oracle_label: Annotated[
-        str | None, Parameter(help="The class of a fine-tuned model whose log-odds count.")
-    ] = None,
-    oracle_timeout: Annotated[
-        float | None, Parameter(help="Seconds that the oracle may take for a batch.")
-    ] = None,
-    strength: Annotated[
-        float, Parameter(help="How strongly; 0 is the sampler without guidance, bit for bit.")
-    ] = 1.0,
-    conditional: Annotated[
-        str | None, Parameter(help="For cfg: the run whose law is wanted.")
-    ] = None,
-    guidance_option: Annotated[
-        list[str] | None,
-        Parameter(
-            name=["--guidance-option"],
-            help="A setting of the guidance, as particles=32; may be given several times.",
-            negative="",
-        ),
-    ] = None,
-    max_calls: Annotated[
-        int | None,
-        Parameter(
-            converter=convert_whole_number,
-            help="Refuse what may ask the oracle for more sequences for a record.",
-        ),
-    ] = None,
+    guide: GuidanceFlags = GuidanceFlags(),
     plan: Plan = False,
     json: Json = False,
     force: Force = False,
@@ -227,22 +177,7 @@ def sample(
                 f"{flag} needs the name of a file, not {value!r}",
                 fix="write ./-name for such a name",
             )
-    guide: dict[str, Any] | None = None
-    told_of = {
-        "oracle": oracle,
-        "form": oracle_input,
-        "label": oracle_label,
-        "conditional": conditional,
-        "max_calls": max_calls,
-        "timeout": oracle_timeout,
-    }
-    if guidance is not None:
-        options = _read_options(guidance_option or ())
-        guide = {"guidance": guidance, "strength": strength, "options": options, **told_of}
-    elif any(one is not None for one in told_of.values()) or guidance_option:
-        raise UsageError(
-            "an oracle or a setting of guidance, and no guidance", fix="give --guidance smc, say"
-        )
+    guided = guide.read()
     with stop_on_sigterm():
         told = write_samples(
             run,
@@ -255,7 +190,7 @@ def sample(
             only_filled=only_filled,
             prompt=prompt,
             sampler=sampler,
-            sampler_options=_read_options(sampler_option or ()),
+            sampler_options=read_settings(sampler_option or ()),
             memory=memory,
             steps=None if steps == "auto" else steps,
             bits_lost=bits_lost,
@@ -269,7 +204,7 @@ def sample(
             screen=screen,
             screen_timeout=screen_timeout,
             domain="dna" if fasta is not None else domain,
-            guide=guide,
+            guide=guided,
             seed=common.seed,
             device=common.device,
             plan=plan,

@@ -22,6 +22,7 @@ by a denoiser); Singhal et al. 2025, arXiv 2501.06848 (Feynman-Kac steering).
 """
 
 import math
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -40,7 +41,7 @@ from genodiff.diffusion.guided import (
     no_estimate,
     run_plain,
 )
-from genodiff.diffusion.sampler import Filling, Sampled
+from genodiff.diffusion.sampler import Filling, JointDraw, Sampled
 from genodiff.diffusion.stream import draw_again
 from genodiff.errors import UsageError
 
@@ -68,8 +69,20 @@ def resample(weight: Float[Tensor, " N"], u: float) -> Int[Tensor, " N"]:
     return result
 
 
+class _Together:
+    """A `JointDraw` of records, for `size` rows of each."""
+
+    def __init__(self, joint: JointDraw, size: int) -> None:
+        self.joint, self.size = joint, size
+
+    def __call__(self, row: int, *given: Any) -> tuple[Tensor, Any]:
+        return self.joint(row // self.size, *given)
+
+
 class _Population:
     """Particles of records, in groups of `size` rows, and their weights."""
+
+    tilts = False
 
     def __init__(
         self, potential: Potential, records: int, size: int, drawn: int, order: Tensor
@@ -144,11 +157,13 @@ def _run(chain: GuidedChain, xt: Tensor, size: int, steer: _Population | None) -
     """The chain on `size` particles of each record, the first with the record's own uniforms."""
     u = chain.options.u_token.double()
     streams = [u, *(draw_again(u, _PARTICLE + i) for i in range(1, size))]
+    joint = chain.options.joint
     return chain.run(
         xt.repeat_interleave(size, 0),
         u_order=chain.options.u_order.repeat_interleave(size, 0),
         u_token=torch.stack(streams, 1).reshape(-1, xt.shape[1]),
         steer=steer,
+        joint=None if joint is None else _Together(joint, size),
     )
 
 

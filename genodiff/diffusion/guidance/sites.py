@@ -37,7 +37,7 @@ class _Sites:
     """Tilts the logits of due sites by the potential of each token there."""
 
     def __init__(self, potential: Potential, drawn: int) -> None:
-        self.potential, self.drawn = potential, drawn
+        self.potential, self.drawn, self.tilts = potential, drawn, True
 
     def tilt(
         self,
@@ -77,7 +77,7 @@ class _Slopes(_Sites):
     """The same by one gradient at each completion."""
 
     def __init__(self, reward: Counted, strength: float, drawn: int) -> None:
-        self.reward, self.strength, self.drawn = reward, strength, drawn
+        self.reward, self.strength, self.drawn, self.tilts = reward, strength, drawn, True
 
     def weigh(
         self,
@@ -104,7 +104,7 @@ def _count_slopes(masks: int, reveals: int, targets: int, drawn: float = 4.0) ->
     return reveals * check_count("drawn", drawn)
 
 
-@guidance("exact", needs="reward", calls=_count_exact)
+@guidance("exact", needs="reward", calls=_count_exact, tilts=True)
 @torch.no_grad()
 def exact(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4.0) -> Guided:
     """The reward of every token at every revealed site, in `drawn` completions each."""
@@ -119,7 +119,7 @@ def exact(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4
     return Guided(*done, reward.calls, no_estimate(len(xt)))
 
 
-@guidance("first-order", needs="gradient", calls=_count_slopes)
+@guidance("first-order", needs="gradient", calls=_count_slopes, tilts=True)
 @torch.no_grad()
 def first_order(chain: GuidedChain, xt: Int[Tensor, "B L"], aim: Aim, drawn: float = 4.0) -> Guided:
     """The slopes of the reward at `drawn` completions of each step."""

@@ -1,0 +1,125 @@
+"""`genodiff redesign --guidance`: constraints hold, an oracle is pleased, calls are counted."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny_run import genome_text
+
+import genodiff
+from genodiff.errors import UsageError
+from tests.commands import command
+
+Capture = pytest.CaptureFixture[str]
+ORACLE = """
+seen = []
+
+def rate(sequences):
+    seen.extend(sequences)
+    return [one.count("G") for one in sequences]
+"""
+BASE = ["--fasta", "genome.fa", "--region", "c1:101-112", "--region", "c2:2001-2012"]
+WORDS = [*BASE, "--avoid", "GG", "--steps", 3, "--threads", 1, "-n", 2]
+GUIDED = ["--guidance", "smc", "--oracle", "rates:rate", "--strength", 2]
+SMALL = ["--guidance-option", "particles=4", "--guidance-option", "drawn=1"]
+
+
+@pytest.fixture
+def genome(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(here))
+    monkeypatch.delitem(__import__("sys").modules, "rates", raising=False)
+    (here / "rates.py").write_text(ORACLE)
+    (here / "genome.fa").write_text(genome_text())
+    return here
+
+
+def read(file: Path) -> list[str]:
+    return [line for line in file.read_text().split("\n") if line and not line.startswith(">")]
+
+
+def test_designs_satisfy_the_constraint_and_please_the_oracle(
+    run: Path, genome: Path, capsys: Capture
+) -> None:
+    assert command(capsys, "redesign", run, *WORDS, "-o", "plain.fa")[0] == 0
+    assert command(capsys, "redesign", run, *WORDS, "-o", "o.fa", *GUIDED, *SMALL)[0] == 0
+    designs = read(genome / "o.fa")
+    assert [len(one) for one in designs] == [12] * 4
+    assert not any("GG" in one.upper() or "CC" in one.upper() for one in designs)
+    plain = read(genome / "plain.fa")
+    count = [sum(one.upper().count("G") for one in some) for some in (designs, plain)]
+    assert count[0] > count[1]
+    told = json.loads((genome / "o.fa.json").read_text())
+    assert told["guidance"] == "smc"
+    assert told["oracle"] == "rates:rate"
+    assert told["guidance_options"]["particles"] == 4
+    for record in told["records"]:
+        assert 0 < record["oracle_calls"] <= 4 * 3
+        assert record["log_z"] > 0
+        assert record["constraints_met"]
+    assert " guidance=smc strength=2 " in (genome / "o.fa").read_text().replace("\n", " ")
+    command(capsys, "redesign", run, *WORDS, "-o", "again.fa", *GUIDED, *SMALL, "--batch-size", 1)
+    assert (genome / "again.fa").read_text() == (genome / "o.fa").read_text()
+
+
+def test_the_oracle_sees_the_region_and_its_flanks_and_no_forbidden_word_in_it(
+    run: Path, genome: Path, capsys: Capture
+) -> None:
+    words = ["redesign", run, *WORDS, "-o", "o.fa", *GUIDED, *SMALL]
+    assert command(capsys, *words, "--oracle-flank", 5)[0] == 0
+    import rates
+
+    text = genome_text().upper().split("\n")
+    frames = [(text[1][95:100], text[1][112:117]), (text[3][1995:2000], text[3][2012:2017])]
+    for one in rates.seen:
+        assert (one[:5], one[-5:]) in frames
+        assert len(one) == 22
+        assert "GG" not in one[5:17]
+        assert "CC" not in one[5:17]
+
+
+def test_strength_zero_is_the_design_without_an_oracle(
+    run: Path, genome: Path, capsys: Capture
+) -> None:
+    zero = [*GUIDED[:-1], 0, *SMALL]
+    assert command(capsys, "redesign", run, *WORDS, "-o", "plain.fa")[0] == 0
+    assert command(capsys, "redesign", run, *WORDS, "-o", "o.fa", *zero)[0] == 0
+    assert read(genome / "o.fa") == read(genome / "plain.fa")
+    told = json.loads((genome / "o.fa.json").read_text())
+    assert {record["oracle_calls"] for record in told["records"]} == {0}
+
+
+@pytest.mark.parametrize(
+    ("words", "says", "code"),
+    [
+        ([*GUIDED, "--max-calls", "5"], "more than --max-calls 5", 2),
+        (["--guidance", "exact", *GUIDED[2:]], "draw bases together", 2),
+        (["--oracle", "rates:rate"], "no guidance", 2),
+        (["--oracle-flank", "3"], "--oracle-flank 3", 2),
+        ([*GUIDED, "--oracle-flank", "-1"], "give 0 or more", 2),
+        ([*GUIDED[:3], "rates:none"], "no 'none' in rates", 2),
+    ],
+)
+def test_a_fault_is_one_line_and_nothing_is_written(
+    run: Path, genome: Path, capsys: Capture, words: list[object], says: str, code: int
+) -> None:
+    given, out, err = command(capsys, "redesign", run, *WORDS, "-o", "o.fa", *words)
+    assert (given, out) == (code, "")
+    assert says in err
+    assert err.count("error:") == 1
+    assert not list(genome.glob("o.fa*"))
+
+
+def test_python_guides_a_template_by_a_function(run: Path, genome: Path) -> None:
+    (genome / "t.fa").write_text(">t\nACGTNNNNNNACGT\n")
+    guide = {
+        "guidance": "best-of-n",
+        "oracle": lambda some: [one.count("T") for one in some],
+        "options": {"particles": 6.0},
+    }
+    how = {"template": genome / "t.fa", "steps": 2, "rules": {"max_run": 2}}
+    told = genodiff.redesign(run, out=genome / "o.fa", guide=guide, **how)
+    (design,) = read(genome / "o.fa")
+    assert (design[:4], design[10:]) == ("ACGT", "ACGT")
+    assert told["records"][0]["oracle_calls"] <= 6
+    with pytest.raises(UsageError, match="no guidance 'best'"):
+        genodiff.redesign(run, out=genome / "o.fa", guide={"guidance": "best"}, **how)

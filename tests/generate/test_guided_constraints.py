@@ -1,0 +1,239 @@
+"""Guidance over draws under constraints, in a world of 4^6 sequences that are all listed.
+
+The sampler's own law q is found by enumeration, step by step, without automata. SMC gives each
+record a sequence x and an estimate of Z, and E[Z 1(x in B)] = sum over B of q e^(beta r), exactly,
+for any number of particles.
+"""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from genodiff.alphabet import DNA
+from genodiff.constraints.layers import compile_constraints
+from genodiff.constraints.space import free_space
+from genodiff.constraints.words import Avoid
+from genodiff.diffusion.guided import GUIDANCES, Aim, Guided, GuidedChain
+from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
+from genodiff.diffusion.schedule import SCHEDULES
+from genodiff.errors import UsageError
+from genodiff.generate.constrained import ConstrainedPiece, ConstrainedRows
+
+LENGTH, STEPS, BETA = 6, 3, 1.2
+MASK, TARGETS = DNA.mask_id, DNA.targets
+FORBIDDEN = ("AC", "GT", "TA", "GG", "CC")  # GT is AC, and CC is GG, on the other strand
+ALLOWED = [
+    text
+    for letters in product("ACGT", repeat=LENGTH)
+    if not any(word in (text := "".join(letters)) for word in FORBIDDEN)
+]
+IDS = torch.stack([torch.from_numpy(DNA.encode(text).astype(np.int64)) for text in ALLOWED])
+
+
+def draw_table(seed: int) -> Tensor:
+    return 0.8 * torch.randn(
+        LENGTH, 16, 4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
+
+
+class Network:
+    """Logits of each place that hang on its visible neighbours."""
+
+    def __init__(self, seed: int) -> None:
+        self.table = draw_table(seed)
+
+    def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
+        logits = torch.full((*x.shape, 12), -1e4, dtype=torch.float64)
+        near = torch.nn.functional.pad(x, (1, 1), value=MASK)
+        place = torch.arange(x.shape[1])
+        logits[..., list(TARGETS)] = (
+            self.table[place, near[:, :-2] % 16] + self.table[place, near[:, 2:] % 16]
+        )
+        return logits
+
+
+class Reward:
+    """A number for each allowed sequence; none other may be asked for."""
+
+    def __init__(self, seed: int = 5) -> None:
+        g = torch.Generator().manual_seed(seed)
+        self.r = torch.randn(len(IDS), generator=g, dtype=torch.float64)
+        self.of = {tuple(x): r for x, r in zip(IDS.tolist(), self.r, strict=True)}
+
+    def __call__(self, record: int, x: Tensor) -> Tensor:
+        return torch.stack([self.of[tuple(one)] for one in x.tolist()])
+
+    def gradient(self, record: int, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self(record, x), torch.zeros(*x.shape, 4, dtype=torch.float64)
+
+
+def make_chain(n: int, seed: int = 0, net: Any = None, steps: int = STEPS) -> GuidedChain:
+    """A chain of n records that share their order, under the constraint."""
+    layers = compile_constraints(Avoid(("AC", "TA", "GG")), free_space(LENGTH))
+    assert layers is not None
+    piece = ConstrainedPiece(layers, layers.positions)
+    ids = np.full(LENGTH, MASK, np.uint8)
+    joint = ConstrainedRows([(piece, ids, slice(0, LENGTH))] * n, DNA)
+    g = torch.Generator().manual_seed(seed)
+    order = torch.tensor([0.1, 0.75, 0.4, 0.9, 0.2, 0.55], dtype=torch.float64)
+    options = SamplerOptions(
+        u_order=order.expand(n, -1).clone(),
+        u_token=torch.rand(n, LENGTH, generator=g, dtype=torch.float64),
+        steps=steps,
+        joint=joint,
+    )
+    diffusion = MaskedDiffusion(SCHEDULES["loglinear"](), MASK, TARGETS)
+    return GuidedChain(SAMPLERS["ancestral"].draw, diffusion, net or Network(1), options)
+
+
+def guide(name: str, n: int, aim: Aim, seed: int = 0, **settings: float) -> Guided:
+    xt = torch.full((n, LENGTH), MASK)
+    numbers = {key: float(value) for key, value in settings.items()}
+    return GUIDANCES[name].run(make_chain(n, seed), xt, aim, **numbers)
+
+
+def find_groups() -> list[list[int]]:
+    """Which places each step reveals: those of the one order that all records have."""
+    seen = []
+    chain = make_chain(1)
+    joint = chain.options.joint
+
+    def watch(row: int, x: Tensor, due: Tensor, *given: Any) -> Any:
+        seen.append(due.nonzero()[:, 0].tolist())
+        assert joint is not None
+        return joint(row, x, due, *given)
+
+    chain.run(torch.full((1, LENGTH), MASK), joint=watch)
+    return seen
+
+
+def enumerate_law() -> Tensor:
+    """q of every allowed sequence."""
+    net, groups = Network(1), find_groups()
+    order = [place for group in groups for place in group]
+    assert order != sorted(order)
+    assert max(map(len, groups)) > 1
+    law = torch.ones(len(IDS), dtype=torch.float64)
+    for i, x in enumerate(IDS):
+        visible: list[int] = []
+        for group in groups:
+            now = torch.full((1, LENGTH), MASK)
+            now[0, visible] = x[visible]
+            p = net(now, torch.zeros(1))[0, :, list(TARGETS)].softmax(-1)
+            masked = [place for place in range(LENGTH) if place not in visible]
+            weight = torch.ones(len(IDS), dtype=torch.float64)
+            for place in masked:
+                weight *= p[place, IDS[:, place] - TARGETS[0]]
+            agrees = (IDS[:, visible] == x[visible]).all(-1)
+            same = agrees & (IDS[:, group] == x[group]).all(-1)
+            law[i] *= weight[same].sum() / weight[agrees].sum()
+            visible += group
+    assert float(law.sum()) == pytest.approx(1)
+    return law
+
+
+@pytest.fixture(scope="module")
+def law() -> Tensor:
+    return enumerate_law()
+
+
+def cut_bins(reward: Reward, mass: Tensor, number: int = 4) -> Tensor:
+    """(bins, sequences): bins of growing reward that are about equally likely."""
+    order = reward.r.argsort()
+    share = torch.empty_like(mass)
+    share[order] = (mass[order].cumsum(0) - mass[order] / 2) / mass.sum()
+    which = (share * number).long().clamp(max=number - 1)
+    return torch.stack([which == i for i in range(number)])
+
+
+def index(x: Tensor) -> Tensor:
+    return (x[:, None] == IDS).all(-1).double().argmax(-1)
+
+
+def test_the_allowed_sequences_are_some_and_not_all() -> None:
+    assert 100 < len(ALLOWED) < 4**LENGTH / 4
+    assert tuple(range(TARGETS[0], TARGETS[0] + 4)) == TARGETS
+
+
+def test_without_guidance_draws_follow_the_enumerated_law(law: Tensor) -> None:
+    n = 250
+    found = guide("smc", n, Aim(0.0, Reward())).x0
+    bins = cut_bins(Reward(), law)
+    hits = bins[:, index(found)].double().mean(-1)
+    wanted = bins.double() @ law
+    assert ((hits - wanted).abs() < 4 * (wanted * (1 - wanted) / n).sqrt()).all()
+
+
+@pytest.mark.parametrize("drawn", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_smc_follows_q_times_the_tilt_and_z_is_unbiased(law: Tensor, drawn: int) -> None:
+    reward, n = Reward(), 120
+    found = guide("smc", n, Aim(BETA, reward), seed=drawn, particles=4, drawn=drawn)
+    assert (IDS[index(found.x0)] == found.x0).all()  # every one is allowed
+    tilted = law * (BETA * reward.r).exp()
+    z = found.log_z.exp()
+    assert abs(z.mean() - tilted.sum()) < 3 * z.std() / n**0.5
+    for chosen in cut_bins(reward, tilted):
+        each = z * chosen[index(found.x0)]
+        assert abs(each.mean() - tilted[chosen].sum()) < 4 * each.std() / n**0.5
+    most = GUIDANCES["smc"].calls(LENGTH, STEPS, 4, particles=4, drawn=drawn)
+    assert (found.calls > 0).all()
+    assert (found.calls <= most).all()
+
+
+def test_the_best_of_n_follows_its_law_over_q(law: Tensor) -> None:
+    reward, n = Reward(), 150
+    found = guide("best-of-n", n, Aim(1.0, reward), particles=3)
+    below = torch.stack([law[reward.r < r].sum() for r in reward.r])
+    best = (below + law) ** 3 - below**3
+    for chosen in cut_bins(reward, best):
+        wanted = float(best[chosen].sum())
+        hits = float(chosen[index(found.x0)].double().mean())
+        assert abs(hits - wanted) < 4 * (wanted * (1 - wanted) / n) ** 0.5
+
+
+def test_a_beam_is_better_than_draws_and_stays_allowed(law: Tensor) -> None:
+    reward = Reward()
+    found = guide("beam", 30, Aim(1.0, reward), particles=8, width=2, drawn=1)
+    assert float(reward(0, found.x0).mean()) > float(law @ reward.r) + 0.25
+
+
+def test_cfg_draws_from_the_mixed_network_under_the_constraint() -> None:
+    aim = Aim(1.0, conditional=Network(2))
+    found = guide("cfg", 50, aim).x0
+    chain = make_chain(50, net=Network(2))
+    assert torch.equal(found, chain.run(torch.full((50, LENGTH), MASK)).x0)
+
+
+def test_strength_zero_is_the_constrained_sampler_bit_for_bit() -> None:
+    plain = make_chain(40).run(torch.full((40, LENGTH), MASK))
+    for name in ("smc", "beam", "best-of-n"):
+        found = guide(name, 40, Aim(0.0, Reward()))
+        assert torch.equal(found.x0, plain.x0)
+        assert (found.calls == 0).all()
+
+
+def test_a_record_is_the_same_in_any_company() -> None:
+    found = guide("smc", 5, Aim(BETA, Reward()), particles=4)
+    chain = make_chain(5)
+    part = {
+        "u_order": chain.options.u_order[3:4],
+        "u_token": chain.options.u_token[3:4],
+        "joint": make_chain(1).options.joint,
+    }
+    alone = GuidedChain(chain.draw, chain.diffusion, chain.denoiser, replace(chain.options, **part))
+    xt = torch.full((1, LENGTH), MASK)
+    other = GUIDANCES["smc"].run(alone, xt, Aim(BETA, Reward()), particles=4.0)
+    assert torch.equal(other.x0[0], found.x0[3])
+    assert other.log_z[0] == found.log_z[3]
+
+
+@pytest.mark.parametrize("name", [one for one in GUIDANCES if GUIDANCES[one].tilts])
+def test_what_moves_single_bases_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="draw bases together"):
+        guide(name, 2, Aim(1.0, Reward()))
