@@ -172,7 +172,7 @@ def test_without_guidance_draws_follow_the_enumerated_law(law: Tensor) -> None:
 
 @pytest.mark.parametrize("drawn", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_smc_follows_q_times_the_tilt_and_z_is_unbiased(law: Tensor, drawn: int) -> None:
-    reward, n = Reward(), 120
+    reward, n = Reward(), 80
     found = guide("smc", n, Aim(BETA, reward), seed=drawn, particles=4, drawn=drawn)
     assert (IDS[index(found.x0)] == found.x0).all()  # every one is allowed
     tilted = law * (BETA * reward.r).exp()
@@ -181,13 +181,13 @@ def test_smc_follows_q_times_the_tilt_and_z_is_unbiased(law: Tensor, drawn: int)
     for chosen in cut_bins(reward, tilted):
         each = z * chosen[index(found.x0)]
         assert abs(each.mean() - tilted[chosen].sum()) < 4 * each.std() / n**0.5
-    most = GUIDANCES["smc"].calls(LENGTH, STEPS, 4, particles=4, drawn=drawn)
+    most = GUIDANCES["smc"].calls(LENGTH, STEPS, 4, particles=4.0, drawn=float(drawn))
     assert (found.calls > 0).all()
     assert (found.calls <= most).all()
 
 
 def test_the_best_of_n_follows_its_law_over_q(law: Tensor) -> None:
-    reward, n = Reward(), 150
+    reward, n = Reward(), 120
     found = guide("best-of-n", n, Aim(1.0, reward), particles=3)
     below = torch.stack([law[reward.r < r].sum() for r in reward.r])
     best = (below + law) ** 3 - below**3
