@@ -1,16 +1,11 @@
-"""Exact marginals and draws under constraints, by forward–backward over layers.
+"""Exact draws under constraints, by forward–backward over layers; `marginals` has the equations.
 
-The bases of the free positions are independent with probabilities p_f(a), and conditioned on
-satisfying everything:
+Messages are scaled at each position. Where they underflow, as with probabilities of e^-1000, the
+same sums are done with logarithms. `kernels/native/chain.h` has the scaled sums in C.
 
-    q(x) = Π_f p_f(x_f) · [x satisfies all] / Z
-
-    β_f(s) = Σ_a p_f(a) β_{f+1}(move_f(s, a)),  β_F = 1,  Z = β_0(start)
-    α_{f+1}(s') = Σ over (s, a) that move to s' of α_f(s) p_f(a)
-    q(x_f = a) ∝ p_f(a) Σ_s α_f(s) β_{f+1}(move_f(s, a))
-
-A known base is a p_f that is 1 there. Messages are scaled at each position. Where they underflow,
-as with probabilities of e^-1000, the same sums are done with logarithms.
+A draw is close where errors of the logarithms could change it. How much it hangs on other positions
+than its own is summed outwards from it, as far as that matters: the states of the two sides of a
+boundary soon meet where constraints look at a few bases, and no base beyond tells them apart.
 """
 
 import math
@@ -19,123 +14,112 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.constraints.layers import Layers
+from genodiff.constraints.layers import Layers, Table
+from genodiff.constraints.marginals import (
+    Weights,
+    find_influence,
+    pass_back_logs,
+    pass_on_logs,
+    sum_paths_log,
+)
 from genodiff.errors import GenodiffError
 
-Weights = NDArray[np.float64]
-_SMALL = 1e-150  # products of two such numbers are still exact
-_LOST = 1e-200  # a sum of products of three, of which some may have vanished
+SMALL = 1e-150  # products of two such numbers are still exact
+LOST = 1e-200  # a sum of products of three, of which some may have vanished
+MET = 1e-3  # what all further positions may add without being looked at
 
 
 class DrawnBases(NamedTuple):
-    """Bases drawn together, and the smallest distance of a uniform to a boundary, in log-odds."""
+    """Bases drawn together, and whether the errors that were allowed for could change one."""
 
     symbols: NDArray[np.int8]
-    margin: float
+    close: bool
 
 
-def find_marginals(layers: Layers, logp: Weights) -> Weights:
-    """q(x_f = a) (F, 4) given natural logarithms of p_f(a) (F, 4), which need not sum to 1.
-
-    This is the definition in logarithms: slow, and never lost to underflow.
-    """
-    beta, alpha = _backward_logs(layers, logp), np.zeros(1)
-    found = np.zeros_like(logp)
-    for f, moves in enumerate(layers.moves):
-        each = alpha[:, None] + logp[f] + _take_log(beta[f + 1], moves)
-        total = np.logaddexp.reduce(each, axis=0)
-        found[f] = np.exp(total - np.logaddexp.reduce(total))
-        alpha = _advance_logs(alpha, logp[f], moves, len(beta[f + 1]))
-    return found
-
-
-def draw_bases(layers: Layers, logp: Weights, due: NDArray[np.bool_], u: Weights) -> DrawnBases:
+def draw_bases(
+    layers: Layers, logp: Weights, due: NDArray[np.bool_], u: Weights, error: float = 0.0
+) -> DrawnBases:
     """Bases at the `due` (F,) free positions, drawn from q, one uniform `u` (F,) each.
 
     From left to right, each given those before: so their joint law is that of q, exactly. `logp`
-    (F, 4) has −inf where a base is known to be another.
+    (F, 4) has −inf where a base is known to be another; others may be off by `error` each.
     """
+    found = draw_scaled(layers, scale_rows(logp), due, u, error)
+    return draw_by_logs(layers, logp, due, u, error) if found is None else found
+
+
+def scale_rows(logp: Weights) -> Weights:
+    """p (F, 4), the largest of each position 1. Raises `GenodiffError` where none is finite."""
     top = logp.max(1, keepdims=True)
     if not np.isfinite(top).all():
         raise GenodiffError(
             "the denoiser gave no finite logits",
             fix="use a checkpoint from before the loss diverged",
         )
-    found = _draw_scaled(layers, np.exp(logp - top), due, u)
-    return _draw_by_logs(layers, logp, due, u) if found is None else found
+    p: Weights = np.exp(logp - top)
+    return p
 
 
-def _draw_scaled(
-    layers: Layers, p: Weights, due: NDArray[np.bool_], u: Weights
+def draw_scaled(
+    layers: Layers, p: Weights, due: NDArray[np.bool_], u: Weights, error: float = 0.0
 ) -> DrawnBases | None:
-    """None where something may underflow: no positive factor below `_SMALL` is ever multiplied."""
-    places = np.flatnonzero(due)
-    if not len(places):
-        return DrawnBases(np.zeros(0, np.int8), math.inf)
+    """None where something may underflow: no positive factor below `SMALL` is ever multiplied."""
+    if not due.any():
+        return DrawnBases(np.zeros(0, np.int8), False)
     if _has_small(p.ravel()):
         return None
-    kept = [np.array([1.0, 0.0])]  # the last entry stands for a dead state, −1
-    for f in range(len(layers.moves) - 1, -1, -1):
-        found = kept[-1][layers.moves[f]] @ p[f]
-        top = found.max()
-        if not top > 0:
-            return None
-        kept.append(np.append(found / top, 0.0))
-    if _has_small(np.concatenate(kept)):
+    beta = _pass_back(layers, p)
+    if beta is None or _has_small(np.concatenate(beta)):
         return None
-    kept.pop()
-    alpha, seen = np.ones(1), [np.ones(1)]
+    p, alpha = p.copy(), [np.ones(1)]
     symbols: list[int] = []
-    margin = math.inf
-    for f in range(int(places[-1]) + 1):
-        moves, beta = layers.moves[f], kept.pop()
+    close = False
+    for f in range(int(np.flatnonzero(due)[-1]) + 1):
+        moves = layers.moves[f]
         if due[f]:
-            weights = p[f] * (alpha @ beta[moves])
-            if weights.sum() < _LOST:
+            weights = p[f] * (alpha[f] @ beta[f + 1][moves])
+            if weights.sum() < LOST:
                 return None
-            symbol, near = choose_base(weights, float(u[f]))
-            margin = min(margin, near)
+            symbol, gaps = choose_base(weights, float(u[f]))
+            for edge in range(3):
+                if error and not close and gaps[edge] < math.inf:
+                    limit = float(gaps[edge]) / (2 * error)
+                    close = _hangs_on(layers, p, alpha, beta, f, edge, limit)
             symbols.append(symbol)
-            alpha = _scatter(alpha, moves[:, symbol], len(beta))
-        else:
-            alpha = _scatter((alpha[:, None] * p[f]).ravel(), moves.ravel(), len(beta))
-        alpha = alpha / alpha.max()
-        seen.append(alpha)
-    return (
-        None if _has_small(np.concatenate(seen)) else DrawnBases(np.array(symbols, np.int8), margin)
-    )
+            p[f] = np.arange(4) == symbol
+        found = _scatter(alpha[f][:, None] * p[f], moves, len(beta[f + 1]))
+        alpha.append(found / found.max())
+    if _has_small(np.concatenate(alpha)):
+        return None
+    return DrawnBases(np.array(symbols, np.int8), close)
 
 
-def _has_small(values: Weights) -> bool:
-    return bool(values[values > 0].min(initial=1.0) < _SMALL)
-
-
-def _scatter(values: Weights, into: NDArray[np.int32], size: int) -> Weights:
-    """Sums by target; `size` counts the dead entry, which is dropped."""
-    sums = np.bincount(into.ravel() + 1, values, size).astype(np.float64)
-    return sums[1:size]
-
-
-def _draw_by_logs(layers: Layers, logp: Weights, due: NDArray[np.bool_], u: Weights) -> DrawnBases:
-    beta, alpha = _backward_logs(layers, logp), np.zeros(1)
+def draw_by_logs(
+    layers: Layers, logp: Weights, due: NDArray[np.bool_], u: Weights, error: float = 0.0
+) -> DrawnBases:
+    """The definition, for what underflows."""
+    logp, beta, alpha = logp.copy(), pass_back_logs(layers, logp), np.zeros(1)
     symbols: list[int] = []
-    margin = math.inf
+    close = False
     for f, moves in enumerate(layers.moves):
-        row = logp[f]
         if due[f]:
-            total = np.logaddexp.reduce(
-                alpha[:, None] + row + _take_log(beta[f + 1], moves), axis=0
-            )
-            symbol, near = choose_base(np.exp(total - total.max()), float(u[f]))
-            margin = min(margin, near)
+            total = sum_paths_log(alpha, logp[f], moves, beta[f + 1])
+            symbol, gaps = choose_base(np.exp(total - total.max()), float(u[f]))
+            most = int((np.isfinite(logp).sum(1) > 1).sum())
+            near = (gaps < math.inf) & (gaps <= 2 * error * most)
+            for edge in np.flatnonzero(near):
+                close |= gaps[edge] <= 2 * error * find_influence(layers, logp, f, int(edge))
             symbols.append(symbol)
-            row = np.where(np.arange(4) == symbol, 0.0, -np.inf)
-        alpha = _advance_logs(alpha, row, moves, len(beta[f + 1]))
-    return DrawnBases(np.array(symbols, np.int8), margin)
+            logp[f] = np.where(np.arange(4) == symbol, 0.0, -np.inf)
+        alpha = pass_on_logs(alpha, logp[f], moves, len(beta[f + 1]))
+    return DrawnBases(np.array(symbols, np.int8), bool(close))
 
 
-def choose_base(weights: Weights, u: float) -> tuple[int, float]:
-    """The symbol that a uniform in [0, 1) draws, and its distance to a boundary in log-odds."""
+def choose_base(weights: Weights, u: float) -> tuple[int, Weights]:
+    """The symbol that a uniform in [0, 1) draws, and its distance to each boundary in log-odds.
+
+    There are three boundaries (3,), infinitely far where all weights are on one side.
+    """
     cdf = np.cumsum(weights)
     total = cdf[-1]
     if not total > 0:
@@ -144,24 +128,81 @@ def choose_base(weights: Weights, u: float) -> tuple[int, float]:
     if not weights[symbol]:  # rounding, at the end of the line
         symbol = int(np.flatnonzero(weights)[-1])
     here = math.log(max(u, 1e-300)) - math.log1p(-u)
-    inner = cdf[:-1][(cdf[:-1] > 0) & (cdf[:-1] < total)]
-    edges = np.log(inner) - np.log(total - inner)
-    return symbol, float(np.abs(edges - here).min(initial=math.inf))
+    gaps = np.full(3, math.inf)
+    inner = (cdf[:-1] > 0) & (cdf[:-1] < total)
+    gaps[inner] = np.abs(np.log(cdf[:-1][inner]) - np.log(total - cdf[:-1][inner]) - here)
+    return symbol, gaps
 
 
-def _backward_logs(layers: Layers, logp: Weights) -> list[Weights]:
-    beta = [np.zeros(1)]
+def _hangs_on(
+    layers: Layers,
+    p: Weights,
+    alpha: list[Weights],
+    beta: list[Weights],
+    f: int,
+    edge: int,
+    limit: float,
+) -> bool:
+    """Whether `find_influence` reaches `limit`, from the messages of all before and after f.
+
+    What is not summed is bounded: by 1 for each open position, and by the total variation of the
+    states, since a base beyond depends on the side through its state alone.
+    """
+    is_open = (p > 0).sum(1) > 1
+    left, right, found = int(is_open[:f].sum()), int(is_open[f + 1 :].sum()), 1.0
+    if limit <= found or limit > found + left + right:
+        return limit <= found
+    first = np.arange(4) <= edge
+    rows, moves = (p[f] * first, p[f] * ~first), layers.moves[f]
+    ahead = [_scatter(alpha[f][:, None] * row, moves, len(beta[f + 1])) for row in rows]
+    for g in range(f + 1, len(p)):
+        ahead = [now / (now @ beta[g][:-1]) for now in ahead]
+        apart = float(np.abs(ahead[0] - ahead[1]) @ beta[g][:-1]) / 2
+        if found >= limit or found + left + apart * right < limit or apart * right < MET:
+            break
+        if is_open[g]:
+            found += _differ(*(p[g] * (now @ beta[g + 1][layers.moves[g]]) for now in ahead))
+            right -= 1
+        ahead = [_scatter(now[:, None] * p[g], layers.moves[g], len(beta[g + 1])) for now in ahead]
+    else:
+        apart = 0.0
+    found += apart * right
+    back = [beta[f + 1][moves] @ row for row in rows]
+    for g in range(f - 1, -1, -1):
+        back = [now / (alpha[g + 1] @ now) for now in back]
+        apart = float(alpha[g + 1] @ np.abs(back[0] - back[1])) / 2
+        if found >= limit or found + apart * left < limit:
+            break
+        taken = [np.append(now, 0.0)[layers.moves[g]] for now in back]
+        if is_open[g]:
+            found += _differ(*(p[g] * (alpha[g] @ now) for now in taken))
+            left -= 1
+        back = [now @ p[g] for now in taken]
+    return not found < limit
+
+
+def _differ(one: Weights, other: Weights) -> float:
+    """The total variation of two laws given by weights."""
+    return float(np.abs(one / one.sum() - other / other.sum()).sum()) / 2
+
+
+def _pass_back(layers: Layers, p: Weights) -> list[Weights] | None:
+    """β of each layer, with a 0 behind it for a dead state, −1."""
+    kept = [np.array([1.0, 0.0])]
     for f in range(len(layers.moves) - 1, -1, -1):
-        each = _take_log(beta[-1], layers.moves[f]) + logp[f]
-        beta.append(np.logaddexp.reduce(each, axis=1))
-    return beta[::-1]
+        found = kept[-1][layers.moves[f]] @ p[f]
+        top = found.max()
+        if not top > 0:
+            return None
+        kept.append(np.append(found / top, 0.0))
+    return kept[::-1]
 
 
-def _take_log(beta: Weights, moves: NDArray[np.int32]) -> Weights:
-    return np.append(beta, -np.inf)[moves]
+def _has_small(values: Weights) -> bool:
+    return bool(values[values > 0].min(initial=1.0) < SMALL)
 
 
-def _advance_logs(alpha: Weights, logp: Weights, moves: NDArray[np.int32], size: int) -> Weights:
-    found = np.full(size + 1, -np.inf)
-    np.logaddexp.at(found, moves.ravel(), (alpha[:, None] + logp).ravel())
-    return found[:size]
+def _scatter(values: Weights, into: Table, size: int) -> Weights:
+    """Sums by target; `size` counts the dead entry, which is dropped."""
+    sums = np.bincount(into.ravel() + 1, values.ravel(), size).astype(np.float64)
+    return sums[1:size]

@@ -6,8 +6,11 @@ every state lies on a path to the end. States with the same future are one state
 the smallest deterministic automaton of the satisfying completions.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +27,7 @@ Table = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """The satisfying completions of a space, which are one at least."""
+    """The satisfying completions of a space, which are one at least. Equal layers are one array."""
 
     moves: tuple[Table, ...]
     positions: NDArray[np.int64]
@@ -34,6 +37,32 @@ class Layers:
     def states(self) -> int:
         """How many states there are, of all layers."""
         return sum(map(len, self.moves))
+
+    @cached_property
+    def packed(self) -> "PackedLayers":
+        """The same in three arrays."""
+        places: dict[int, int] = {}
+        tables = [np.zeros((0, 4), np.int32)]
+        n = 0
+        for table in self.moves:
+            if id(table) not in places:
+                places[id(table)] = n
+                tables.append(table)
+                n += len(table)
+        begin = np.array([places[id(table)] for table in self.moves], np.int64)
+        first = np.cumsum([0, *map(len, self.moves), 1])
+        return PackedLayers(np.concatenate(tables), begin, first)
+
+
+class PackedLayers(NamedTuple):
+    """Layers in arrays; equal layers are one table."""
+
+    tables: Table
+    """The moves (n, 4) of all tables."""
+    begin: NDArray[np.int64]
+    """Where the table of each layer begins (F,)."""
+    first: NDArray[np.int64]
+    """The states before each layer (F + 2,); layer F is the end."""
 
 
 Judged = tuple[Constraint, DesignSpace]
@@ -155,6 +184,7 @@ def _minimise(tables: list[Table], space: DesignSpace) -> Layers | None:
     if tables and not (tables[-1] >= 0).any():
         return None
     moves: list[Table] = []
+    found: dict[bytes, Table] = {}
     left = len(tables)
     # What a state of the layer on the right has become: its number, or −1.
     number = np.zeros(1, np.int32)
@@ -169,7 +199,8 @@ def _minimise(tables: list[Table], space: DesignSpace) -> Layers | None:
         # Two 64-bit numbers to a row.
         pairs = np.ascontiguousarray(rows[alive]).view(np.int64)
         first, ids = _merge_pairs(pairs)
-        moves.append(np.ascontiguousarray(rows[alive[first]]))
+        layer = np.ascontiguousarray(rows[alive[first]])
+        moves.append(found.setdefault(hashlib.sha256(layer.tobytes()).digest(), layer))
         number = np.full(len(rows), DEAD, np.int32)
         number[alive] = ids
     if number[0] < 0:

@@ -33,8 +33,6 @@ from genodiff.errors import UsageError
 Kind = Literal["masked", "score", "causal"]
 """A network's logits: of x_theta at the masks, ratios of score entropy, or of the next token."""
 
-_JOINT_REACH = 16
-
 TILTED_AND_JOINT = (
     "constraints draw bases together, and this guidance moves each by itself",
     "use smc, beam, best-of-n or cfg",
@@ -64,9 +62,9 @@ class JointDraw(Protocol):
     """Draws all tokens that a step reveals in a sequence together, where they constrain another.
 
     The arguments are the sequence's row, its tokens (L,), which positions are due (L,), the
-    denoiser's log-probabilities of the targets (L, K), double precision, and the uniforms (L,).
-    It gives the columns at the due positions, and how close a uniform came to a boundary, in
-    log-odds.
+    denoiser's log-probabilities of the targets (L, K), double precision, the uniforms (L,), and by
+    how much the logits behind each log-probability may be off. It gives the columns at the due
+    positions, and whether such errors could change one.
     """
 
     def __call__(
@@ -76,7 +74,8 @@ class JointDraw(Protocol):
         due: Bool[Tensor, " L"],
         logp: Float[Tensor, "L K"],
         u: Float[Tensor, " L"],
-    ) -> tuple[Int[Tensor, " n"], float]: ...
+        error: float,
+    ) -> tuple[Int[Tensor, " n"], bool]: ...
 
 
 @runtime_checkable
@@ -324,17 +323,12 @@ class Filling:
         sigma: Float[Tensor, " A"],
     ) -> None:
         """As `reveal`, sequence by sequence, by `joint`."""
-        assert self.joint is not None
-        scale = 1 / self.draw.temperature
-        # An error in the logits of one position moves a draw elsewhere less than one of its own
-        # would: together they count as this many positions.
-        slack = 2 * self.tolerance * scale * _JOINT_REACH
         for i in due.any(-1).nonzero()[:, 0].tolist():
             row = rows[i : i + 1]
-            column, margin = self._draw_jointly(row, due[i], logits[i], scale)
-            if self.refine is not None and margin <= slack:
+            column, close = self._draw_jointly(row, due[i], logits[i], self.tolerance)
+            if self.refine is not None and close:
                 exact = self.refined(row, sigma[i : i + 1])[0]
-                column, _ = self._draw_jointly(row, due[i], exact, scale)
+                column, _ = self._draw_jointly(row, due[i], exact, 0.0)
             self.x[row, due[i]] = self.targets[column]
 
     def _draw_jointly(
@@ -342,12 +336,15 @@ class Filling:
         row: Int[Tensor, "1"],
         due: Bool[Tensor, " L"],
         logits: Float[Tensor, "L V"],
-        scale: float,
-    ) -> tuple[Int[Tensor, " n"], float]:
+        tolerance: float,
+    ) -> tuple[Int[Tensor, " n"], bool]:
         assert self.joint is not None
+        scale = 1 / self.draw.temperature
         logp = (self.diffusion.target_logits(logits).double() * scale).log_softmax(-1)
         number = int(row)
-        return self.joint(number, self.x[number], due, logp, self.u_token[number])
+        return self.joint(
+            number, self.x[number], due, logp, self.u_token[number], tolerance * scale
+        )
 
     def done(self) -> Sampled:
         """The sequences as they are."""

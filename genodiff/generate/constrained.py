@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.alphabet import Alphabet
-from genodiff.constraints.chain import draw_bases
+from genodiff.constraints.chain import DrawnBases, draw_bases, scale_rows
 from genodiff.constraints.layers import Layers
+from genodiff.constraints.marginals import Weights
 from genodiff.constraints.space import BASES
 from genodiff.errors import UsageError
 from genodiff.generate.sampling import Ids, Sampling
+from genodiff.kernels.library import is_loaded
+from genodiff.kernels.native.chain import draw_chain
 
 CONSTRAINED_SAMPLERS = ("ancestral", "confidence", "first-hitting")
 """Samplers that draw every token of a step by `Filling.reveal`, once and for good."""
@@ -43,9 +46,9 @@ class ConstrainedRows:
             self._symbol[alphabet.encode(base)] = symbol
 
     def __call__(
-        self, row: int, x: Tensor, due: Tensor, logp: Tensor, u: Tensor
-    ) -> tuple[Tensor, float]:
-        """The bases at the due positions, and the distance to a boundary."""
+        self, row: int, x: Tensor, due: Tensor, logp: Tensor, u: Tensor, error: float
+    ) -> tuple[Tensor, bool]:
+        """The bases at the due positions, and whether errors of `logp` could change one."""
         piece, ids, span = self._rows[row]
         assert piece is not None
         places = piece.places
@@ -60,8 +63,19 @@ class ConstrainedRows:
         is_due, uniforms = np.zeros(len(places), bool), np.zeros(len(places))
         is_due[inside] = due.cpu().numpy()[here]
         uniforms[inside] = u.cpu().numpy()[here]
-        drawn = draw_bases(piece.layers, weights, is_due, uniforms)
-        return torch.from_numpy(drawn.symbols.astype(np.int64)).to(x.device), drawn.margin
+        drawn = draw_fast(piece.layers, weights, is_due, uniforms, error)
+        return torch.from_numpy(drawn.symbols.astype(np.int64)).to(x.device), drawn.close
+
+
+def draw_fast(
+    layers: Layers, logp: Weights, due: NDArray[np.bool_], u: Weights, error: float
+) -> DrawnBases:
+    """As `draw_bases`, in C where the library is here and nothing underflows."""
+    if is_loaded():
+        found = draw_chain(*layers.packed, scale_rows(logp), due, u, error)
+        if found is not None:
+            return DrawnBases(*found)
+    return draw_bases(layers, logp, due, u, error)
 
 
 def check_constrained(how: Sampling) -> None:

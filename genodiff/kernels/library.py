@@ -64,6 +64,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         (),
     ),
     "kmers": (_structure("codes start at", "n k pieces"), ()),
+    "chain": (_structure("tables begin first p due u error symbols told", "F most"), ()),
     "gate": (
         _structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l"),
         ("y", "z", "g", "out", "gy", "dz"),

@@ -10,19 +10,22 @@ from scipy.stats import chisquare
 
 from genodiff.constraints.bases import FitPattern, KeepBases, MaxEdits
 from genodiff.constraints.chain import (
-    _draw_by_logs,
-    _draw_scaled,
+    choose_base,
     draw_bases,
-    find_marginals,
+    draw_by_logs,
+    draw_scaled,
+    scale_rows,
 )
 from genodiff.constraints.check import find_violations
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.conflict import find_conflict
 from genodiff.constraints.constraint import AllOf, Constraint
-from genodiff.constraints.layers import compile_constraints, is_feasible
+from genodiff.constraints.layers import Layers, compile_constraints, is_feasible
+from genodiff.constraints.marginals import find_influence, find_marginals
 from genodiff.constraints.space import DesignSpace, free_space
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, NoRepeats, Require
+from genodiff.generate.constrained import draw_fast
 from tests.constraints.enumerated_designs import enumerate_designs, list_accepted, weigh
 
 
@@ -150,7 +153,7 @@ def test_bases_of_one_step_are_drawn_from_the_exact_joint_law(lowest: float) -> 
     rng = np.random.default_rng(5)
     shifted = rng.normal(0, 1, (8, 4))
     shifted[3] = [0, -1, -0.5, lowest]
-    assert (_draw_scaled(layers, np.exp(shifted), shifted[:, 0] < 9, rng.random(8)) is None) == (
+    assert (draw_scaled(layers, np.exp(shifted), shifted[:, 0] < 9, rng.random(8)) is None) == (
         lowest < -300
     )
     due = np.isin(np.arange(8), [1, 3, 4, 6])
@@ -195,18 +198,98 @@ def test_step_by_step_no_draw_leads_into_a_dead_end() -> None:
         assert "".join("ACGT"[s] for s in known) in allowed
 
 
-def test_the_two_ways_to_draw_agree_on_every_uniform() -> None:
-    space = free_space(30)
-    layers = compile_constraints(Avoid(("GAATTC", "TATA", "NCG")) & MaxRun(2), space)
+def find_gap(layers: Layers, logp: np.ndarray, due: np.ndarray, u: np.ndarray) -> float:
+    """The least error of all logarithms that could change a draw, by the definition."""
+    logp, gap = logp.copy(), np.inf
+    for f in np.flatnonzero(due):
+        law = find_marginals(layers, logp)[f]
+        symbol, gaps = choose_base(law, float(u[f]))
+        for edge in np.flatnonzero(np.isfinite(gaps)):
+            gap = min(gap, gaps[edge] / (2 * find_influence(layers, logp, f, int(edge))))
+        logp[f] = np.where(np.arange(4) == symbol, 0, -np.inf)
+    return gap
+
+
+CLOSE_SPACES = {
+    "words": Avoid(("GAATTC", "TATA", "NCG")) & MaxRun(2),
+    "a count": GcContent(0.4, 0.6),
+    "far apart": Require(("ACGTACGTAC",), both=False),
+    "nothing": AllOf(),
+}
+
+
+@pytest.mark.parametrize("name", CLOSE_SPACES)
+def test_all_ways_to_draw_agree_on_every_uniform_and_on_what_is_close(name: str) -> None:
+    space = free_space(12)
+    layers = compile_constraints(CLOSE_SPACES[name], space)
     assert layers is not None
     rng = np.random.default_rng(3)
-    for _ in range(20):
-        logp, u, due = rng.normal(0, 4, (30, 4)), rng.random(30), rng.random(30) < 0.5
-        one = _draw_scaled(layers, np.exp(logp), due, u)
-        other = _draw_by_logs(layers, logp, due, u)
-        assert one is not None
-        assert one.symbols.tolist() == other.symbols.tolist()
-        assert one.margin == pytest.approx(other.margin, abs=1e-9)
+    told = []
+    for turn in range(6):
+        logp, u, due = rng.normal(0, 2, (12, 4)), rng.random(12), rng.random(12) < 0.4
+        if turn % 3 == 2:  # some bases are known
+            full = draw_bases(layers, logp, np.ones(12, bool), rng.random(12)).symbols
+            known = (rng.random(12) < 0.5) & ~due
+            logp[known] = np.where(np.arange(4) == full[known, None], 0, -np.inf)
+        gap = find_gap(layers, logp, due, u)
+        if gap == np.inf:  # all that is due is forced
+            continue
+        for error in (0.97 * gap, 1.03 * gap):
+            ways = [
+                draw_scaled(layers, scale_rows(logp), due, u, error),
+                draw_by_logs(layers, logp, due, u, error),
+                draw_fast(layers, logp, due, u, error),
+            ]
+            found = {(tuple(one.symbols), one.close) for one in ways if one is not None}
+            assert len(found) == 1, (turn, error)
+            told.append(found.pop()[1])
+    assert told == [False, True] * (len(told) // 2)
+    assert len(told) >= 6
+
+
+def test_no_error_below_what_is_called_close_changes_a_draw() -> None:
+    layers = compile_constraints(WORLD, free_space(8))
+    assert layers is not None
+    rng = np.random.default_rng(11)
+    changed = 0
+    for _ in range(100):
+        logp, u, due = rng.normal(0, 1, (8, 4)), rng.random(8), np.arange(8) == rng.integers(8)
+        gap = find_gap(layers, logp, due, u)
+        if gap > 0.05:
+            continue
+        first = draw_bases(layers, logp, due, u).symbols
+        for share in (0.9, 1.5):
+            moved = [
+                logp + share * gap * np.sign(rng.normal(0, 1, (8, 4))),
+                logp + share * gap * find_worst(layers, logp, int(np.flatnonzero(due)[0])),
+                logp - share * gap * find_worst(layers, logp, int(np.flatnonzero(due)[0])),
+            ]
+            same = all((draw_bases(layers, one, due, u).symbols == first).all() for one in moved)
+            assert same or share > 1
+            changed += not same
+    assert changed  # the bound is met: half as much again does change draws
+
+
+def find_worst(layers: Layers, logp: np.ndarray, f: int) -> np.ndarray:
+    """The signs of errors that move the first boundary of position f the most."""
+    sides = []
+    for side in (np.arange(4) < 1, np.arange(4) >= 1):
+        given = logp.copy()
+        given[f] = np.where(side, logp[f], -np.inf)
+        sides.append(find_marginals(layers, given))
+    return np.sign(sides[0] - sides[1])
+
+
+def test_equal_layers_are_one_table() -> None:
+    layers = compile_constraints(Avoid(("GAATTC", "TATA")), free_space(200))
+    assert layers is not None
+    assert len({id(moves) for moves in layers.moves}) < 20
+    packed = layers.packed
+    for f, moves in enumerate(layers.moves):
+        at = packed.begin[f]
+        assert (packed.tables[at : at + len(moves)] == moves).all()
+        assert packed.first[f + 1] - packed.first[f] == len(moves)
+    assert packed.first[-1] == layers.states + 1
 
 
 def test_a_kept_site_is_a_conflict_of_that_rule_alone() -> None:

@@ -25,10 +25,12 @@ sys.path.insert(0, sys.argv[2])
 from scans import Problem
 from test_mixer import problem, run
 from recalls import recall_shapes
+from chains import draw_shapes
 from genodiff.kernels.norm import rms_norm
 assert library.instruction_set() == sys.argv[3], library.find_missing()
 """
 SHAPES = """
+draw_shapes()
 for threads in (1, 3):
     torch.set_num_threads(threads)
     recall_shapes()

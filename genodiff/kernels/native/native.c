@@ -107,6 +107,17 @@ typedef struct {
     int64_t n, k, pieces;
 } kmers_args;
 
+typedef struct {
+    const int32_t *tables; /* (n, 4) */
+    const int64_t *begin, *first; /* (F), of a layer in the tables; (F + 2), of its states */
+    double *p;            /* (F, 4); a drawn base is written there as certain */
+    const uint8_t *due;   /* (F) */
+    const double *u, *error;
+    int8_t *symbols;
+    int64_t *told; /* whether it was drawn, whether it is close */
+    int64_t F, most;
+} chain_args;
+
 #include "vector.h"
 #include "tasks.h"
 #include "scan.h"
@@ -120,6 +131,7 @@ typedef struct {
 #include "recall.h"
 #include "recall_seek.h"
 #include "recall_copy.h"
+#include "chain.h"
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
@@ -134,6 +146,7 @@ int genodiff_linear_size(void) { return (int)sizeof(linear_args); }
 int genodiff_mixing_size(void) { return (int)sizeof(mixing_args); }
 int genodiff_recall_size(void) { return (int)sizeof(recall_args); }
 int genodiff_kmers_size(void) { return (int)sizeof(kmers_args); }
+int genodiff_chain_size(void) { return (int)sizeof(chain_args); }
 
 /* Run tasks on the threads of this OpenMP from now on; null: on POSIX threads. */
 void genodiff_use_openmp(parallel *given) { openmp = given; }
@@ -167,6 +180,10 @@ int genodiff_recall(const recall_args *s, int backward, int threads) {
 /* "Backward", the places of words are filled in; before, the words are counted. */
 int genodiff_kmers(const kmers_args *s, int backward, int threads) {
     return kmers_run(s, backward, threads);
+}
+int genodiff_chain(const chain_args *s, int backward, int threads) {
+    (void)backward, (void)threads;
+    return chain_run(s);
 }
 
 /* n rounds of CHAINS independent multiply-adds of W numbers: what one core can do, for benchmarks.

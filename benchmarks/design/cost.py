@@ -1,0 +1,90 @@
+"""What constraints cost in sampling: a run of templates with and without them, taking turns.
+
+    python benchmarks/design/cost.py RUN
+
+Each round samples N designs of L free bases three times, with the same seed: by `sample`, by
+`redesign` without constraints and by `redesign` with ten words of six bases on both strands. Times
+are CPU seconds of this process on one thread. Of the automaton, compiling it is part. The result is
+written to cost.json. `--naive` makes the draws in NumPy, as without the C library.
+"""
+
+import argparse
+import json
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from commands import cpu  # noqa: E402
+
+import genodiff  # noqa: E402
+from genodiff.generate import constrained  # noqa: E402
+from genodiff.runs.folder import find_git_revision  # noqa: E402
+
+WORDS = ("GATTCC", "AGGTAC", "TTAGCA", "CCTGAA", "ACGTCA", "GTTGCA", "TGACTC", "CAGGAA", "AATCGT",
+         "GCTACA")  # fmt: skip
+OUT = HERE / "cost.json"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--n", type=int, default=8)
+    parser.add_argument("--length", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--naive", action="store_true")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    if asked.naive:
+        constrained.is_loaded = lambda: False  # type: ignore[attr-defined]
+    model = genodiff.load(asked.run)
+    how = {"seed": asked.seed, "steps": asked.steps}
+
+    def redesign(rules: dict[str, Any]) -> None:
+        found = model.redesign("N" * asked.length, asked.n, rules=rules, **how)
+        assert len(found) == asked.n
+
+    ways = {
+        "sample": lambda: list(model.sample(asked.n, length=asked.length, **how)),
+        "redesign": partial(redesign, {}),
+        "redesign with ten words": partial(redesign, {"avoid": WORDS}),
+    }
+    for way in ways.values():  # what is loaded at first does not count
+        way()
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(asked.rounds):
+        for name, way in ways.items():
+            began = time.process_time()
+            way()
+            seconds[name].append(round(time.process_time() - began, 3))
+        print(turn, {name: some[-1] for name, some in seconds.items()}, flush=True)
+    added = {
+        name: round(median(b / a - 1 for a, b in zip(seconds["sample"], some, strict=True)), 4)
+        for name, some in seconds.items()
+        if name != "sample"
+    }
+    row = {
+        "seconds": seconds, "added": added, "n": asked.n, "length": asked.length,
+        "steps": asked.steps, "rounds": asked.rounds, "seed": asked.seed, "run": asked.run.name,
+        "naive": asked.naive, "cpu": cpu(), "threads": 1,
+        "genodiff": find_git_revision(), "torch": torch.__version__,
+    }  # fmt: skip
+    print(added)
+    rows = json.loads(OUT.read_text()) if OUT.exists() else {}
+    rows["naive" if asked.naive else "native"] = row
+    OUT.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+/* Draws under constraints: `genodiff/constraints/chain.py` has the same in NumPy, and the words.
+
+   A layer has states, and `moves` has four for each: the states of the next layer after A, C, G and
+   T, -1 where no completion satisfies everything. beta has a 0 before each layer, for that state.
+   What may underflow is given up. */
+#define CHAIN_SMALL 1e-150
+#define CHAIN_NEAR 1e-3 /* messages are scaled where their largest entry is further from 1 */
+#define CHAIN_LOST 1e-200
+#define CHAIN_MET 1e-3
+
+typedef struct {
+    double *alpha, *beta;     /* of all layers */
+    double *now[2], *next[2]; /* of one layer, on either side of a boundary */
+    double *sums;             /* four of one layer */
+    uint8_t *open;            /* positions whose base is not known */
+} chain_space;
+
+static inline int64_t chain_size(const chain_args *s, int64_t f) {
+    return s->first[f + 1] - s->first[f];
+}
+static inline const int32_t *chain_moves(const chain_args *s, int64_t f) {
+    return s->tables + 4 * s->begin[f];
+}
+static inline double *chain_alpha(const chain_args *s, const chain_space *c, int64_t f) {
+    return c->alpha + s->first[f];
+}
+static inline double *chain_beta(const chain_args *s, const chain_space *c, int64_t f) {
+    return c->beta + s->first[f] + f + 1;
+}
+
+typedef double vec4 __attribute__((vector_size(32)));
+typedef int64_t mask4 __attribute__((vector_size(32)));
+static inline vec4 chain_select(mask4 which, vec4 a, vec4 b) {
+    return (vec4)((which & (mask4)a) | (~which & (mask4)b));
+}
+
+/* The largest of n numbers from 0 on, and the smallest above 0. */
+static inline double chain_range(const double *x, int64_t n, double *small) {
+    double top = 0, low = HUGE_VAL;
+    vec4 tops = {0, 0, 0, 0}, lows = {HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL}, now;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        memcpy(&now, x + i, sizeof(now));
+        tops = chain_select(now > tops, now, tops);
+        lows = chain_select((now > 0) & (now < lows), now, lows);
+    }
+    for (int k = 0; k < 4; k++) {
+        top = tops[k] > top ? tops[k] : top;
+        low = lows[k] < low ? lows[k] : low;
+    }
+    for (; i < n; i++) {
+        top = x[i] > top ? x[i] : top;
+        low = x[i] > 0 && x[i] < low ? x[i] : low;
+    }
+    *small = low;
+    return top;
+}
+
+/* Keep the largest number near 1; whether there is one, and none above 0 is too small. */
+static inline int chain_scale(double *x, int64_t n) {
+    double small, top = chain_range(x, n, &small);
+    if (top < CHAIN_NEAR || top > 1 / CHAIN_NEAR) {
+        double by = 1 / top;
+        for (int64_t i = 0; i < n; i++) x[i] *= by;
+        small *= by;
+    }
+    return top > 0 && small >= CHAIN_SMALL;
+}
+
+/* The base that is certain, or -1. */
+static inline int chain_known(const double *p) {
+    int some = 0, base = 0;
+    for (int a = 0; a < 4; a++)
+        if (p[a] > 0) some++, base = a;
+    return some == 1 ? base : -1;
+}
+
+/* The message before a position from the one after it. */
+static inline void chain_back(const int32_t *moves, int64_t n, const double *p,
+                              const double *after, double *before) {
+    int known = chain_known(p);
+    if (known >= 0)
+        for (int64_t i = 0; i < n; i++) before[i] = p[known] * after[moves[4 * i + known]];
+    else
+        for (int64_t i = 0; i < n; i++) {
+            const int32_t *to = moves + 4 * i;
+            before[i] = (p[0] * after[to[0]] + p[1] * after[to[1]]) +
+                        (p[2] * after[to[2]] + p[3] * after[to[3]]);
+        }
+}
+
+/* The message after a position, of m states, from the one before it. Many states move to the same
+   few, and a sum in memory waits for the one before: so there are four, one after the other. */
+static inline void chain_on(const int32_t *moves, int64_t n, int64_t m, const double *p,
+                            const double *before, double *after, double *sums) {
+    int known = chain_known(p);
+    memset(sums, 0, (size_t)(4 * (m + 1)) * sizeof(double));
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t *to = moves + 4 * i;
+        double *sum = sums + (i & 3) * (m + 1) + 1; /* what dies is summed too, before it */
+        double x = before[i];
+        if (!(x > 0)) continue;
+        if (known >= 0)
+            sum[to[known]] += x * p[known];
+        else
+            for (int a = 0; a < 4; a++) sum[to[a]] += x * p[a];
+    }
+    for (int64_t i = 0; i < m; i++) {
+        const double *sum = sums + 1 + i;
+        after[i] = (sum[0] + sum[m + 1]) + (sum[2 * (m + 1)] + sum[3 * (m + 1)]);
+    }
+}
+
+/* The weight of each base: of the paths through it. */
+static inline void chain_weigh(const int32_t *moves, int64_t n, const double *p,
+                               const double *alpha, const double *beta, double *w) {
+    w[0] = w[1] = w[2] = w[3] = 0;
+    for (int64_t i = 0; i < n; i++, moves += 4)
+        if (alpha[i] > 0)
+            for (int a = 0; a < 4; a++) w[a] += alpha[i] * beta[moves[a]];
+    for (int a = 0; a < 4; a++) w[a] *= p[a];
+}
+
+/* Half the sum of what two laws differ by, given by weights. */
+static inline double chain_differ(const double *one, const double *other) {
+    double a = 0, b = 0, sum = 0;
+    for (int i = 0; i < 4; i++) a += one[i], b += other[i];
+    for (int i = 0; i < 4; i++) sum += fabs(one[i] / a - other[i] / b);
+    return sum / 2;
+}
+
+/* Scale both messages so that they and `with` make 1; half of what they differ by under it. */
+static inline double chain_apart(double *const *x, const double *with, int64_t n) {
+    double sum[2] = {0, 0}, apart = 0;
+    for (int k = 0; k < 2; k++) {
+        for (int64_t i = 0; i < n; i++) sum[k] += x[k][i] * with[i];
+        for (int64_t i = 0; i < n; i++) x[k][i] /= sum[k];
+    }
+    for (int64_t i = 0; i < n; i++) apart += fabs(x[0][i] - x[1][i]) * with[i];
+    return apart / 2;
+}
+
+static inline void chain_swap(chain_space *c) {
+    for (int k = 0; k < 2; k++) {
+        double *x = c->now[k];
+        c->now[k] = c->next[k], c->next[k] = x;
+    }
+}
+
+/* `_hangs_on` of chain.py. */
+static int chain_hangs(const chain_args *s, chain_space *c, int64_t f, int edge, double limit) {
+    int64_t left = 0, right = 0, n = chain_size(s, f), g;
+    for (g = 0; g < s->F; g++) *(g < f ? &left : &right) += c->open[g] && g != f;
+    double found = 1, apart = 0, row[2][4], w[2][4];
+    if (limit <= found || limit > found + (double)(left + right)) return limit <= found;
+    for (int a = 0; a < 4; a++) {
+        row[0][a] = a <= edge ? s->p[4 * f + a] : 0;
+        row[1][a] = a <= edge ? 0 : s->p[4 * f + a];
+    }
+    for (int k = 0; k < 2; k++)
+        chain_on(chain_moves(s, f), n, chain_size(s, f + 1), row[k], chain_alpha(s, c, f),
+                 c->now[k], c->sums);
+    for (g = f + 1; g < s->F; g++) {
+        const double *p = s->p + 4 * g, *ahead = chain_beta(s, c, g + 1);
+        n = chain_size(s, g);
+        apart = chain_apart(c->now, chain_beta(s, c, g), n);
+        if (found >= limit || found + (double)left + apart * (double)right < limit ||
+            apart * (double)right < CHAIN_MET)
+            break;
+        for (int k = 0; k < 2; k++) {
+            if (c->open[g]) chain_weigh(chain_moves(s, g), n, p, c->now[k], ahead, w[k]);
+            chain_on(chain_moves(s, g), n, chain_size(s, g + 1), p, c->now[k], c->next[k], c->sums);
+        }
+        if (c->open[g]) found += chain_differ(w[0], w[1]), right--;
+        chain_swap(c);
+    }
+    if (g < s->F) found += apart * (double)right;
+    for (int k = 0; k < 2; k++)
+        chain_back(chain_moves(s, f), chain_size(s, f), row[k], chain_beta(s, c, f + 1), c->now[k]);
+    for (g = f - 1; g >= 0; g--) {
+        const double *p = s->p + 4 * g;
+        apart = chain_apart(c->now, chain_alpha(s, c, g + 1), chain_size(s, g + 1));
+        if (found >= limit || found + apart * (double)left < limit) break;
+        n = chain_size(s, g);
+        for (int k = 0; k < 2; k++) {
+            if (c->open[g])
+                chain_weigh(chain_moves(s, g), n, p, chain_alpha(s, c, g), c->now[k], w[k]);
+            chain_back(chain_moves(s, g), n, p, c->now[k], c->next[k]);
+        }
+        if (c->open[g]) found += chain_differ(w[0], w[1]), left--;
+        chain_swap(c);
+    }
+    return !(found < limit);
+}
+
+/* `choose_base` of chain.py. */
+static int chain_choose(const double *w, double u, double *gaps) {
+    double cdf[4], here = log(u > 1e-300 ? u : 1e-300) - log1p(-u);
+    int symbol = 0;
+    for (int a = 0; a < 4; a++) cdf[a] = w[a] + (a ? cdf[a - 1] : 0);
+    for (int a = 0; a < 3; a++) {
+        int inner = cdf[a] > 0 && cdf[a] < cdf[3];
+        symbol += cdf[a] <= u * cdf[3];
+        gaps[a] = inner ? fabs(log(cdf[a]) - log(cdf[3] - cdf[a]) - here) : HUGE_VAL;
+    }
+    while (!(w[symbol] > 0) && symbol) symbol--; /* rounding, at the end of the line */
+    return symbol;
+}
+
+/* Whether the draws were made; `*close` is set where an error could change one. */
+static int chain_draw(const chain_args *s, chain_space *c, double error, int *close) {
+    int64_t F = s->F, last = -1;
+    for (int64_t f = 0; f < F; f++) {
+        int some = 0;
+        for (int a = 0; a < 4; a++) {
+            double p = s->p[4 * f + a];
+            if (p > 0 && p < CHAIN_SMALL) return 0;
+            some += p > 0;
+        }
+        c->open[f] = some > 1;
+        if (s->due[f]) last = f;
+    }
+    for (int64_t f = 0; f <= F; f++) chain_beta(s, c, f)[-1] = 0;
+    chain_beta(s, c, F)[0] = chain_alpha(s, c, 0)[0] = 1;
+    for (int64_t f = F - 1; f >= 0; f--) {
+        double *beta = chain_beta(s, c, f);
+        int64_t n = chain_size(s, f);
+        chain_back(chain_moves(s, f), n, s->p + 4 * f, chain_beta(s, c, f + 1), beta);
+        if (!chain_scale(beta, n)) return 0;
+    }
+    for (int64_t f = 0; f <= last; f++) {
+        const int32_t *moves = chain_moves(s, f);
+        double *alpha = chain_alpha(s, c, f), *next = chain_alpha(s, c, f + 1);
+        double *p = s->p + 4 * f, w[4], gaps[3];
+        int64_t n = chain_size(s, f), m = chain_size(s, f + 1);
+        if (s->due[f]) {
+            chain_weigh(moves, n, p, alpha, chain_beta(s, c, f + 1), w);
+            if (w[0] + w[1] + w[2] + w[3] < CHAIN_LOST) return 0;
+            int symbol = chain_choose(w, s->u[f], gaps);
+            for (int edge = 0; edge < 3 && error > 0 && !*close; edge++)
+                if (gaps[edge] < HUGE_VAL)
+                    *close = chain_hangs(s, c, f, edge, gaps[edge] / (2 * error));
+            for (int a = 0; a < 4; a++) p[a] = a == symbol;
+            c->open[f] = 0;
+            s->symbols[f] = (int8_t)symbol;
+        }
+        chain_on(moves, n, m, p, alpha, next, c->sums);
+        if (!chain_scale(next, m)) return 0;
+    }
+    return 1;
+}
+
+/* Scratch space of this thread's that stays for the next draw: fresh memory of the system's would
+   cost a third of a draw. */
+#define CHAIN_KEPT ((size_t)4 << 20)
+static double *chain_kept(void) {
+    static __thread double *kept;
+    return kept ? kept : (kept = malloc(CHAIN_KEPT));
+}
+
+static int chain_run(const chain_args *s) {
+    int64_t states = s->first[s->F + 1], n = 2 * states + s->F + 1 + 8 * (s->most + 1);
+    size_t bytes = (size_t)n * sizeof(double) + (size_t)s->F + 1;
+    double *space = bytes <= CHAIN_KEPT ? chain_kept() : malloc(bytes), *cut = space;
+    if (!space) return 1;
+    chain_space c = {cut, cut + states};
+    cut += 2 * states + s->F + 1;
+    /* A 0 before each, for the dead state; a swap keeps it there. */
+    for (int k = 0; k < 4; k++, cut += s->most + 1) {
+        cut[0] = 0;
+        *(k < 2 ? &c.now[k] : &c.next[k - 2]) = cut + 1;
+    }
+    c.sums = cut;
+    c.open = (uint8_t *)(cut + 4 * (s->most + 1));
+    int close = 0;
+    s->told[0] = chain_draw(s, &c, *s->error, &close);
+    s->told[1] = close;
+    if (bytes > CHAIN_KEPT) free(space);
+    return 0;
+}

@@ -1,0 +1,36 @@
+"""Draws under constraints in C; `genodiff/constraints/chain.py` has the same in NumPy."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from genodiff.kernels.library import call
+
+Floats = NDArray[np.float64]
+
+
+def draw_chain(
+    tables: NDArray[np.int32],
+    begin: NDArray[np.int64],
+    first: NDArray[np.int64],
+    p: Floats,
+    due: NDArray[np.bool_],
+    u: Floats,
+    error: float,
+) -> tuple[NDArray[np.int8], bool] | None:
+    """The bases at the due positions, and whether errors of log p by `error` could change one.
+
+    `tables`, `begin` and `first` are a `PackedLayers`; `p` is (F, 4), `due` and `u` (F,). None
+    where a message may underflow. Raises `MemoryError`.
+    """
+    symbols, told = np.zeros(len(p), np.int8), np.zeros(2, np.int64)
+    arrays = {
+        "tables": tables, "begin": begin, "first": first, "p": p.copy(), "due": due, "u": u,
+        "error": np.array([error]), "symbols": symbols, "told": told,
+    }  # fmt: skip
+    tensors = {
+        name: torch.from_numpy(np.require(x, None, ["C", "W"])) for name, x in arrays.items()
+    }
+    most = int(np.diff(first).max())
+    call("chain", tensors, backward=False, F=len(p), most=most)
+    return (symbols[due], bool(told[1])) if told[0] else None

@@ -1,0 +1,25 @@
+"""Draws under constraints of every awkward shape, for the tests of each copy of the library."""
+
+import numpy as np
+
+from genodiff.kernels.native.chain import draw_chain
+
+
+def draw_shapes() -> None:
+    """Draws from layers of many sizes with dead ends, of all, some and no positions."""
+    for sizes in ([1], [1, 1], [1, 3, 2], [1, 4, 5, 4, 1], [1, 70, 67, 66, 65, 67, 3]):
+        rng = np.random.default_rng(len(sizes))
+        after = [*sizes[1:], 1]
+        tables = [rng.integers(-1, m, (n, 4)) for n, m in zip(sizes, after, strict=True)]
+        for table in tables:
+            table[:, 2] = np.arange(len(table)) % max(1, table.max() + 1)
+        first = np.cumsum([0, *sizes, 1])
+        for share in (0.0, 0.5, 1.0):
+            n = len(sizes)
+            p, due, u = np.exp(rng.normal(0, 1, (n, 4))), rng.random(n) < share, rng.random(n)
+            for error in (0.0, 1e-4, 1.0):
+                found = draw_chain(
+                    np.concatenate(tables).astype(np.int32), first[:-2], first, p, due, u, error
+                )
+                assert found is not None
+                assert len(found[0]) == due.sum()
