@@ -184,7 +184,8 @@ def _minimise(tables: list[Table], space: DesignSpace) -> Layers | None:
     if tables and not (tables[-1] >= 0).any():
         return None
     moves: list[Table] = []
-    found: dict[bytes, Table] = {}
+    # Most layers are as the one on their right: what has been minimised once is known.
+    known: dict[bytes, tuple[Table, Table]] = {}
     left = len(tables)
     # What a state of the layer on the right has become: its number, or −1.
     number = np.zeros(1, np.int32)
@@ -195,17 +196,30 @@ def _minimise(tables: list[Table], space: DesignSpace) -> Layers | None:
         if not space.free[left]:
             number = rows[:, 0]
             continue
-        alive = np.flatnonzero((rows >= 0).any(1))
-        # Two 64-bit numbers to a row.
-        pairs = np.ascontiguousarray(rows[alive]).view(np.int64)
-        first, ids = _merge_pairs(pairs)
-        layer = np.ascontiguousarray(rows[alive[first]])
-        moves.append(found.setdefault(hashlib.sha256(layer.tobytes()).digest(), layer))
-        number = np.full(len(rows), DEAD, np.int32)
-        number[alive] = ids
+        key = hashlib.sha256(rows.tobytes()).digest()
+        if key not in known:
+            known[key] = _merge_rows(rows)
+        layer, number = known[key]
+        moves.append(layer)
     if number[0] < 0:
         return None
-    return Layers(tuple(reversed(moves)), space.positions)
+    return Layers(_share_equal(moves[::-1]), space.positions)
+
+
+def _merge_rows(rows: Table) -> tuple[Table, Table]:
+    """The rows (S, 4) that lead anywhere, each once, and the number of each row, or −1."""
+    alive = np.flatnonzero((rows >= 0).any(1))
+    # Two 64-bit numbers to a row.
+    first, ids = _merge_pairs(np.ascontiguousarray(rows[alive]).view(np.int64))
+    number = np.full(len(rows), DEAD, np.int32)
+    number[alive] = ids
+    return np.ascontiguousarray(rows[alive[first]]), number
+
+
+def _share_equal(moves: list[Table]) -> tuple[Table, ...]:
+    """The same tables, where equal ones are one array."""
+    found: dict[bytes, Table] = {}
+    return tuple(found.setdefault(hashlib.sha256(one.tobytes()).digest(), one) for one in moves)
 
 
 def _merge_pairs(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -62,9 +62,9 @@ class JointDraw(Protocol):
     """Draws all tokens that a step reveals in a sequence together, where they constrain another.
 
     The arguments are the sequence's row, its tokens (L,), which positions are due (L,), the
-    denoiser's log-probabilities of the targets (L, K), double precision, the uniforms (L,), and by
-    how much the logits behind each log-probability may be off. It gives the columns at the due
-    positions, and whether such errors could change one.
+    logarithms of the targets' weights (L, K), double precision, the uniforms (L,), and by how much
+    each logarithm may be off. It gives the columns at the due positions, and whether such errors
+    could change one.
     """
 
     def __call__(
@@ -72,7 +72,7 @@ class JointDraw(Protocol):
         row: int,
         x: Int[Tensor, " L"],
         due: Bool[Tensor, " L"],
-        logp: Float[Tensor, "L K"],
+        logw: Float[Tensor, "L K"],
         u: Float[Tensor, " L"],
         error: float,
     ) -> tuple[Int[Tensor, " n"], bool]: ...
@@ -323,28 +323,22 @@ class Filling:
         sigma: Float[Tensor, " A"],
     ) -> None:
         """As `reveal`, sequence by sequence, by `joint`."""
-        for i in due.any(-1).nonzero()[:, 0].tolist():
-            row = rows[i : i + 1]
-            column, close = self._draw_jointly(row, due[i], logits[i], self.tolerance)
-            if self.refine is not None and close:
-                exact = self.refined(row, sigma[i : i + 1])[0]
-                column, _ = self._draw_jointly(row, due[i], exact, 0.0)
-            self.x[row, due[i]] = self.targets[column]
-
-    def _draw_jointly(
-        self,
-        row: Int[Tensor, "1"],
-        due: Bool[Tensor, " L"],
-        logits: Float[Tensor, "L V"],
-        tolerance: float,
-    ) -> tuple[Int[Tensor, " n"], bool]:
         assert self.joint is not None
         scale = 1 / self.draw.temperature
-        logp = (self.diffusion.target_logits(logits).double() * scale).log_softmax(-1)
-        number = int(row)
-        return self.joint(
-            number, self.x[number], due, logp, self.u_token[number], tolerance * scale
-        )
+        logw = self.diffusion.target_logits(logits).double() * scale
+        x, u, error = self.x[rows], self.u_token[rows], self.tolerance * scale
+        columns = []
+        for i in due.any(-1).nonzero()[:, 0].tolist():
+            number = int(rows[i])
+            column, close = self.joint(number, x[i], due[i], logw[i], u[i], error)
+            if self.refine is not None and close:
+                exact = self.refined(rows[i : i + 1], sigma[i : i + 1])[0]
+                better = self.diffusion.target_logits(exact).double() * scale
+                column, _ = self.joint(number, x[i], due[i], better, u[i], 0.0)
+            columns.append(column)
+        if columns:
+            at, position = due.nonzero(as_tuple=True)
+            self.x[rows[at], position] = self.targets[torch.cat(columns)]
 
     def done(self) -> Sampled:
         """The sequences as they are."""

@@ -23,6 +23,7 @@ from genodiff.generate.sampling import Ids, Sampling
 from genodiff.kernels.library import is_loaded
 from genodiff.kernels.native.chain import draw_chain
 
+Numbers = NDArray[np.int64]
 CONSTRAINED_SAMPLERS = ("ancestral", "confidence", "first-hitting")
 """Samplers that draw every token of a step by `Filling.reveal`, once and for good."""
 
@@ -44,27 +45,36 @@ class ConstrainedRows:
         self._symbol = np.full(256, -1)
         for symbol, base in enumerate(BASES):
             self._symbol[alphabet.encode(base)] = symbol
+        self._placed: dict[int, tuple[Numbers, Numbers, Numbers]] = {}
 
     def __call__(
-        self, row: int, x: Tensor, due: Tensor, logp: Tensor, u: Tensor, error: float
+        self, row: int, x: Tensor, due: Tensor, logw: Tensor, u: Tensor, error: float
     ) -> tuple[Tensor, bool]:
-        """The bases at the due positions, and whether errors of `logp` could change one."""
-        piece, ids, span = self._rows[row]
+        """The bases at the due positions, and whether errors of `logw` could change one."""
+        piece, _, _ = self._rows[row]
         assert piece is not None
-        places = piece.places
-        inside = (places >= span.start) & (places < span.stop)
-        here = places[inside] - span.start
-        known = self._symbol[ids[places]]
+        inside, here, known = self._place(row)
         known[inside] = self._symbol[x.cpu().numpy()[here]]
-        weights = np.zeros((len(places), 4))
-        weights[inside] = logp.cpu().numpy()[here]
-        given = known >= 0
-        weights[given] = np.where(np.arange(4) == known[given, None], 0.0, -np.inf)
-        is_due, uniforms = np.zeros(len(places), bool), np.zeros(len(places))
+        weights = np.zeros((len(known), 4))
+        weights[inside] = logw.cpu().numpy()[here]
+        given = np.flatnonzero(known >= 0)
+        weights[given] = -np.inf
+        weights[given, known[given]] = 0.0
+        is_due, uniforms = np.zeros(len(known), bool), np.zeros(len(known))
         is_due[inside] = due.cpu().numpy()[here]
         uniforms[inside] = u.cpu().numpy()[here]
         drawn = draw_fast(piece.layers, weights, is_due, uniforms, error)
         return torch.from_numpy(drawn.symbols.astype(np.int64)).to(x.device), drawn.close
+
+    def _place(self, row: int) -> tuple[Numbers, Numbers, Numbers]:
+        """Of the free positions those in the window, their places in it, and all known symbols."""
+        if row not in self._placed:
+            piece, ids, span = self._rows[row]
+            assert piece is not None
+            inside = np.flatnonzero((piece.places >= span.start) & (piece.places < span.stop))
+            known = self._symbol[ids[piece.places]]
+            self._placed[row] = inside, piece.places[inside] - span.start, known
+        return self._placed[row]
 
 
 def draw_fast(

@@ -1,0 +1,196 @@
+"""30 requests that nothing satisfies: each is named by a minimal conflict, with no evaluation."""
+
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pytest
+import torch
+from tiny_run import write_run
+from torch import nn
+
+import genodiff
+from genodiff.errors import UsageError
+
+DNA = "GTCAGCATGACTTGCAGTACCTGATCAGGTTACGATCCAG"
+CODING = "ATGTGGAAAGGTGCAGGC"  # MWKGAG
+IN_FRAME = {"exons": ["c:1-18"]}
+
+
+class Impossible(NamedTuple):
+    """A sequence, its regions, rules, and the parts of its conflict."""
+
+    text: str
+    regions: list[tuple[int, int]] | None
+    rules: dict[str, Any]
+    parts: list[str]
+
+
+ALONE = {
+    "a forbidden base": Impossible(DNA, [(3, 9)], {"avoid": ["N"]}, ["avoid N"]),
+    "a word longer than the region": Impossible(
+        DNA, [(3, 9)], {"require": ["GATTACA"]}, ["require GATTACA"]
+    ),
+    "half of an odd number": Impossible(DNA, [(0, 15)], {"gc": ["50-50%"]}, ["GC 50-50 %"]),
+    "GC of kept bases": Impossible(
+        "AATTAATTACGTAATT", [(0, 16)], {"keep": ["c:1-12"], "gc": ["50-100%"]}, ["GC 50-100 %"]
+    ),
+    "GC of one window": Impossible(
+        "AATTAATTACGT" * 3, [(0, 36)], {"keep": ["c:12-24"], "gc": ["40-60%/8"], "max_run": 4},
+        ["GC 40-60 % in windows of 8"],
+    ),
+    "a kept site": Impossible(
+        "ACGTGAATTCACGT", [(0, 14)], {"keep": ["c:4-11"], "enzymes": ["BamHI", "EcoRI"]},
+        ["enzymes EcoRI"],
+    ),
+    "a kept run": Impossible(
+        "ACGAAAAAATGC", [(2, 9)], {"keep": ["c:4-8"], "max_run": 4, "gc": ["0-60%"]},
+        ["runs of at most 4"],
+    ),
+    "any base ends a word of the flanks": Impossible(
+        "GATTAGCACC", [(5, 6)], {"avoid": ["GATTAN"], "max_run": 5}, ["avoid GATTAN"]
+    ),
+    "no place beside what is kept": Impossible(
+        DNA, [(3, 15)], {"keep": ["c:8-11"], "require": ["CCGGAA"]}, ["require CCGGAA"]
+    ),
+    "every pair is a repeat": Impossible(
+        DNA, [(3, 15)], {"no_repeats": ["1:all.fa"]}, ["no repeat of all.fa longer than 1"]
+    ),
+}  # fmt: skip
+PAIRS = {
+    "a site that is required": Impossible(
+        DNA, [(5, 25)], {"require": ["GAATTC"], "enzymes": ["EcoRI"], "max_run": 5},
+        ["require GAATTC", "enzymes EcoRI"],
+    ),
+    "a word inside a required one": Impossible(
+        DNA, [(5, 25)], {"require": ["GAATTC"], "avoid": ["AATT"]},
+        ["avoid AATT", "require GAATTC"],
+    ),
+    "the other strand of a required word": Impossible(
+        DNA, [(5, 25)], {"require": ["GGATTT"], "avoid": ["AAATC"], "gc": ["20-80%"]},
+        ["avoid AAATC", "require GGATTT"],
+    ),
+    "a run that is required": Impossible(
+        DNA, [(5, 25)], {"require": ["CAAAAAC"], "max_run": 4}, ["require CAAAAAC",
+        "runs of at most 4"],
+    ),
+    "much GC and a word without": Impossible(
+        DNA, [(5, 21)], {"require": ["ATATTAATTTAA"], "gc": ["50-100%"]},
+        ["require ATATTAATTTAA", "GC 50-100 %"],
+    ),
+    "little GC and a word of it": Impossible(
+        DNA, [(5, 25)], {"require": ["GCGCGC"], "gc": ["0-10%"]}, ["require GCGCGC", "GC 0-10 %"],
+    ),
+    "two ranges of GC": Impossible(
+        DNA, [(0, 40)], {"gc": ["60-100%/10", "0-40%"]},
+        ["GC 60-100 % in windows of 10", "GC 0-40 %"],
+    ),
+    "two words in too little room": Impossible(
+        DNA, [(5, 15)], {"require": ["AAAAAA", "CCCCCC"]}, ["require AAAAAA", "require CCCCCC"]
+    ),
+    "no pair of different bases, and none of equal": Impossible(
+        DNA, [(5, 15)], {"max_run": 1, "avoid": ["AC", "AG", "AT", "CA", "CG", "GC", "TA"]},
+        ["avoid AC, AG, AT, CA, CG, GC, TA", "runs of at most 1"],
+    ),
+    "no edit and a new word": Impossible(
+        DNA, [(5, 25)], {"max_edits": 0, "require": ["GGGGGG"], "max_run": 6},
+        ["require GGGGGG", "at most 0 edits"],
+    ),
+    "too few edits for GC": Impossible(
+        "ATTATAATTATATTAATATA", [(0, 20)], {"max_edits": 4, "gc": ["30-60%"]},
+        ["GC 30-60 %", "at most 4 edits"],
+    ),
+    "too few edits for two sites": Impossible(
+        "AAGAATTCAAAAGAATTCAA", [(0, 20)], {"max_edits": 1, "enzymes": ["EcoRI"]},
+        ["enzymes EcoRI", "at most 1 edits"],
+    ),
+    "a repeat that is required": Impossible(
+        DNA, [(5, 25)], {"no_repeats": ["4:some.fa"], "require": ["TTGCATT"]},
+        ["require TTGCATT", "no repeat of some.fa longer than 4"],
+    ),
+    "methionine without ATG": Impossible(
+        CODING, [(0, 18)], {"protein": ["forward"], "avoid": ["CATG", "ATGT"]},
+        ["avoid CATG, ATGT", "protein kept"],
+    ),
+    "lysine without AA": Impossible(
+        CODING, [(0, 18)], {"protein": ["forward"], "max_run": 1, "gc": ["20-80%"]},
+        ["runs of at most 1", "protein kept"],
+    ),
+    "glycine and alanine with little GC": Impossible(
+        CODING, [(9, 18)], {"protein": ["forward"], "gc": ["0-50%"]}, ["GC 0-50 %", "protein kept"]
+    ),
+    "a new protein without an edit": Impossible(
+        CODING, [(0, 18)], {"protein": [IN_FRAME | {"sequence": "MWKGAW"}], "max_edits": 1},
+        ["protein given of 1-18", "at most 1 edits"],
+    ),
+    "all that is no stop is avoided": Impossible(
+        "ATGTAAGGC", [(5, 6)], {"no_stop": ["c:1-9"], "avoid": ["GTAT", "GTAC"], "max_run": 5},
+        ["no stop codon of 1-9", "avoid GTAT, GTAC"],
+    ),
+}  # fmt: skip
+MORE = {
+    "three words in too little room": Impossible(
+        DNA, [(5, 20)], {"require": ["AAAAAA", "CCCCCC", "ACACGT"], "max_run": 9},
+        ["require AAAAAA", "require CCCCCC", "require ACACGT"],
+    ),
+    "stops in every frame of either strand": Impossible(
+        DNA, [(3, 30)], {"no_stop": ["forward", "reverse"], "require": ["TAACTAACTAA"],
+                         "gc": ["0-90%"]},
+        ["require TAACTAACTAA", "no stop codon", "no stop codon on the other strand"],
+    ),
+    "sets of a template": Impossible("ACGTSSSSSSAC", None, {"gc": ["0-50%"]},
+                                     ["pattern ACGTSSSSSSAC", "GC 0-50 %"]),
+    "the second of two regions": Impossible(
+        DNA, [(2, 14), (15, 19)], {"require": ["GATTACA"]}, ["require GATTACA (c:16-19)"]
+    ),
+}  # fmt: skip
+REQUESTS = ALONE | PAIRS | MORE
+
+
+class Uncalled(nn.Module):
+    """A network that must not be asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, xt: torch.Tensor, *_: object) -> torch.Tensor:
+        self.calls += 1
+        return torch.zeros(*xt.shape, 16)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    loaded = genodiff.load(write_run(tmp_path_factory.mktemp("run")))
+    return type(loaded)(loaded.trained._replace(backbone=Uncalled()))
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_what_cannot_be_met_is_named_before_any_evaluation(
+    name: str, model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("all.fa").write_text(">a\nAACAGATCCGCTGGTTA\n")
+    Path("some.fa").write_text(">a\nACGGATGCAATC\n")
+    asked = REQUESTS[name]
+
+    def design(rules: dict[str, Any]) -> list[list[str]]:
+        found = model.redesign({"c": asked.text}, 1, regions=asked.regions, rules=rules, steps=2)
+        return cast("list[list[str]]", found)
+
+    with pytest.raises(UsageError) as caught:
+        design(asked.rules)
+    assert model.trained.backbone.calls == 0
+    head, _, parts = caught.value.what.partition(
+        "met together: " if len(asked.parts) > 1 else "bases that are kept: "
+    )
+    assert head.startswith("c:")
+    assert sorted(parts.split("; ")) == sorted(asked.parts)
+
+
+def test_there_are_30_and_each_kind_of_constraint_is_in_some() -> None:
+    assert len(REQUESTS) >= 30
+    kinds = {name for asked in REQUESTS.values() for name in asked.rules}
+    assert kinds >= {
+        "avoid", "require", "enzymes", "gc", "max_run", "max_edits", "keep", "no_repeats",
+        "protein", "no_stop",
+    }  # fmt: skip
