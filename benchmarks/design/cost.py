@@ -4,8 +4,10 @@
 
 Each round samples N designs of L free bases three times, with the same seed: by `sample`, by
 `redesign` without constraints and by `redesign` with ten words of six bases on both strands. Times
-are CPU seconds of this process on one thread. Of the automaton, compiling it is part. The result is
-written to cost.json. `--naive` makes the draws in NumPy, as without the C library.
+are CPU seconds of this process on one thread. Compiling the automaton is part. The first and the
+last are done as well with a network that costs nothing: their difference is what constraints cost,
+without the noise of the network's time. The result is written to cost.json. `--naive` makes the
+draws in NumPy, as without the C library.
 """
 
 import argparse
@@ -20,9 +22,10 @@ from typing import Any
 import torch
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from commands import cpu  # noqa: E402
+from violations import Uniform  # noqa: E402
 
 import genodiff  # noqa: E402
 from genodiff.generate import constrained  # noqa: E402
@@ -51,14 +54,21 @@ def main() -> None:
     model = genodiff.load(asked.run)
     how = {"seed": asked.seed, "steps": asked.steps}
 
-    def redesign(rules: dict[str, Any]) -> None:
+    free = type(model)(model.trained._replace(backbone=Uniform()))
+
+    def sample(model: Any) -> None:
+        assert len(list(model.sample(asked.n, length=asked.length, **how))) == asked.n
+
+    def redesign(model: Any, rules: dict[str, Any]) -> None:
         found = model.redesign("N" * asked.length, asked.n, rules=rules, **how)
         assert len(found) == asked.n
 
     ways = {
-        "sample": lambda: list(model.sample(asked.n, length=asked.length, **how)),
-        "redesign": partial(redesign, {}),
-        "redesign with ten words": partial(redesign, {"avoid": WORDS}),
+        "sample": partial(sample, model),
+        "redesign": partial(redesign, model, {}),
+        "redesign with ten words": partial(redesign, model, {"avoid": WORDS}),
+        "sample, no network": partial(sample, free),
+        "redesign with ten words, no network": partial(redesign, free, {"avoid": WORDS}),
     }
     for way in ways.values():  # what is loaded at first does not count
         way()
@@ -72,8 +82,11 @@ def main() -> None:
     added = {
         name: round(median(b / a - 1 for a, b in zip(seconds["sample"], some, strict=True)), 4)
         for name, some in seconds.items()
-        if name != "sample"
+        if name.startswith("redesign") and "no network" not in name
     }
+    bare, words = (seconds[name] for name in list(ways)[3:])
+    extra = median(b - a for a, b in zip(bare, words, strict=True))
+    added["ten words, without the network's noise"] = round(extra / median(seconds["sample"]), 4)
     row = {
         "seconds": seconds, "added": added, "n": asked.n, "length": asked.length,
         "steps": asked.steps, "rounds": asked.rounds, "seed": asked.seed, "run": asked.run.name,

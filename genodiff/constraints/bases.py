@@ -6,7 +6,7 @@ import numpy as np
 
 from genodiff.constraints.automaton import Automaton, CountAutomaton, SetAutomaton
 from genodiff.constraints.constraint import SingleConstraint, Span
-from genodiff.constraints.space import BASES, OTHER, DesignSpace
+from genodiff.constraints.space import BASES, OTHER, DesignSpace, EditLimit, Mask
 from genodiff.constraints.word_table import CODES, check_word
 from genodiff.errors import UsageError
 
@@ -72,10 +72,20 @@ class MaxEdits(SingleConstraint):
 
     def automata(self, space: DesignSpace) -> list[Automaton]:
         start, end = space.find_interval(self.span)
-        symbols = space.symbols[start:end]
-        counted = (symbols[:, None] != np.arange(5)) & (symbols < OTHER)[:, None]
+        counted = self._count(space)[start:end]
         # More edits than bases bound nothing.
         return [CountAutomaton(start, counted, 0, self.most)] if end - start > self.most else []
+
+    def limits(self, space: DesignSpace) -> list[EditLimit]:
+        start, end = space.find_interval(self.span)
+        return [EditLimit(self._count(space), self.most)] if end - start > self.most else []
+
+    def _count(self, space: DesignSpace) -> Mask:
+        """Which symbols (L, 5) are edits."""
+        start, end = space.find_interval(self.span)
+        counted = (space.symbols[:, None] != np.arange(5)) & (space.symbols < OTHER)[:, None]
+        counted[:start], counted[end:] = False, False
+        return counted
 
     def __str__(self) -> str:
         return f"at most {self.most} edits"

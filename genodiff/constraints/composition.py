@@ -1,58 +1,17 @@
-"""The share of G and C: of the whole interval, or of windows of it.
-
-Windows begin every `step` bases. The state holds the counts of the last blocks of `step` bases, as
-many as a window spans: at most (step + 1)^ceil(window / step) states. With step 1 it is the window
-itself, 2^window: exact for windows of up to about 17 free bases. Windows of 50 bases every 25 need
-676 states. What needs too many is refused when it is compiled.
-"""
+"""The share of G and C: of the whole interval, or of windows of it."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from genodiff.constraints.automaton import DEAD, Automaton, CountAutomaton, States
+from genodiff.constraints.automaton import Automaton, CountAutomaton
 from genodiff.constraints.constraint import SingleConstraint, Span
+from genodiff.constraints.gc_windows import IS_GC, GcWindowAutomaton
 from genodiff.constraints.space import DesignSpace
 from genodiff.errors import UsageError
 
-_IS_GC = np.array([0, 1, 1, 0, 0], np.int64)
 _EDGE = 1e-9  # a share times a length that is a whole number but for rounding
-
-
-class GcWindowAutomaton(Automaton):
-    """`least` to `most` G and C in each window that lies within start … end."""
-
-    def __init__(self, start: int, end: int, window: int, step: int, least: int, most: int) -> None:
-        self._step, self._window, self._least, self._most = step, window, least, most
-        self._blocks = math.ceil(window / step)
-        if self._blocks * math.log2(step + 1) > 61:
-            raise UsageError(
-                f"GC in windows of {window} bases every {step} has more than 2^61 states",
-                fix="give a larger step, such as half a window",
-            )
-        self._radix = (step + 1) ** np.arange(self._blocks, dtype=np.int64)
-        self._starts = end - start - window  # the last place where a window may begin
-        self.first = start
-        self.last = start + self._starts // step * step + window
-        self.size = (step + 1) ** self._blocks
-
-    def step(self, position: int, states: States) -> States:
-        at = position - self.first
-        block, inside = divmod(at, self._step)
-        if not inside and at:
-            states = states * (self._step + 1) % self.size
-        # Digit i is the count of block − i; the counts of windows in progress are their sums.
-        found = states[:, None] + _IS_GC
-        counts = (found[..., None] // self._radix % (self._step + 1)).cumsum(-1)
-        doomed = np.zeros(found.shape, bool)
-        for back in range(min(self._blocks, block + 1)):
-            begin = (block - back) * self._step
-            left = begin + self._window - at - 1
-            if begin <= self._starts and left >= 0:
-                here = counts[..., back]
-                doomed |= (here > self._most) | (here + left < self._least)
-        return np.where(doomed, DEAD, found)
 
 
 @dataclass(frozen=True)
@@ -90,9 +49,9 @@ class GcContent(SingleConstraint):
         least = math.ceil(self.low * window - _EDGE)
         most = math.floor(self.high * window + _EDGE)
         if window == end - start:
-            counted = np.broadcast_to(_IS_GC.astype(bool), (window, 5))
+            counted = np.broadcast_to(IS_GC.astype(bool), (window, 5))
             return [CountAutomaton(start, counted, least, most)]
-        return [GcWindowAutomaton(start, end, window, self.step, least, most)]
+        return [GcWindowAutomaton(space, start, end, window, self.step, least, most)]
 
     def __str__(self) -> str:
         where = "" if self.window is None else f" in windows of {self.window}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from genodiff.constraints.automaton import Automaton
-from genodiff.constraints.space import DesignSpace
+from genodiff.constraints.space import DesignSpace, EditLimit
 
 Span = tuple[int, int] | None
 
@@ -26,6 +26,10 @@ class Constraint(ABC):
     @abstractmethod
     def automata(self, space: DesignSpace) -> list[Automaton]:
         """Automata that accept together exactly what satisfies this. Raises `UsageError`."""
+
+    def limits(self, space: DesignSpace) -> list[EditLimit]:
+        """How many edits it allows."""
+        return []
 
     @property
     def reach(self) -> int:

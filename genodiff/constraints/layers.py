@@ -8,7 +8,7 @@ the smallest deterministic automaton of the satisfying completions.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -109,7 +109,12 @@ def can_be_met(
 
 
 def _open(judged: Sequence[Judged]) -> list[Automaton]:
-    return [automaton for rule, space in judged for automaton in rule.automata(space)]
+    limits = tuple(limit for rule, space in judged for limit in rule.limits(space))
+    return [
+        automaton
+        for rule, space in judged
+        for automaton in rule.automata(replace(space, limits=limits))
+    ]
 
 
 def _explore(automata: list[Automaton], space: DesignSpace, most: int) -> Iterator[Table]:

@@ -26,11 +26,20 @@ def read_symbols(letters: bytes) -> Symbols:
 
 
 @dataclass(frozen=True, eq=False)
+class EditLimit:
+    """At most `most` of the symbols that `counted` (L, 5) marks."""
+
+    counted: Mask
+    most: int
+
+
+@dataclass(frozen=True, eq=False)
 class DesignSpace:
     """The sequence `letters`, of which positions `free` (L,) may change.
 
     Constraints judge positions start … end, 0-based and half-open. `offset` is the position of
-    letters[0] in its contig, from which the intervals of constraints are counted.
+    letters[0] in its contig, from which the intervals of constraints are counted. `limits` are what
+    constraints on edits allow: others may need fewer states where they know them.
     """
 
     letters: bytes
@@ -38,6 +47,7 @@ class DesignSpace:
     start: int
     end: int
     offset: int = 0
+    limits: tuple[EditLimit, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.free) != len(self.letters):
