@@ -188,7 +188,7 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         ((*GENOME, "--enzymes", "EcoR1"), 2, "did you mean 'EcoR"),
         ((*GENOME, "--avoid", "GAXTC"), 2, "'X' is no base"),
         ((*GENOME, "--gc", "lots"), 2, "write 0.3-0.7"),
-        ((*GENOME, "--gc", "40-60%/19"), 2, "need more than 1,000 states"),
+        ((*GENOME, "--gc", "40-60%/10"), 2, "need more than 1,000 states"),
         ((*GENOME, "--protein", "forward"), 2, "no multiple of three"),
         ((*GENOME, "--protein", "c1:5999-6010"), 2, "past the end"),
         ((*GENOME, "--genetic-code", 99), 2, "no genetic code 99"),
