@@ -167,6 +167,21 @@ def corrupt(out: Path, step: int, how: str) -> None:
         path.write_bytes(raw[:at] + bytes([raw[at] ^ 0x04]) + raw[at + 1 :])
 
 
+def find_ranks(launcher: int) -> dict[int, int]:
+    """Process ids of the ranks that a launcher has started, by rank."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                words = (folder / "cmdline").read_text()
+            except OSError:
+                continue
+            if int(parent) == launcher and "spawn_main" in words:
+                found.append(int(folder.name))
+    return dict(enumerate(sorted(found)))
+
+
 def contents(out: Path) -> dict[str, Any]:
     """What a run has come to: losses and validations by step, hashes of all tensors."""
     rows = (out / "metrics.csv").read_text().splitlines()

@@ -19,6 +19,7 @@ from harness import (
     begin_session,
     contents,
     corrupt,
+    find_ranks,
     finish,
     has_ended,
     is_same,
@@ -113,21 +114,6 @@ def _train_ranks(out: Path) -> "subprocess.Popen[str]":
 def _losses(out: Path) -> list[str]:
     with (out / "metrics.csv").open() as file:
         return [row["loss_hex"] for row in csv.DictReader(file)]
-
-
-def find_ranks(launcher: int) -> dict[int, int]:
-    """Process ids of the ranks that a launcher has started, by rank."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            try:
-                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-                words = (folder / "cmdline").read_text()
-            except OSError:
-                continue
-            if int(parent) == launcher and "spawn_main" in words:
-                found.append(int(folder.name))
-    return dict(enumerate(sorted(found)))
 
 
 def compare_layouts(trial: Trial) -> Score:

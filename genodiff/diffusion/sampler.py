@@ -260,15 +260,12 @@ class Filling:
                 what, remedy = TILTED_AND_JOINT
                 raise UsageError(what, fix=remedy)
             self._reveal_jointly(rows, due, logits, sigma)
-            if self.steer is not None:
-                self.steer.move(self, rows, logits, sigma)
-            return
-        at, position = due.nonzero(as_tuple=True)
-        tilt = None
-        if self.steer is not None:
-            tilt = self.steer.tilt(self, rows, due, logits, sigma)
-        u = self.u_token[rows[at], position]
-        self.x[rows[at], position] = self.choose(rows, due, logits, sigma, u, tilt)
+        else:
+            at, position = due.nonzero(as_tuple=True)
+            steer = self.steer
+            tilt = None if steer is None else steer.tilt(self, rows, due, logits, sigma)
+            u = self.u_token[rows[at], position]
+            self.x[rows[at], position] = self.choose(rows, due, logits, sigma, u, tilt)
         if self.steer is not None:
             self.steer.move(self, rows, logits, sigma)
 

@@ -3,7 +3,6 @@ benchmarks. What cannot be known is never 0.
 """
 
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from genodiff.tasks.contamination import (
 )
 from genodiff.tasks.task import load_task
 from tests.folders import SHARED
+from tests.tasks.human_pieces import write_pieces
 from tests.tiny_run import genome_text, write_run
 
 K = 24
@@ -180,17 +180,10 @@ def read_pieces(fasta: Path, bed: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared data")
 def test_the_shares_of_the_benchmarks_are_the_known_ones(
-    model: TrainedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: TrainedModel, tmp_path: Path
 ) -> None:
-    """The pretraining pieces of benchmarks/genomic_benchmarks, and its tasks."""
-    benchmarks = Path(__file__).resolve().parents[2] / "benchmarks"
-    monkeypatch.syspath_prepend(str(benchmarks))
-    monkeypatch.syspath_prepend(str(benchmarks / "genomic_benchmarks"))
-    monkeypatch.delitem(sys.modules, "run", raising=False)
-    import run
-
-    fasta, bed = run.pieces(SHARED / "data", tmp_path)
-    monkeypatch.delitem(sys.modules, "run")
+    """Pieces of hg38 and hg19 as pretraining, and four tasks; figures of a referee."""
+    fasta, bed = write_pieces(SHARED / "data", tmp_path)
     recipe = make_user_recipe(fasta, bed).model_copy(update={"name": "own"})
     store = build_dna_store(recipe, fasta)
     config = model.config.model_copy(update={"fasta": str(fasta), "bed": str(bed)})

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tiny_training import run_tiny, tiny
 
+from benchmarks.robustness.harness import find_ranks
 from genodiff.errors import GenodiffError, Interrupted, MachineError, UsageError
 from genodiff.training import launch
 from genodiff.training.devices import check_devices
@@ -41,21 +42,6 @@ def wait_for_step(run: Path, step: int) -> None:
             return
         time.sleep(0.05)
     raise AssertionError(f"{run} never came to step {step}")
-
-
-def find_ranks(launcher: int) -> dict[int, int]:
-    """Process ids of the ranks that a launcher has started, by rank."""
-    found = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            try:
-                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-                words = (folder / "cmdline").read_text()
-            except OSError:
-                continue
-            if int(parent) == launcher and "spawn_main" in words:
-                found[int(folder.name)] = 0
-    return {n: pid for n, pid in enumerate(sorted(found))}
 
 
 def one(rank: int, step: int = 7) -> RunResult:
