@@ -45,6 +45,10 @@ store compares.
 """
 
 
+OPEN = ("train.precision", "train.batch_size", "train.accumulate")
+"""What "auto" leaves open until a run begins on a machine."""
+
+
 def show_choices(registry: Registry[Any]) -> Callable[[dict[str, Any]], None]:
     """For a field's `json_schema_extra`: the choices, asked for when the schema is shown."""
     return lambda schema: schema.update(enum=registry.list_names())
@@ -206,13 +210,16 @@ class RunConfig(Settings):
         return sha256_json(kept)
 
     def differences(self, other: "RunConfig") -> list[str]:
-        """What of the identity differs, as `optim.lr: 0.001, not 0.002` (self's value first)."""
+        """What of the identity differs, as `optim.lr: 0.001, not 0.002` (self's value first).
+
+        What `other` leaves open until a run begins differs from nothing.
+        """
         mine, theirs = (dict(list_leaves(c.model_dump(mode="json"))) for c in (self, other))
         places = [p for p in [*mine, *(p for p in theirs if p not in mine)] if p not in FREE]
         return [
             f"{p}: {mine.get(p)}, not {theirs.get(p)}"
             for p in places
-            if mine.get(p) != theirs.get(p)
+            if mine.get(p) != theirs.get(p) and not (p in OPEN and theirs.get(p) == "auto")
         ]
 
     @property

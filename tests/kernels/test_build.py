@@ -105,4 +105,6 @@ def test_the_library_needs_the_c_library_alone() -> None:
     for path in FILE.parent.glob("_native_*.so"):
         done = subprocess.run(["readelf", "-dW", str(path)], capture_output=True, text=True)
         needed = {line.split("[")[1][:-1] for line in done.stdout.splitlines() if "NEEDED" in line}
-        assert {name.split(".")[0] for name in needed} <= {"libc", "libm", "libpthread"}, path.name
+        # The loader is part of the C library; a thread's own buffer asks it for its place.
+        own = {name.split(".")[0] for name in needed if not name.startswith("ld-linux")}
+        assert own <= {"libc", "libm", "libpthread"}, path.name

@@ -162,6 +162,14 @@ def test_limits_and_machinery_are_no_part_of_a_runs_identity_and_all_else_is() -
     assert config.differences(other) == ["backbone.d_model: 16, not 24", "optim.lr: 0.002, not 0.5"]
 
 
+def test_what_a_folder_leaves_open_differs_from_no_choice() -> None:
+    left = tiny(precision="auto", batch_size="auto")
+    assert tiny(precision="bf16", batch_size=8).differences(left) == []
+    assert left.differences(tiny(precision="bf16", batch_size=8)) == [
+        "train.batch_size: auto, not 8", "train.precision: auto, not bf16"
+    ]  # fmt: skip
+
+
 def test_each_setting_but_the_free_ones_changes_the_digest() -> None:
     changed: dict[str, Any] = {
         "seed": 2, "data.seq_len": 65, "data.rc_augment": True, "data.soft_mask_weight": 0.3,
