@@ -10,11 +10,11 @@ def check_devices(size: int, config: RunConfig) -> None:
     """Raises `UsageError` where so many ranks cannot share a step, or another launcher counts."""
     if size < 1:
         raise UsageError(f"--devices {size} is below 1", fix="give 1 or more")
-    if size > 1 and "WORLD_SIZE" in os.environ:
-        fix = "leave one of them out"
-        raise UsageError("--devices and a launcher such as torchrun exclude each other", fix=fix)
     if size == 1:
         return
+    if "WORLD_SIZE" in os.environ:
+        fix = "leave one of them out"
+        raise UsageError("--devices and a launcher such as torchrun exclude each other", fix=fix)
     if not (config.train.batch_size and config.train.accumulate):
         what = "the batch of several processes cannot be left open"
         raise UsageError(what, fix="give --batch-size and --accumulate numbers")
