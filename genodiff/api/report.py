@@ -1,7 +1,8 @@
-"""The page of a run or of scored variants: `genodiff.report`."""
+"""The page of a run, of several runs or of scored variants: `genodiff.report`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from genodiff.api.run_paths import check_run
@@ -9,10 +10,12 @@ from genodiff.api.variant_report import TOP, report_variants
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_target
 
+_NAMED = 3  # runs in the name of the page of several
+
 
 def report(
     run: str | Path,
-    *,
+    *more: str | Path,
     out: str | Path | None = None,
     samples: str | Path | None = None,
     model: str | Path | None = None,
@@ -29,6 +32,9 @@ def report(
     compared with real sequence in place of the run's own; then the default for `out` is
     SAMPLES.html.
 
+    With `more` runs the page sets all of them side by side: curves, bounds, settings that differ.
+    The default for `out` is then report-RUN-RUN.html beside the first run.
+
     Of an output of `genodiff.score` (or of `genodiff.merge`) in `run` the default is SCORES.html.
     `model`, the run that made the scores, adds logos of the `top` least likely variants, and scores
     some again to test the standard errors; `fasta` is the genome, by default where it was.
@@ -36,6 +42,9 @@ def report(
     Raises `CheckpointError` where `run` is no run folder, `DataError` where `samples` is not there
     or a file holds no scores, `UsageError`, `MachineError`.
     """
+    if more:
+        given = {"--samples": samples, "--model": model, "--fasta": fasta}
+        return _report_runs([run, *more], out, given, force=force)
     if _is_scores(run):
         if samples is not None:
             raise UsageError("--samples is for the report of a run", fix="leave it out")
@@ -57,6 +66,44 @@ def report(
 
     drawn = None if samples is None else Path(samples)
     return write_report(path, target, samples=drawn, offline=offline)
+
+
+def _report_runs(
+    runs: Sequence[str | Path],
+    out: str | Path | None,
+    given: Mapping[str, object],
+    *,
+    force: bool,
+) -> Path:
+    """The page of several runs. Raises as `report` does."""
+    for flag, value in given.items():
+        if value is not None:
+            raise UsageError(f"{flag} is for the page of one run", fix="leave it out")
+    paths = [check_run(run) for run in runs]
+    twice = [path for i, path in enumerate(paths) if path.resolve() in _resolve(paths[:i])]
+    if twice:
+        raise UsageError("is given twice", file=twice[0], fix="give each run once")
+    names = [path.resolve().name for path in paths]
+    shown = names[:_NAMED] + [f"and-{len(names) - _NAMED}-more"] * (len(names) > _NAMED)
+    beside = paths[0].resolve().parent / f"report-{'-'.join(shown)}.html"
+    target = Path(out) if out is not None else beside
+    check_target(target, force=force, inputs=())
+    from genodiff.io import atomic
+    from genodiff.io.target import seal_page
+    from genodiff.reports.folder import read_folder
+    from genodiff.reports.runs_page import render_runs
+
+    found = [read_folder(path) for path in paths]
+    other = next((run for run in found if run.domain is not found[0].domain), None)
+    if other is not None:
+        what = f"is a run of {other.domain.name}, and {paths[0]} one of {found[0].domain.name}"
+        raise UsageError(what, file=other.path, fix="give runs of one kind")
+    atomic.write_text(target, seal_page(render_runs(found)))
+    return target
+
+
+def _resolve(paths: Sequence[Path]) -> list[Path]:
+    return [path.resolve() for path in paths]
 
 
 def _is_scores(path: str | Path) -> bool:

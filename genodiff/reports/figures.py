@@ -242,11 +242,11 @@ def draw_curves(
     with open_canvas(*((NARROW, 3.9) if narrow else (WIDE, TALL))) as figure:
         ax = figure.add_subplot()
         if len(y):
-            bx, by = _binned(x, y, 400)
+            bx, by = average_neighbours(x, y, 400)
             ax.plot(bx, by, color=MODEL, linewidth=0.7, alpha=0.35)
             ax.plot(
                 bx,
-                _running_mean(by, max(1, len(by) // 20)),
+                smooth(by, max(1, len(by) // 20)),
                 color=MODEL,
                 linewidth=1.8,
                 label="training loss, running mean",
@@ -297,7 +297,7 @@ def _bits_limits(ax: Axes, marks: Sequence[float], values: np.ndarray) -> None:
     ax.set_ylim(bottom - pad, top + pad)
 
 
-def _binned(x: np.ndarray, y: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def average_neighbours(x: np.ndarray, y: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Means of at most `n` groups of neighbours: a long run must not make a large file."""
     if len(x) <= n:
         return x, y
@@ -306,7 +306,8 @@ def _binned(x: np.ndarray, y: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarra
     return np.add.reduceat(x, edge[:-1]) / size, np.add.reduceat(y, edge[:-1]) / size
 
 
-def _running_mean(y: np.ndarray, half: int) -> np.ndarray:
+def smooth(y: np.ndarray, half: int) -> np.ndarray:
+    """The running mean over `half` values on either side."""
     total = np.concatenate([[0.0], np.cumsum(y)])
     i = np.arange(len(y))
     low, high = np.maximum(i - half, 0), np.minimum(i + half + 1, len(y))

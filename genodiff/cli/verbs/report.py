@@ -1,4 +1,4 @@
-"""Write a run's report.html again, or the page of scored variants."""
+"""Write a run's report.html again, several runs side by side, or the page of scored variants."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,16 +17,22 @@ from genodiff.errors import UsageError
 
 
 def report(
-    what: Annotated[
-        Path | None,
-        Parameter(help="Run folder, or an output of genodiff score (or of genodiff merge)."),
-    ] = None,
-    *,
+    *what: Annotated[
+        Path,
+        Parameter(
+            name="WHAT",
+            help="Run folder, several of them side by side, or an output of genodiff score (or of "
+            "genodiff merge).",
+        ),
+    ],
     run: OptionalModelPath = None,
     out: Annotated[
         Path | None,
         OUTPUT,
-        Parameter(help="HTML file to write (default: RUN/report.html, or SCORES.html)."),
+        Parameter(
+            help="HTML file to write (default: RUN/report.html, SCORES.html, or "
+            "report-RUN-RUN.html beside the first run)."
+        ),
     ] = None,
     samples: Annotated[
         Path | None,
@@ -49,19 +55,22 @@ def report(
     force: Force = False,
     common: Common = Common(),
 ) -> None:
-    """Write the page of a run, or of scored variants, and print its path.
+    """Write the page of a run, of several runs or of scored variants, and print its path.
 
     Of scores, --model RUN adds logos of REF and ALT, and tests the standard errors.
     """
     common.prepare()
-    if what is None and run is None:
+    pages = list(what)
+    if not pages and run is not None:
+        pages = [run]
+    if not pages:
         raise UsageError("nothing to report on", fix="give a run folder, or scored variants")
     print(
         write_report(
-            what if what is not None else run,  # type: ignore[arg-type]
+            *pages,
             out=out,
             samples=samples,
-            model=run if what is not None else None,
+            model=run if what else None,
             fasta=fasta,
             top=top,
             device=common.device,
