@@ -39,6 +39,7 @@ class Purpose(IntEnum):
     VARIANT_SITE = 22  # index = number of a site that spacings are measured at
     VARIANT_BACKGROUND = 23  # index = number of a random variant of a genome
     TRACK_SITE = 24  # index = number of a base at which two ways to mask are compared
+    LABEL = 25  # index = global sample number
 
 
 def generator(

@@ -11,6 +11,7 @@ from genodiff.diffusion.registries import GUIDANCES
 from genodiff.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
+    from genodiff.api.model import Model
     from genodiff.generate.guiding import Guiding
     from genodiff.generate.oracle import Oracle
 
@@ -60,13 +61,17 @@ def check_guide(guide: Mapping[str, Any] | None) -> None:
         raise UsageError(f"no form '{form}' of an oracle's input", fix=f"give {', '.join(FORMS)}")
 
 
-def make_guiding(guide: Mapping[str, Any] | None, device: str) -> Guiding | None:
-    """The guidance with its oracle and network opened; None without `guide`.
+def open_guided(
+    model: Model, guide: Mapping[str, Any] | None, device: str, label: str | None = None
+) -> tuple[Model, Guiding | None]:
+    """The model that draws, and its guidance with oracle and network opened; None without `guide`.
 
-    Raises `UsageError`, `CheckpointError`.
+    A `label` makes the model that of a class. With cfg it stays that of all, and the class is what
+    it is guided to: of `conditional`, or else of the model itself. Raises `UsageError`,
+    `CheckpointError`.
     """
     if guide is None:
-        return None
+        return (model if label is None else model.with_label(label)), None
     check_guide(guide)
     from genodiff.api.load import load
     from genodiff.generate.guiding import Guiding
@@ -74,12 +79,16 @@ def make_guiding(guide: Mapping[str, Any] | None, device: str) -> Guiding | None
     settings = GuideSettings(**guide)
     conditional = None
     if settings.conditional is not None:
-        conditional = load(settings.conditional, device=device).trained
-    return Guiding(
+        conditional = load(settings.conditional, device=device)
+    if GUIDANCES[settings.guidance].needs == "conditional" and label is not None:
+        conditional = (conditional or model).with_label(label)
+    elif label is not None:
+        model = model.with_label(label)
+    return model, Guiding(
         settings.guidance,
         settings.strength,
         open_oracle(settings, device),
-        conditional,
+        None if conditional is None else conditional.trained,
         settings.options,
         settings.max_calls,
     )
@@ -88,13 +97,15 @@ def make_guiding(guide: Mapping[str, Any] | None, device: str) -> Guiding | None
 def open_oracle(settings: GuideSettings, device: str) -> Oracle | None:
     """The oracle of the settings; None where they have none. Raises `UsageError`."""
     from genodiff.generate.oracle import Oracle, load_oracle
+    from genodiff.generate.oracle_source import hash_callable
 
     given, form = settings.oracle, settings.form
     if given is None:
         return None
     if not isinstance(given, str | Path):
         name = getattr(given, "__qualname__", type(given).__name__)
-        return Oracle(given, name, form, settings.timeout)  # type: ignore[arg-type]
+        digest = hash_callable(given)
+        return Oracle(given, name, form, settings.timeout, digest)  # type: ignore[arg-type]
     if not Path(given).is_dir():
         return load_oracle(str(given), form, settings.timeout)  # type: ignore[arg-type]
     from genodiff.api.finetuned import FinetunedModel

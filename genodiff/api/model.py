@@ -117,6 +117,13 @@ class Model(ModelMaps, ModelDesigns):
         self.network.to(device)
         return self
 
+    def with_label(self, label: str) -> Self:
+        """This model of one class: `label` is one of `config.classes`, of `train --labels`.
+
+        It shares its weights with this one. Raises `UsageError` for another label.
+        """
+        return type(self)(self._trained.of_class(label), self._tokenizer)
+
     def encode(self, sequences: Any) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
         """Ids (B, L), padded on the right, and the length of each row, on the network's device.
 

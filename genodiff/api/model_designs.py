@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from genodiff.api.sequences import is_single, read_records
@@ -27,6 +28,9 @@ class ModelDesigns:
         stride: int | None = None,
         batch_size: int | None = None,
         most_states: int | None = None,
+        oracle: Callable[..., Any] | str | Path | None = None,
+        guide: Mapping[str, Any] | None = None,
+        oracle_flank: int = 0,
     ) -> Any:
         """`n` designs of each sequence, whole, that satisfy `rules`: a list of strings.
 
@@ -35,16 +39,25 @@ class ModelDesigns:
         and the whole sequence is judged. `rules` are constraints by name, as the flags of
         `genodiff redesign`: `{"avoid": ["GGTCTC"], "max_run": 5, "max_edits": 4}`.
 
+        With an `oracle` (a callable of a list of strings, "module:function", or the folder of a
+        fine-tuned model) the designs are guided to what it likes, by SMC at strength 1. `guide` are
+        further arguments of `genodiff.api.guiding.GuideSettings`, such as `{"strength": 2}` or
+        `{"guidance": "best-of-n"}`. It sees each region and `oracle_flank` bases on both sides.
+
         One sequence gives a list, several a list of lists. Raises `UsageError` with a minimal
         conflict where nothing satisfies all, before the network runs.
 
         >>> m.redesign("ACGTNNNNNNACGT", 4, rules={"require": ["GAATTC"]})
+        >>> m.redesign("ACGTNNNNNNACGT", oracle=lambda some: [s.count("TA") for s in some])
         """
         from genodiff.api.redesign import design_sequences
         from genodiff.generate.sampling import Sampling
 
         how = Sampling(sampler, steps, temperature, 1.0, stride, False, batch_size)
         given = read_records(sequences, extra=_MARK)
-        trained: Any = self.trained  # type: ignore[attr-defined]
-        found = design_sequences(trained, given, n, how, regions, rules, seed, most_states)
+        if oracle is not None:
+            guide = {"guidance": "smc", **(guide or {}), "oracle": oracle}
+        model: Any = self
+        what = (regions, rules, seed, most_states, guide, oracle_flank)
+        found = design_sequences(model, given, n, how, *what)
         return found[0] if is_single(sequences, _MARK) else found

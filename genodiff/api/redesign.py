@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff.api.guiding import check_guide, make_guiding
+from genodiff.api.guiding import check_guide, open_guided
 from genodiff.api.machine import choose_device
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
 from genodiff.generate.sampling import Sampling, require_positive
@@ -18,8 +18,8 @@ from genodiff.generate.screening import open_screener
 from genodiff.io.target import check_target, is_stream
 
 if TYPE_CHECKING:
+    from genodiff.api.model import Model
     from genodiff.io.fasta import Record
-    from genodiff.runs.model import TrainedModel
 
 _log = logging.getLogger("genodiff")
 
@@ -47,6 +47,7 @@ def redesign(
     sidecar: str | Path | None = None,
     screen: str | Sequence[str] | None = None,
     screen_timeout: float | None = None,
+    label: str | None = None,
     guide: Mapping[str, Any] | None = None,
     oracle_flank: int = 0,
     seed: int = 1,
@@ -66,6 +67,7 @@ def redesign(
     Of a genome, the edits go to the files `vcf` (default OUT.vcf), with a sample for each design,
     and `changes` (default OUT.bed).
 
+    `label` is a class of a run that was trained with labels, as in `genodiff.sample`.
     `guide` are the arguments of `genodiff.api.guiding.GuideSettings`: with smc, beam, best-of-n or
     cfg every design satisfies the constraints and is guided. An oracle sees each region, and
     `oracle_flank` bases on both sides of it; of a template, all of it.
@@ -79,9 +81,7 @@ def redesign(
     require_positive("--max-states", most_states)
     screener = open_screener(screen, screen_timeout)
     check_guide(guide)
-    if oracle_flank < 0 or (oracle_flank and guide is None):
-        fix = "give 0 or more" if guide is not None else "give --guidance too, or leave it out"
-        raise UsageError(f"--oracle-flank {oracle_flank}", fix=fix)
+    _check_flank(oracle_flank, guide)
     if line_width < 0:
         raise UsageError(f"--line-width {line_width} is negative", fix="give 0 (one line) or more")
     target = str(out)
@@ -133,7 +133,7 @@ def redesign(
         if model.alphabet.domain != "dna":
             what = f"is a {model.alphabet.domain} model"
             raise CheckpointError(what, file=model.path, fix="give a run of DNA")
-        guiding = make_guiding(guide, device)
+        model, guiding = open_guided(model, guide, device, label)
         given = {"fasta": fasta, "bed": bed, "template": template, "rules": constraints}
         sources = {key: None if value is None else str(value) for key, value in given.items()}
         request = RedesignRequest(
@@ -191,6 +191,12 @@ def redesign(
                 journal.leave()
     _log.info("%s: %d designs, %d bases, %d evaluations", target, *written[:3])
     return written.told
+
+
+def _check_flank(flank: int, guide: Mapping[str, Any] | None) -> None:
+    if flank < 0 or (flank and guide is None):
+        fix = "give 0 or more" if guide is not None else "give --guidance too, or leave it out"
+        raise UsageError(f"--oracle-flank {flank}", fix=fix)
 
 
 def _check_source(
@@ -251,7 +257,7 @@ def _text(path: str | Path | None) -> str | None:
 
 
 def design_sequences(
-    trained: TrainedModel,
+    model: Model,
     given: Sequence[Record],
     n: int,
     how: Sampling,
@@ -259,6 +265,8 @@ def design_sequences(
     rules: Mapping[str, Any] | None,
     seed: int,
     most_states: int | None,
+    guide: Mapping[str, Any] | None = None,
+    flank: int = 0,
 ) -> list[list[str]]:
     """`n` designs of each record: whole sequences. Raises `UsageError`, `DataError`."""
     from genodiff.constraints.layers import MOST_STATES
@@ -282,14 +290,19 @@ def design_sequences(
                     f"region ({gap.start}, {gap.end}) is empty or not within the sequence",
                     fix="give 0-based intervals (start, end)",
                 )
+    _check_flank(flank, guide)
+    check_guide(guide)
+    model, guiding = open_guided(model, guide, str(model.device))
     request = RedesignRequest(
-        trained,
+        model.trained,
         how,
         n,
         source=source,
         gaps=gaps,
         rules=make_rules(_read_words(rules, None), source.contigs),
         most_states=most_states or MOST_STATES,
+        guiding=guiding,
+        flank=flank,
     )
     letters = {
         name: [bytearray(source.fetch(name, 0, length)) for _ in range(n)]

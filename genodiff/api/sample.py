@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.guiding import check_guide, make_guiding
+from genodiff.api.guiding import check_guide, open_guided
 from genodiff.api.machine import choose_device
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT
@@ -64,6 +64,7 @@ def sample(
     line_width: int = 60,
     sidecar: str | Path | None = None,
     domain: Literal["dna", "text"] | None = None,
+    label: str | None = None,
     guide: Mapping[str, Any] | None = None,
     screen: str | Sequence[str] | None = None,
     screen_timeout: float | None = None,
@@ -87,6 +88,8 @@ def sample(
     network remembers its training genome) or "novel" (so too, and no record has a longer match with
     it than 9 in 10 held-out sequences). Record i depends on (`seed`, i) alone.
 
+    `label` is a class of a run that was trained with labels: its law is drawn from. With cfg it is
+    what the law of all is guided to.
     `guide` are the arguments of `genodiff.api.guiding.GuideSettings`: guidance, strength, oracle
     and so on.
 
@@ -166,7 +169,7 @@ def sample(
             file=folder,
             fix=f"give {right} FILE in place of {DOMAINS[known].output_flag}",
         )
-    guiding = make_guiding(guide, device)
+    model, guiding = open_guided(model, guide, device, label)
     if guiding is not None and (model.alphabet.domain == TEXT.name or partly):
         what = "guidance fills new DNA and templates, not text and not --bed or --region"
         raise UsageError(what, fix="leave --guidance out, or cut the regions out as a template")

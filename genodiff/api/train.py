@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from genodiff.api.machine import choose_device
 from genodiff.api.sources import make_absolute, resolve_source
 from genodiff.errors import UsageError
+from genodiff.runs.labels import read_label_settings
 from genodiff.runs.lock import check_lock_free
 from genodiff.runs.resolve import read_config, refuse_other_run, resolve_config
 from genodiff.settings import read_yaml
@@ -32,6 +33,7 @@ def train(
     fasta: str | Path | None = None,
     bed: str | Path | None = None,
     text: str | Path | None = None,
+    labels: str | Path | None = None,
     preset: str | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
@@ -53,6 +55,8 @@ def train(
     `source` is a recipe ("toy", "hg38"), its YAML file, or your own FASTA, GenBank or EMBL file.
     `settings` are those of `genodiff config schema`, by their place or their own name:
     `train("toy", max_steps=50, lr=1e-3, out="runs/x")`, or by section: `optim={"lr": 1e-3}`.
+    `labels` is a table (CONTIG LABEL) or BED file (CONTIG START END LABEL): the network learns the
+    law of each class beside that of all, for `genodiff.sample(label=...)`.
     `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`. With `devices` that many
     processes share each step, each on a GPU of its own or on the CPU; a script that asks for them
     needs `if __name__ == "__main__":`.
@@ -66,6 +70,7 @@ def train(
         fasta=fasta,
         bed=bed,
         text=text,
+        labels=labels,
         preset=preset,
         config=config,
         out=out,
@@ -202,6 +207,7 @@ def plan_run(
     fasta: str | Path | None = None,
     bed: str | Path | None = None,
     text: str | Path | None = None,
+    labels: str | Path | None = None,
     preset: str | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
@@ -241,6 +247,9 @@ def plan_run(
         "seed": seed,
     }
     over = settings | {key: value for key, value in named.items() if value is not None}
+    words_of = given.get("labels") if isinstance(given, dict) and not given.get("classes") else None
+    if labels is not None or words_of is not None:
+        over |= read_label_settings(make_absolute(labels or words_of), given, over)
     start = None
     if init is not None:
         start, given, over = _read_init(str(init), resume or out, given, over)

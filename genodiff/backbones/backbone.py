@@ -12,6 +12,9 @@ and one of `backbones` has the network, `@NETWORKS.register("dit") class DiT(Bac
 may have all in one file; its settings then build the network themselves.
 """
 
+import copy
+
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -19,12 +22,14 @@ from genodiff.backbones.settings import BACKBONES as BACKBONES
 from genodiff.backbones.settings import NETWORKS as NETWORKS
 from genodiff.backbones.settings import PRESETS as PRESETS
 from genodiff.backbones.settings import BackboneSettings as BackboneSettings
+from genodiff.errors import UsageError
 
 
 class Backbone(nn.Module):
     """A denoiser `(xt, sigma, lengths) -> logits`, (B, L, V).
 
-    `lengths` gives the length of each row where rows are padded on the right.
+    `lengths` gives the length of each row where rows are padded on the right. A network whose
+    settings have `n_classes` above 0 takes `labels` (B,) too: 0 to n_classes - 1, or -1 for none.
     """
 
     settings: BackboneSettings
@@ -32,11 +37,30 @@ class Backbone(nn.Module):
     paired: bool = False  # both strands stand side by side in `features`
     selects_rows: bool = False  # `forward` takes `rows`, a mask of the positions that get logits
     dropout_keys: Tensor | None = None  # of a step in training, from `dropout.dropout_keys`
+    label: int | None = None
+    """The class of rows that come without labels; None is no class."""
 
     @property
     def d_out(self) -> int:
         """The width of `features`."""
         return self.settings.d_model
+
+    def of_class(self, label: int) -> "Backbone":
+        """This network, its weights shared, for one class: `label` is 0 to n_classes - 1."""
+        one = copy.copy(self)
+        one.label = label
+        return one
+
+    def fill_labels(self, xt: Tensor, labels: Int[Tensor, " B"] | None) -> Int[Tensor, " B"] | None:
+        """The labels of rows: those given, or else the network's own; a label of -1 is none.
+
+        Raises `UsageError` where the network knows no classes.
+        """
+        if labels is None and self.label is not None:
+            labels = torch.full((xt.shape[0],), self.label, device=xt.device)
+        if labels is not None and not getattr(self.settings, "n_classes", 0):
+            raise UsageError("this network knows no classes", fix="train one with --labels")
+        return labels
 
     def features(
         self,

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from genodiff.backbones.backbone import NETWORKS, Backbone
+from genodiff.backbones.conditioning import embed_classes
 from genodiff.backbones.kinds.caduceus import CaduceusSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
@@ -120,6 +121,12 @@ class Caduceus(Backbone):
                 draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float()
             )
         )
+        # Zero at first: until it has learnt a class, the network is the one without classes.
+        self.classes = (
+            nn.Parameter(torch.zeros(settings.n_classes, settings.d_model))
+            if settings.n_classes
+            else None
+        )
         # Stores the residual stream in this dtype between blocks; None leaves it as computed
         # (float32 under autocast).
         self.residual_dtype: torch.dtype | None = None
@@ -136,13 +143,14 @@ class Caduceus(Backbone):
         lengths: Int[Tensor, " B"] | None = None,
         *,
         rows: Bool[Tensor, "B L"] | None = None,
+        labels: Int[Tensor, " B"] | None = None,
     ) -> Float[Tensor, "*positions {self.vocab_size}"]:
         """Logits (B, L, V), or those of the true positions of `rows`, (n, V), in reading order.
 
         `lengths` gives each row's length where rows are padded on the right; padding then changes
-        nothing.
+        nothing. `labels` are the rows' classes, -1 for none.
         """
-        hidden = take_last(self._stream(xt, lengths))
+        hidden = take_last(self._stream(xt, lengths, labels))
         head = self.embedding if self.head is None else self.head
         if self.complement is None:
             return linear(hidden if rows is None else hidden[rows], head)
@@ -158,7 +166,7 @@ class Caduceus(Backbone):
         assert isinstance(last, Block)
         if not last.mixer.adds or self.settings.alternate_strands or self.residual_dtype:
             return self(xt)[:, at]
-        residual = self._embed(xt, None)
+        residual = self._embed(xt, None, None)
         for i in range(len(self.blocks) - 1):
             residual, _ = self._step(i, residual, None, False)
         strands = [(residual, at)]
@@ -203,20 +211,34 @@ class Caduceus(Backbone):
             states.append(join_strands(rows, lengths) if self.paired else rows)
         return states
 
-    def _embed(self, xt: Tensor, lengths: Tensor | None) -> Tensor:
-        """What the first block reads. With paired strands, the strands are rows."""
+    def _embed(self, xt: Tensor, lengths: Tensor | None, labels: Tensor | None) -> Tensor:
+        """What the first block reads. With paired strands, the strands are rows.
+
+        Both strands have the same class, so the network stays equivariant.
+        """
+        labels = self.fill_labels(xt, labels)
         if self.complement is not None:
             xt = stack_strands(xt, self.complement, lengths)
-        return F.embedding(xt, self.embedding)
+            labels = None if labels is None else labels.repeat(2)
+        found = F.embedding(xt, self.embedding)
+        if labels is None or self.classes is None:
+            return found
+        return found + embed_classes(labels, self.classes)[:, None]
 
-    def _stream(self, xt: Tensor, lengths: Tensor | None, every: bool = False) -> Iterator[Tensor]:
+    def _stream(
+        self,
+        xt: Tensor,
+        lengths: Tensor | None,
+        labels: Tensor | None = None,
+        every: bool = False,
+    ) -> Iterator[Tensor]:
         """The input of each block without the residual, then the output of the last norm.
 
         With paired strands, the strands are rows. Without `every`, only the last one is sure to
         come.
         """
         mask = None
-        hidden = self._embed(xt, lengths)
+        hidden = self._embed(xt, lengths, labels)
         row_lengths = (
             torch.cat([lengths, lengths]) if lengths is not None and self.paired else lengths
         )
@@ -277,7 +299,7 @@ class Caduceus(Backbone):
         self, x: Int[Tensor, "B n"], cache: StateCache, sigma: Tensor | None = None
     ) -> Float[Tensor, "B n {self.vocab_size}"]:
         """Logits of the n positions that follow those in the cache, which then holds them too."""
-        residual = F.embedding(x, self.embedding)
+        residual = self._embed(x, None, None)
         for i, block in enumerate(self.blocks):
             assert isinstance(block, Block)
             if i == len(cache.edges):

@@ -52,14 +52,24 @@ class NoiseLevel(nn.Module):
 
 
 class Label(nn.Module):
-    """The embedding of a class: silu(E[label]). The last row, `n_classes`, means "no class"."""
+    """The embedding of a class: silu(E[label]). The last row, `n_classes`, means "no class".
+
+    So it is in published networks. A label of -1 is none either: it adds nothing.
+    """
 
     def __init__(self, n_classes: int, d_cond: int, draws: InitialValues) -> None:
         super().__init__()
         self.embedding = nn.Parameter(draws.normal(n_classes + 1, d_cond, std=_LABEL_STD).float())
 
     def forward(self, label: Int[Tensor, " B"]) -> Float[Tensor, "B D"]:
-        return F.silu(F.embedding(label, self.embedding))
+        return F.silu(embed_classes(label, self.embedding))
+
+
+def embed_classes(
+    label: Int[Tensor, " B"], table: Float[Tensor, "classes D"]
+) -> Float[Tensor, "B D"]:
+    """The row of each label, and zeros for -1."""
+    return F.embedding(label.clamp(min=0), table) * (label >= 0)[:, None]
 
 
 class Condition(nn.Module):

@@ -26,7 +26,6 @@ from genodiff.backbones.dropout import drop
 from genodiff.backbones.kinds.dimamba import DiMambaSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
-from genodiff.errors import UsageError
 
 _EMBEDDING_STD = 0.02
 
@@ -113,7 +112,7 @@ class DiMamba(Backbone):
 
         xt       ids, or weights of the ids (one-hot, or a mixture), through which a gradient flows
         lengths  each row's length where rows are padded on the right; padding then changes nothing
-        labels   the class of each row, `n_classes` for none
+        labels   the class of each row, -1 or `n_classes` for none
         """
         h = self.features(xt, sigma, lengths, labels=labels)
         return self.logits(h if rows is None else h[rows])
@@ -157,8 +156,7 @@ class DiMamba(Backbone):
     ) -> Iterator[Tensor]:
         """The input of each block, then what the head reads."""
         s = self.settings
-        if labels is not None and not s.n_classes:
-            raise UsageError("this network knows no classes", fix="train one with n_classes")
+        labels = self.fill_labels(xt, labels)
         c = None if self.condition is None else self.condition(xt.shape[0], sigma, labels)
         mask = None
         if lengths is not None:

@@ -131,7 +131,7 @@ class DiT(Backbone):
         lengths   each row's length where rows are padded on the right; padding then changes nothing
         segments  the document of each position where several are packed into a row; they do not see
                   one another
-        labels    the class of each row, `n_classes` for none
+        labels    the class of each row, -1 or `n_classes` for none
         """
         h = self.features(xt, sigma, lengths, segments, labels=labels)
         return self.logits(h if rows is None else h[rows])
@@ -201,8 +201,7 @@ class DiT(Backbone):
     ) -> Iterator[Tensor]:
         """The input of each block, then what the head reads."""
         s, length = self.settings, xt.shape[1]
-        if labels is not None and not s.n_classes:
-            raise UsageError("this network knows no classes", fix="train one with n_classes")
+        labels = self.fill_labels(xt, labels)
         seen = make_visible_mask(length, lengths, segments, s.causal)
         start = 0 if cache is None else cache.length
         turn = (

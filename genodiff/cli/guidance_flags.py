@@ -10,6 +10,11 @@ from genodiff.api.guiding import list_guidances
 from genodiff.cli.common import convert_whole_number
 from genodiff.errors import UsageError
 
+Label = Annotated[
+    str | None,
+    Parameter(help="Draw from this class of a run with labels; with cfg, guide to it."),
+]
+
 
 def read_settings(given: Sequence[str]) -> dict[str, float]:
     """Settings NAME=NUMBER by name. Raises `UsageError` for what is none."""
@@ -50,9 +55,9 @@ class GuidanceFlags:
     strength: Annotated[
         float, Parameter(help="How strongly; 0 is the sampler without guidance, bit for bit.")
     ] = 1.0
-    conditional: Annotated[str | None, Parameter(help="For cfg: the run whose law is wanted.")] = (
-        None
-    )
+    conditional: Annotated[
+        str | None, Parameter(help="For cfg: the run whose law is wanted, or give --label.")
+    ] = None
     guidance_option: Annotated[
         list[str] | None,
         Parameter(

@@ -21,6 +21,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.counter import Purpose, uniform_rows, uniforms
+from genodiff.data.labels import NONE, WindowLabels
 from genodiff.data.windows import PHASES, Windows
 from genodiff.errors import UsageError
 
@@ -51,13 +52,17 @@ class Batch(NamedTuple):
     index: Tensor  # type: ignore[assignment]  # (B,) int64: sample number
     segments: Tensor | None = None
     """(B, L) int64: documents that do not see one another (packed text, where asked for)."""
+    labels: Tensor | None = None
+    """(B,) int64: classes, -1 for none (conditional training)."""
 
     def denoiser(self, backbone: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """`backbone` as the denoiser of these rows: told their segments, where there are any."""
-        if self.segments is None:
+        """`backbone` as the denoiser of these rows: told their segments or labels, if any."""
+        known = {"segments": self.segments, "labels": self.labels}
+        if all(part is None for part in known.values()):
             return backbone
         device = next(backbone.parameters()).device  # type: ignore[attr-defined]
-        told = partial(backbone, segments=self.segments.to(device))
+        there = {name: part.to(device) for name, part in known.items() if part is not None}
+        told = partial(backbone, **there)
         # `partial` hides it, and the head would run on all rows.
         told.selects_rows = getattr(backbone, "selects_rows", False)  # type: ignore[attr-defined]
         return told
@@ -77,6 +82,8 @@ class TrainBatches:
         rank: int = 0,
         world_size: int = 1,
         rc_augment: bool = False,
+        labels: WindowLabels | None = None,
+        label_dropout: float = 0.0,
     ) -> None:
         """Raises `UsageError` unless `batch_size` divides into `accumulate` micro-batches on
         `world_size` ranks.
@@ -95,6 +102,7 @@ class TrainBatches:
             accumulate,
         )
         self.rank, self.world_size, self.rc_augment = rank, world_size, rc_augment
+        self.labels, self.label_dropout = labels, label_dropout
         self.rows = batch_size // parts
 
     def batch(self, k: int) -> Batch:
@@ -105,7 +113,8 @@ class TrainBatches:
         first = (micro * self.world_size + self.rank) * self.rows
         slot = np.arange(first, first + self.rows)
         index = step * self.batch_size + slot
-        data, lengths = self._read(index)
+        starts, lengths = self.place(index)
+        data = self.windows.gather(starts, lengths, self.windows.pad_id)
         if self.rc_augment:
             turn = uniform_rows(self.seed, Purpose.STRAND, index, 1)[:, 0] < 0.5
             data[turn] = complement_rows(data[turn], lengths[turn])
@@ -119,6 +128,7 @@ class TrainBatches:
             u_mask=uniform_rows(self.seed, Purpose.MASK, index, self.windows.seq_len),
             u_time=uniform_rows(self.seed, Purpose.TIME, index, 1)[:, 0],
             u_shared=float(uniforms(self.seed, Purpose.TIME, step, 1, SHARED)[0]),
+            labels=self._draw_labels(index, starts, lengths),
         )
 
     def place(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -137,9 +147,14 @@ class TrainBatches:
         """
         return BatchStream(self, first, stop)
 
-    def _read(self, index: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        starts, lengths = self.place(index)
-        return self.windows.gather(starts, lengths, self.windows.pad_id), lengths
+    def _draw_labels(
+        self, index: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> NDArray[np.int64] | None:
+        """The windows' classes; a share of `label_dropout` of the samples shows none."""
+        if self.labels is None:
+            return None
+        dropped = uniform_rows(self.seed, Purpose.LABEL, index, 1)[:, 0] < self.label_dropout
+        return np.where(dropped, NONE, self.labels.of(starts, lengths))
 
 
 class BatchStream(IterableDataset[Batch]):
@@ -230,6 +245,7 @@ def _batch(
     u_mask: NDArray[np.float64],
     u_time: NDArray[np.float64],
     u_shared: float,
+    labels: NDArray[np.int64] | None = None,
 ) -> Batch:
     # Computed by numpy, so that no thread pool of torch wakes up for it (or is forked).
     tokens = windows.tokens(data, lengths)
@@ -245,6 +261,7 @@ def _batch(
         n_slots=n_slots,
         index=torch.from_numpy(index),
         segments=None if tokens.segments is None else torch.from_numpy(tokens.segments),
+        labels=None if labels is None else torch.from_numpy(labels),
     )
 
 

@@ -52,7 +52,8 @@ class Guiding:
         by_network = one.needs == "conditional"
         if by_network and (self.conditional is None or self.oracle is not None):
             raise UsageError(
-                f"guidance '{self.name}' is by a network", fix="give --conditional RUN"
+                f"guidance '{self.name}' is by a network",
+                fix="give --label CLASS of a run with labels, or --conditional RUN",
             )
         if not by_network and (self.oracle is None or self.conditional is not None):
             raise UsageError(f"guidance '{self.name}' is by an oracle", fix="give --oracle")
@@ -68,6 +69,7 @@ class Guiding:
             "strength": self.strength,
             "guidance_options": dict(GUIDANCES[self.name].settings) | dict(self.options),
             "oracle": None if self.oracle is None else self.oracle.name,
+            "oracle_sha256": None if self.oracle is None else self.oracle.digest,
             "conditional": conditional,
         }
 
@@ -86,18 +88,16 @@ class Guiding:
         return GUIDANCES[self.name].calls(masks, reveals, 4, **self.options)
 
     def check_record(
-        self, record: int, masks: int, windows: int, sampler: Sampler, steps: int, *, together: bool
+        self, windows: Sequence[int], sampler: Sampler, steps: int, *, together: bool
     ) -> None:
-        """Raises `UsageError` where a record cannot be guided so, or may take too many calls."""
+        """Raises `UsageError` where a record cannot be guided so, or may take too many calls.
+
+        `windows` are the masks of each of its windows.
+        """
         if together and GUIDANCES[self.name].tilts:
             what, remedy = TILTED_AND_JOINT
             raise UsageError(what, fix=remedy)
-        if windows > 1:
-            raise UsageError(
-                f"record {record} takes {windows} windows, and guidance fills one",
-                fix="give a smaller --length, up to the trained one, or gaps closer together",
-            )
-        most = self.count_calls(masks, sampler, steps)
+        most = sum(self.count_calls(masks, sampler, steps) for masks in windows)
         if self.max_calls is not None and most > self.max_calls:
             raise UsageError(
                 f"guidance {self.name} may ask the oracle {most:,} times for a record, more than "

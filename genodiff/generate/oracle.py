@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from genodiff.errors import DataError, GenodiffError, UsageError
+from genodiff.generate.oracle_source import hash_callable
 
 Form = Literal["strings", "ids", "one-hot"]
 _LETTERS = np.frombuffer(b"ACGTN", np.uint8)
@@ -37,13 +38,17 @@ class Oracle:
         name: str,
         form: Form | None = None,
         timeout: float | None = None,
+        digest: str | None = None,
     ) -> None:
-        """`timeout` is in seconds for each batch; None waits for ever. Raises `UsageError`."""
+        """`timeout` is in seconds for each batch; None waits for ever. Raises `UsageError`.
+
+        `digest` tells one code of an oracle from another, as `oracle_source` makes it.
+        """
         if not callable(call):
             raise UsageError(f"the oracle {name} cannot be called", fix="name a function")
         if timeout is not None and not timeout > 0:
             raise UsageError(f"--oracle-timeout {timeout:g}", fix="give seconds above 0")
-        self.call, self.name, self.timeout = call, name, timeout
+        self.call, self.name, self.timeout, self.digest = call, name, timeout, digest
         self.form: Form = form or ("one-hot" if isinstance(call, nn.Module) else "strings")
 
     def __call__(self, codes: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -160,7 +165,8 @@ def load_oracle(spec: str, form: Form | None = None, timeout: float | None = Non
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
-        found: Any = importlib.import_module(module)
+        there = importlib.import_module(module)
+        found: Any = there
         for part in name.split("."):
             found = getattr(found, part)
     except ModuleNotFoundError as fault:
@@ -174,7 +180,7 @@ def load_oracle(spec: str, form: Form | None = None, timeout: float | None = Non
         said = " ".join(str(fault).split())[:200]
         what = f"--oracle {spec}: {module} cannot be imported ({type(fault).__name__}: {said})"
         raise UsageError(what, fix="repair it") from None
-    return Oracle(found, spec, form, timeout)
+    return Oracle(found, spec, form, timeout, hash_callable(found, there))
 
 
 def encode_one_hot(codes: NDArray[np.int64]) -> Tensor:

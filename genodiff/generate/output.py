@@ -154,6 +154,7 @@ def finish_samples(
             "run": model.run.name,
             "step": model.step,
             "checkpoint": model.digest,
+            **({} if model.label is None else {"label": model.label}),
             "evaluations": evaluations,
             "records": entries,
         }

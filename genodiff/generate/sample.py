@@ -113,8 +113,8 @@ def infill(
     """Each draft with its masks filled, in order; every other id stays. Draft i is record i.
 
     A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
-    `first` is the number of the first draft's record. With `guiding` each draft is guided, and has
-    its masks within one window.
+    `first` is the number of the first draft's record. With `guiding` each draft is guided, window
+    after window.
     """
     window, stride = model.config.data.seq_len, choose_stride(model, how or Sampling())
     mask = model.alphabet.mask_id
@@ -322,7 +322,8 @@ class _Filler:
                 done = self._guide(xt, u, [ids[i] for i in rows], spans, some, together)
                 x0, evaluations = done.x0, done.nfe
                 for i, calls, log_z in zip(rows, done.calls, done.log_z, strict=True):
-                    guided[i] = (int(calls), None if math.isnan(log_z) else float(log_z))
+                    known = len(plans[i]) == 1 and not math.isnan(log_z)
+                    guided[i] = (guided[i][0] + int(calls), float(log_z) if known else None)
             for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
                 # Only gaps are written: what was given stays even where a sampler would change it.
                 open_here = masked[i][span]
@@ -335,10 +336,12 @@ class _Filler:
     def _check_guided(self, pieces: list[DraftPart]) -> None:
         assert self.guiding is not None
         for piece in pieces:
-            masks = int((piece.ids == self.alphabet.mask_id).sum())
-            together = piece.together is not None
-            work = (piece.number + 1, masks, len(piece.rounds), self.sampler)
-            self.guiding.check_record(*work, self.how.steps or AUTO_STEPS, together=together)
+            left, masks = piece.ids == self.alphabet.mask_id, []
+            for start, end in piece.rounds:
+                masks.append(int(left[start:end].sum()))
+                left[start:end] = False
+            steps, together = self.how.steps or AUTO_STEPS, piece.together is not None
+            self.guiding.check_record(masks, self.sampler, steps, together=together)
 
     def _guide(
         self,

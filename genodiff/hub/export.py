@@ -169,6 +169,9 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
             fix="give --format safetensors",
         )
     settings, tensors = model.backbone.settings, collect_tensors(model.backbone)
+    if settings.n_classes:
+        what = "a network with classes has no place for them in the layout caduceus"
+        raise UsageError(what, file=model.run, fix="give --format safetensors")
     origin = find_origin(model)
     paired = settings.strands == "paired"
     if paired and fused is not None and fused != settings.alternate_strands:

@@ -23,7 +23,7 @@ from genodiff.domain import DOMAINS, DomainName
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.io.identity import sha256_json
 from genodiff.registry import Registry
-from genodiff.runs.sections import DataSettings, OptimSettings, TrainSettings
+from genodiff.runs.sections import LABEL_SETTINGS, DataSettings, OptimSettings, TrainSettings
 from genodiff.settings import OneOf, Settings
 
 OWN = "own"
@@ -34,7 +34,7 @@ _OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_
 _MAPPINGS = ("diffusion.schedule_options", "diffusion.objective_options")
 
 FREE = (
-    "preset", "fasta", "bed", "text", "init", "train.max_steps", "train.max_minutes",
+    "preset", "fasta", "bed", "text", "labels", "init", "train.max_steps", "train.max_minutes",
     "train.checkpoint_every", "train.keep",
     "train.workers", "train.accumulate", "train.on_spike",
 )  # fmt: skip
@@ -149,6 +149,15 @@ class RunConfig(Settings):
     text: Annotated[
         str | None, Field(description="Your file or folder of text in the recipe's place.")
     ] = None
+    labels: Annotated[
+        str | None, Field(description="Your table or BED file of labels, for conditional training.")
+    ] = None
+    labels_sha256: Annotated[
+        str | None, Field(pattern="^[0-9a-f]{64}$", description="Their file's hash.")
+    ] = None
+    classes: Annotated[
+        tuple[str, ...], Field(description="The labels' names, as the network numbers them.")
+    ] = ()
     domain: Annotated[DomainName, Field(description="What the sequences are.")] = "dna"
     preset: Annotated[
         str | None, Field(description="Name of the network's settings, where they have one.")
@@ -174,11 +183,27 @@ class RunConfig(Settings):
                         f"'{name}' does not go with domain {domain.name}; give "
                         f"{domain.inputs[0]} instead"
                     )
+        if self.classes and getattr(self.backbone, "n_classes", 0) != len(self.classes):
+            raise ValueError(
+                f"{len(self.classes)} classes of labels, and a network of "
+                f"{getattr(self.backbone, 'n_classes', 0)}; give another --preset, or no labels"
+            )
+        if not self.classes and any(getattr(self.data, one) is not None for one in LABEL_SETTINGS):
+            raise ValueError("settings of labels, and no labels; give --labels FILE")
         if self.data.rc_augment is True and not domain.has_two_strands:
             raise ValueError(
                 f"'data.rc_augment' does not go with domain {domain.name}, which has one strand"
             )
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_labels(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A run without labels is written as before there were any: its digest stays."""
+        written: dict[str, Any] = dump(self)
+        if not self.classes:
+            for name in ("labels", "labels_sha256", "classes"):
+                written.pop(name, None)
+        return written
 
     def check_together(self, file: str | Path | None = None) -> None:
         """Raises `UsageError` where objective, network and their settings do not go together.
@@ -198,6 +223,9 @@ class RunConfig(Settings):
                 f"one reads one way (causal)"
             )
             raise UsageError(what, file=file, fix="give another --preset, or --objective ar")
+        if self.classes and self.backbone.causal:
+            what = f"objective {name} knows no classes of windows"
+            raise UsageError(what, file=file, fix="leave --labels out")
         OBJECTIVES[name].check_settings(**self.diffusion.own())
 
     def digest(self) -> str:

@@ -15,6 +15,7 @@ from genodiff.alphabet import ALPHABETS, DNA, SOFT, Alphabet
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.file_tokenizer import FileTokenizer
+from genodiff.data.labels import WindowLabels, place_labels, read_labels
 from genodiff.data.loader import EvalBatches, TrainBatches
 from genodiff.data.recipe import Recipe, load_recipe, make_user_recipe
 from genodiff.data.store import Store
@@ -31,6 +32,8 @@ from genodiff.runs.tokenizer_files import open_model_tokenizer, read_tokenizer
 
 _log = logging.getLogger("genodiff")
 _LOOKED_AT = 1 << 26  # bases
+USUAL_DROPOUT = 0.1
+"""The share of windows that hide their label; Ho and Salimans 2022, arXiv 2207.12598."""
 
 
 class RunData(NamedTuple):
@@ -53,6 +56,7 @@ class Feed(NamedTuple):
     train: Windows
     valid: Windows | None
     tokenizer: dict[str, bytes]  # its files, for the run folder; none where it is built in
+    labels: WindowLabels | None = None
 
 
 class _Request(NamedTuple):
@@ -103,7 +107,36 @@ def open_feed(
         except DataError as fault:
             _log.warning("no validation during training: %s", fault)
     files = {} if data.tokenizer is None else data.tokenizer.files
-    return Feed(data.recipe, data.store, data.alphabet, train, valid, files)
+    labels = open_labels(config, data.store, train)
+    return Feed(data.recipe, data.store, data.alphabet, train, valid, files, labels)
+
+
+def open_labels(config: RunConfig, store: Store, train: Windows) -> WindowLabels | None:
+    """The labels of a run's windows; None without any.
+
+    Raises `DataError` where the file is not the one that the run began with, or labels nothing.
+    """
+    if not config.classes:
+        return None
+    if config.labels is None:
+        raise UsageError("the run has classes, and no file of labels", fix="give --labels FILE")
+    how = config.data
+    table = read_labels(config.labels, quantiles=how.label_quantiles, column=how.label_column)
+    if table.sha256 != config.labels_sha256 or table.classes != config.classes:
+        what = "is not the file of labels that the run was begun with"
+        raise DataError(what, file=config.labels, fix="give that file, or another --out")
+    labels = place_labels(table, store)
+    seen = labels.of(train.flat_start, train.length)
+    count = np.bincount(seen[seen >= 0], minlength=len(config.classes))
+    if not count.any():
+        what = "labels no window of the train split"
+        raise DataError(what, file=config.labels, fix="label other intervals, or check their names")
+    told = ", ".join(f"{name} {n:,}" for name, n in zip(config.classes[:12], count, strict=False))
+    _log.info("labels of %d windows: %s; without: %d", len(seen), told, (seen < 0).sum())
+    for name, n in zip(config.classes, count, strict=True):
+        if not n:
+            _log.warning("no window of the train split has the label %s", name)
+    return labels
 
 
 def find_alphabet(config: RunConfig) -> Alphabet:
@@ -228,6 +261,10 @@ def open_train_batches(
         rank=rank,
         world_size=world_size,
         rc_augment=config.rc_augment,
+        labels=feed.labels,
+        label_dropout=USUAL_DROPOUT
+        if config.data.label_dropout is None
+        else config.data.label_dropout,
     )
 
 

@@ -28,6 +28,7 @@ from genodiff.runs.checkpoint import (
     verify_folder,
 )
 from genodiff.runs.config import RunConfig
+from genodiff.runs.labels import find_class
 from genodiff.runs.sealed_files import (
     AGAIN,
     PICKLES,
@@ -54,6 +55,17 @@ class TrainedModel(NamedTuple):
     digest: str
     run: Path
     data: dict[str, Any] = {}  # noqa: RUF012
+    label: str | None = None
+    """The class that its network is of; None is all."""
+
+    def of_class(self, label: str) -> "TrainedModel":
+        """This model, its weights shared, for one of the classes that it was trained with.
+
+        Raises `UsageError` for another label.
+        """
+        number = find_class(self.config.classes, label, self.run)
+        one, digest = self.backbone.of_class(number), f"{self.digest}:{label}"
+        return self._replace(backbone=one, label=label, digest=digest)
 
     @property
     def objective(self) -> Objective:

@@ -177,7 +177,10 @@ def resolve_config(
         config = config.model_copy(
             update={"data": config.data.model_copy(update={"packing": packing})}
         )
-    named = next((n for n, settings in PRESETS.items() if settings == config.backbone), None)
+    shape = config.backbone
+    if config.classes:  # a preset with classes is still that preset
+        shape = shape.model_copy(update={"n_classes": 0})
+    named = next((n for n, settings in PRESETS.items() if settings == shape), None)
     if config.train.max_steps is None and config.train.max_minutes is None:
         config = config.model_copy(
             update={"train": config.train.model_copy(update={"max_steps": DEFAULT_STEPS})}

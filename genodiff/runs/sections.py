@@ -1,8 +1,16 @@
 """The settings of a run's data, optimiser and loop."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from genodiff.settings import Settings
 
@@ -29,6 +37,9 @@ AutoInt = Annotated[
     PlainSerializer(lambda value: value or "auto", return_type=int | str),
 ]
 """A number from 1 on; "auto" leaves it open, and is 0 until a run begins."""
+
+
+LABEL_SETTINGS = ("label_quantiles", "label_column", "label_dropout")
 
 
 class DataSettings(Settings):
@@ -58,6 +69,18 @@ class DataSettings(Settings):
     legacy_caduceus_tiling: Annotated[
         bool, Field(description="Stretch BED intervals as the Caduceus loader does.")
     ] = False
+    label_quantiles: Annotated[
+        int | None,
+        Field(ge=2, le=64, description="Labels are numbers: classes q1 (lowest) to qN."),
+    ] = None
+    label_column: Annotated[
+        int | None,
+        Field(ge=2, le=1000, description="Of --labels, from 1 (default: 4 of BED, 2 of a table)."),
+    ] = None
+    label_dropout: Annotated[
+        float | None,
+        Field(ge=0, le=1, description="Share of windows that hide their label (default: 0.1)."),
+    ] = None
     tokenizer: Annotated[
         str,
         Field(
@@ -76,6 +99,15 @@ class DataSettings(Settings):
     document_attention: Annotated[
         bool, Field(description="Of packed text: tokens see their own document only.")
     ] = False
+
+    @model_serializer(mode="wrap")
+    def _without_labels(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What is not given of labels is not written: the digests of runs without them stay."""
+        written: dict[str, Any] = dump(self)
+        for name in LABEL_SETTINGS:
+            if getattr(self, name) is None:
+                written.pop(name, None)
+        return written
 
 
 class OptimSettings(Settings):

@@ -1,9 +1,10 @@
 """The shapes of a Caduceus, and of a one-way Mamba."""
 
+from collections.abc import Callable
 from math import ceil
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_serializer, model_validator
 
 from genodiff.backbones.settings import (
     BACKBONES,
@@ -63,6 +64,18 @@ class CaduceusSettings(BackboneSettings):
         description="recompute each block in the backward pass: less memory, a third more time",
     )
 
+    n_classes: int = Field(
+        default=0, ge=0, description="classes that may be asked for; none of them adds nothing"
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_classes(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """A network without classes is written as before there were any: its digest stays."""
+        written = dump(self)
+        if not self.n_classes:
+            written.pop("n_classes", None)
+        return written
+
     @model_validator(mode="after")
     def _fits_together(self) -> "CaduceusSettings":
         if self.alternate_strands and not self.paired:
@@ -96,7 +109,7 @@ class CaduceusSettings(BackboneSettings):
     def n_parameters(self, vocab_size: int) -> int:
         """The number of weights, without building them."""
         d = self.d_model
-        tables = vocab_size * d * (1 if self.tied_head else 2)
+        tables = vocab_size * d * (1 if self.tied_head else 2) + self.n_classes * d
         return tables + self.n_layer * count_mamba_weights(self, d) + count_norm_weights(self, d)
 
     def count_step_bytes(self, length: int, word: int) -> StepBytes | None:

@@ -19,7 +19,7 @@ from genodiff.cli.common import (
     print_told,
     stop_on_sigterm,
 )
-from genodiff.cli.guidance_flags import GuidanceFlags
+from genodiff.cli.guidance_flags import GuidanceFlags, Label
 from genodiff.errors import UsageError
 
 Words = list[str] | None
@@ -137,6 +137,7 @@ def redesign(
     fresh: Annotated[
         bool, Parameter(negative="", help="Do not go on after the designs kept in OUT.partial.")
     ] = False,
+    label: Label = None,
     guide: GuidanceFlags = GuidanceFlags(),
     oracle_flank: Annotated[
         int,
@@ -195,6 +196,7 @@ def redesign(
             sidecar=sidecar,
             screen=screen,
             screen_timeout=screen_timeout,
+            label=label,
             guide=guide.read(),
             oracle_flank=oracle_flank,
             seed=common.seed,

@@ -21,7 +21,7 @@ from genodiff.cli.common import (
     print_told,
     stop_on_sigterm,
 )
-from genodiff.cli.guidance_flags import GuidanceFlags, read_settings
+from genodiff.cli.guidance_flags import GuidanceFlags, Label, read_settings
 from genodiff.errors import UsageError
 
 
@@ -147,6 +147,7 @@ def sample(
     fresh: Annotated[
         bool, Parameter(negative="", help="Do not go on after the records kept in OUT.partial.")
     ] = False,
+    label: Label = None,
     guide: GuidanceFlags = GuidanceFlags(),
     plan: Plan = False,
     json: Json = False,
@@ -204,6 +205,7 @@ def sample(
             screen=screen,
             screen_timeout=screen_timeout,
             domain="dna" if fasta is not None else domain,
+            label=label,
             guide=guided,
             seed=common.seed,
             device=common.device,

@@ -56,6 +56,13 @@ def train(
             help="Your file or folder of text in the recipe's place (or without any recipe)."
         ),
     ] = None,
+    labels: Annotated[
+        str | None,
+        Parameter(
+            help="Conditional training: CONTIG LABEL, or BED with the label in column 4. See "
+            "sample --label."
+        ),
+    ] = None,
     preset: Annotated[
         str | None,
         Parameter(
@@ -121,6 +128,7 @@ def train(
         fasta=fasta,
         bed=bed,
         text=text,
+        labels=labels,
         preset=preset,
         config=config,
         out=out,

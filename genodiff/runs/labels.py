@@ -1,0 +1,41 @@
+"""The classes of a run: from its file of labels to its settings, and a model of one class."""
+
+from typing import Any
+
+from genodiff.data.labels import read_labels
+from genodiff.errors import UsageError, did_you_mean
+from genodiff.runs.resolve import expand_names, merge_settings
+from genodiff.runs.sections import LABEL_SETTINGS, DataSettings
+
+
+def read_label_settings(path: str | None, given: Any, over: dict[str, Any]) -> dict[str, Any]:
+    """The settings that a file of labels decides: its hash, the classes, and their number.
+
+    `given` and `over` are the settings of a file and of flags. Imports no torch. Raises
+    `DataError`, `UsageError`.
+    """
+    if not path:
+        raise UsageError("--labels needs the name of a file", fix="give a table or a BED file")
+    both = merge_settings(expand_names(given or {}), expand_names(over))
+    data = both.get("data") or {}
+    how = DataSettings.parse({name: data[name] for name in LABEL_SETTINGS if name in data})
+    table = read_labels(path, quantiles=how.label_quantiles, column=how.label_column)
+    if len(table.classes) < 2:
+        what = f"has one label, {table.classes[0]}, and a network learns what tells labels apart"
+        raise UsageError(what, file=path, fix="give two labels or more")
+    return {
+        "labels": path,
+        "labels_sha256": table.sha256,
+        "classes": list(table.classes),
+        "backbone.n_classes": len(table.classes),
+    }
+
+
+def find_class(classes: tuple[str, ...], label: str, run: Any) -> int:
+    """The number of a class. Raises `UsageError` for a label that the run has not learnt."""
+    if not classes:
+        what = f"label '{label}', and the run was trained without labels"
+        raise UsageError(what, file=run, fix="train one with --labels FILE")
+    if label not in classes:
+        raise UsageError(f"no label '{label}'; {did_you_mean(label, list(classes))}", file=run)
+    return classes.index(label)

@@ -1,0 +1,118 @@
+"""Labels: what a file says, which window has which, and the share that training hides."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from genomes import random_dna, recipe_of, store_of
+
+from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.labels import NONE, place_labels, read_labels
+from genodiff.data.loader import TrainBatches
+from genodiff.errors import DataError, UsageError
+
+CONTIGS = {"a": random_dna(1000), "b": random_dna(640, 1), "v": random_dna(160, 3)}
+
+
+def write(folder: Path, *rows: str) -> Path:
+    path = folder / "labels.tsv"
+    path.write_text("# a comment\n" + "".join(row.replace(" ", "\t") + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def windows(tmp_path: Path) -> DnaWindows:
+    store, recipe = store_of(tmp_path, CONTIGS, recipe_of(CONTIGS, valid=("v",)))
+    return DnaWindows(store, recipe, "train", 32)
+
+
+def test_a_window_has_the_label_of_its_middle_base(windows: DnaWindows, tmp_path: Path) -> None:
+    file = write(tmp_path, "a 100 300 high", "a 300 400 low", "a 350 420 low", "b 0 640 high")
+    table = read_labels(file)
+    assert table.classes == ("high", "low")
+    labels = place_labels(table, windows.store)
+    start = np.array([0, 83, 84, 283, 284, 403, 404, 1000, 1900])
+    found = labels.of(start, np.full(len(start), 32))
+    middle = start + 16
+    truth = np.full(2000, NONE)
+    truth[100:300], truth[300:420], truth[1000:1640] = 0, 1, 0
+    assert found.tolist() == truth[middle].tolist()
+
+
+def test_a_table_labels_contigs_whole_and_quantiles_are_of_rows(
+    windows: DnaWindows, tmp_path: Path
+) -> None:
+    table = read_labels(write(tmp_path, "b yeast", "a human", "elsewhere fly"))
+    assert table.classes == ("fly", "human", "yeast")
+    labels = place_labels(table, windows.store)
+    assert labels.of(np.array([0, 900, 1000]), np.array([32, 32, 32])).tolist() == [1, 1, 2]
+    rows = [f"a {i} {i + 1} x {value}" for i, value in enumerate([5, 1, 1, 9, 7, 3, 8, 2])]
+    table = read_labels(write(tmp_path, *rows), quantiles=4, column=5)
+    assert table.classes == ("q1", "q2", "q3", "q4")
+    assert table.labels.tolist() == [2, 0, 0, 3, 2, 1, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "how", "said"),
+    [
+        ((), {}, "holds no label"),
+        (("a",), {}, "no label in column 2"),
+        (("a 5 5 x",), {}, "no interval"),
+        (("a 0 9 x y",), {"column": 9}, "no label in column 9"),
+        (("a not/ok",), {}, "label 'not/ok'"),
+        (("a 1", "b much"), {"quantiles": 2}, "'much' is no number"),
+        (("a 1", "b nan"), {"quantiles": 2}, "'nan' is no number"),
+        (("a 1", "b 1", "v 2"), {"quantiles": 3}, "q2 is empty"),
+    ],
+)
+def test_a_faulty_file_is_refused(
+    tmp_path: Path, rows: tuple[str, ...], how: dict[str, int], said: str
+) -> None:
+    with pytest.raises(DataError, match=said):
+        read_labels(write(tmp_path, *rows), **how)
+
+
+def test_labels_that_do_not_fit_the_genome_are_refused(windows: DnaWindows, tmp_path: Path) -> None:
+    for rows, said in (
+        (("a 0 100 x", "a 50 80 y"), "overlaps line 2"),
+        (("a 0 100 x", "a 900 1001 y"), "ends at 1001, beyond a"),
+        (("c 0 100 x",), "no such contig"),
+    ):
+        with pytest.raises(DataError, match=said):
+            place_labels(read_labels(write(tmp_path, *rows)), windows.store)
+    with pytest.raises(UsageError, match="the contig's"):
+        read_labels(write(tmp_path, "a x"), column=1)
+
+
+def test_dropout_hides_a_share_and_is_the_same_in_every_layout(
+    windows: DnaWindows, tmp_path: Path
+) -> None:
+    labels = place_labels(read_labels(write(tmp_path, "a x", "b y")), windows.store)
+    plain = TrainBatches(windows, 5, 400)
+    batches = TrainBatches(windows, 5, 400, labels=labels, label_dropout=0.25)
+    shown = TrainBatches(windows, 5, 400, labels=labels)
+    n = hidden = 0
+    for k in range(5):
+        one, other, full = batches.batch(k), plain.batch(k), shown.batch(k)
+        assert other.labels is None
+        assert torch.equal(one.x0, other.x0)
+        assert torch.equal(one.u_mask, other.u_mask)
+        assert one.labels is not None
+        assert full.labels is not None
+        assert (full.labels >= 0).all()
+        kept = one.labels != NONE
+        assert torch.equal(one.labels[kept], full.labels[kept])
+        n, hidden = n + len(kept), hidden + int((~kept).sum())
+    assert abs(hidden / n - 0.25) < 4 * (0.25 * 0.75 / n) ** 0.5
+    whole = batches.batch(1).labels
+    for world, accumulate in ((2, 1), (1, 4), (2, 2)):
+        parts = [
+            TrainBatches(
+                windows, 5, 400, accumulate, rank, world, labels=labels, label_dropout=0.25
+            ).batch(accumulate + micro)
+            for micro in range(accumulate)
+            for rank in range(world)
+        ]
+        found = torch.cat([part.labels for part in parts if part.labels is not None])
+        assert torch.equal(found, whole)
