@@ -25,6 +25,13 @@ class Automaton(ABC):
     size: int
     start: int = 0
 
+    weighs: bool = False
+    """Whether its moves have weights, `weigh`."""
+
+    def weigh(self, position: int, states: States) -> NDArray[np.float64]:
+        """The weights (n, 5) of the moves of states (n,), above 0."""
+        return np.ones((len(states), 5))
+
     @abstractmethod
     def step(self, position: int, states: States) -> States:
         """The next states (n, 5) of states (n,), for the symbols 0 to 4; −1 is dead."""

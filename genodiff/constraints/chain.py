@@ -77,7 +77,7 @@ def draw_scaled(
     for f in range(int(np.flatnonzero(due)[-1]) + 1):
         moves = layers.moves[f]
         if due[f]:
-            weights = p[f] * (alpha[f] @ beta[f + 1][moves])
+            weights = p[f] * (alpha[f] @ (layers.gain(f) * beta[f + 1][moves]))
             if weights.sum() < LOST:
                 return None
             symbol, gaps = choose_base(weights, float(u[f]))
@@ -87,7 +87,7 @@ def draw_scaled(
                     close = _hangs_on(layers, p, alpha, beta, f, edge, limit)
             symbols.append(symbol)
             p[f] = np.arange(4) == symbol
-        found = _scatter(alpha[f][:, None] * p[f], moves, len(beta[f + 1]))
+        found = _scatter(alpha[f][:, None] * p[f] * layers.gain(f), moves, len(beta[f + 1]))
         alpha.append(found / found.max())
     if _has_small(np.concatenate(alpha)):
         return None
@@ -102,8 +102,9 @@ def draw_by_logs(
     symbols: list[int] = []
     close = False
     for f, moves in enumerate(layers.moves):
+        gain = np.log(layers.gain(f))
         if due[f]:
-            total = sum_paths_log(alpha, logp[f], moves, beta[f + 1])
+            total = sum_paths_log(alpha, logp[f] + gain, moves, beta[f + 1])
             symbol, gaps = choose_base(np.exp(total - total.max()), float(u[f]))
             most = int((np.isfinite(logp).sum(1) > 1).sum())
             near = (gaps < math.inf) & (gaps <= 2 * error * most)
@@ -111,7 +112,7 @@ def draw_by_logs(
                 close |= gaps[edge] <= 2 * error * find_influence(layers, logp, f, int(edge))
             symbols.append(symbol)
             logp[f] = np.where(np.arange(4) == symbol, 0.0, -np.inf)
-        alpha = pass_on_logs(alpha, logp[f], moves, len(beta[f + 1]))
+        alpha = pass_on_logs(alpha, logp[f] + gain, moves, len(beta[f + 1]))
     return DrawnBases(np.array(symbols, np.int8), bool(close))
 
 
@@ -154,26 +155,29 @@ def _hangs_on(
         return limit <= found
     first = np.arange(4) <= edge
     rows, moves = (p[f] * first, p[f] * ~first), layers.moves[f]
-    ahead = [_scatter(alpha[f][:, None] * row, moves, len(beta[f + 1])) for row in rows]
+    gain = layers.gain(f)
+    ahead = [_scatter(alpha[f][:, None] * row * gain, moves, len(beta[f + 1])) for row in rows]
     for g in range(f + 1, len(p)):
         ahead = [now / (now @ beta[g][:-1]) for now in ahead]
         apart = float(np.abs(ahead[0] - ahead[1]) @ beta[g][:-1]) / 2
         if found >= limit or found + left + apart * right < limit or apart * right < MET:
             break
         if is_open[g]:
-            found += _differ(*(p[g] * (now @ beta[g + 1][layers.moves[g]]) for now in ahead))
+            after = layers.gain(g) * beta[g + 1][layers.moves[g]]
+            found += _differ(*(p[g] * (now @ after) for now in ahead))
             right -= 1
-        ahead = [_scatter(now[:, None] * p[g], layers.moves[g], len(beta[g + 1])) for now in ahead]
+        row = p[g] * layers.gain(g)
+        ahead = [_scatter(now[:, None] * row, layers.moves[g], len(beta[g + 1])) for now in ahead]
     else:
         apart = 0.0
     found += apart * right
-    back = [beta[f + 1][moves] @ row for row in rows]
+    back = [(gain * beta[f + 1][moves]) @ row for row in rows]
     for g in range(f - 1, -1, -1):
         back = [now / (alpha[g + 1] @ now) for now in back]
         apart = float(alpha[g + 1] @ np.abs(back[0] - back[1])) / 2
         if found >= limit or found + apart * left < limit:
             break
-        taken = [np.append(now, 0.0)[layers.moves[g]] for now in back]
+        taken = [layers.gain(g) * np.append(now, 0.0)[layers.moves[g]] for now in back]
         if is_open[g]:
             found += _differ(*(p[g] * (alpha[g] @ now) for now in taken))
             left -= 1
@@ -190,7 +194,7 @@ def _pass_back(layers: Layers, p: Weights) -> list[Weights] | None:
     """β of each layer, with a 0 behind it for a dead state, −1."""
     kept = [np.array([1.0, 0.0])]
     for f in range(len(layers.moves) - 1, -1, -1):
-        found = kept[-1][layers.moves[f]] @ p[f]
+        found = (layers.gain(f) * kept[-1][layers.moves[f]]) @ p[f]
         top = found.max()
         if not top > 0:
             return None

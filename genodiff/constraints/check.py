@@ -19,6 +19,7 @@ from genodiff.constraints.bases import FitPattern, KeepBases, MaxEdits
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.constraint import Constraint
+from genodiff.constraints.repeats import NoGenomeRepeats
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, NoRepeats, Require
 
 
@@ -87,6 +88,13 @@ def _repeats(
     for at in range(max(0, lo - size + 1), min(len(text) - size + 1, hi)):
         if text[at : at + size] in words:
             yield f"{text[at : at + size]} at {at + offset + 1}"
+
+
+def _genome(
+    rule: NoGenomeRepeats, text: str, before: str, lo: int, hi: int, offset: int
+) -> Iterator[str]:
+    for at in rule.find_repeats(text, lo, hi):
+        yield f"{text[at : at + rule.longest + 1]} at {at + offset + 1}"
 
 
 def _gc(rule: GcContent, text: str, before: str, lo: int, hi: int, offset: int) -> Iterator[str]:
@@ -161,6 +169,7 @@ def _edits(rule: MaxEdits, text: str, before: str, lo: int, hi: int, offset: int
 
 _JUDGES: dict[type, Callable[..., Iterator[str]]] = {
     Avoid: _avoid, Require: _require, AvoidSites: _sites, MaxRun: _run, NoRepeats: _repeats,
+    NoGenomeRepeats: _genome,
     GcContent: _gc, KeepProtein: _protein, NoStop: _stop, KeepBases: _keep,
     FitPattern: _pattern, MaxEdits: _edits,
 }  # fmt: skip

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from Bio.Data.CodonTable import unambiguous_dna_by_id
+from numpy.typing import NDArray
 
 from genodiff.constraints.automaton import DEAD, Automaton, States
+from genodiff.constraints.codon_usage import Usage
 from genodiff.constraints.constraint import SingleConstraint
 from genodiff.constraints.space import BASES, OTHER, DesignSpace, Mask
 from genodiff.errors import DataError, UsageError, did_you_mean
@@ -41,7 +43,11 @@ class CodonAutomaton(Automaton):
 
     size = 21
 
-    def __init__(self, codons: Sequence[Codon], allowed: Mask) -> None:
+    def __init__(
+        self, codons: Sequence[Codon], allowed: Mask, usage: NDArray[np.float64] | None = None
+    ) -> None:
+        """`usage` (4, 4, 4) weighs each codon, left to right, when its last base is read."""
+        self._usage, self.weighs = usage, usage is not None
         self.first, self.last = codons[0][0], codons[-1][2] + 1
         self._place = {at: (i, turn) for i, three in enumerate(codons) for turn, at in
                        enumerate(three)}  # fmt: skip
@@ -67,6 +73,13 @@ class CodonAutomaton(Automaton):
             found[:, :OTHER] = np.where(self._allowed[number][one, two], 0, DEAD)
         return found
 
+    def weigh(self, position: int, states: States) -> NDArray[np.float64]:
+        found = np.ones((len(states), 5))
+        if self._usage is not None and self._place.get(position, (0, 0))[1] == 2:
+            one, two = np.divmod(states - 5, 4)
+            found[:, :OTHER] = self._usage[one, two]
+        return found
+
 
 @dataclass(frozen=True)
 class KeepProtein(SingleConstraint):
@@ -75,6 +88,7 @@ class KeepProtein(SingleConstraint):
     `exons` are intervals of the contig, from left to right; () is the judged interval. `strand` is
     1 or −1. `table` is NCBI's number of the genetic code. A first codon that is a start codon stays
     as it is with `keep_start`. `protein` is written as Biopython writes it, with * for a stop.
+    With `usage` the law of the designs is weighed by the use of every codon that holds a free base.
     """
 
     exons: Intervals = ()
@@ -82,6 +96,7 @@ class KeepProtein(SingleConstraint):
     table: int = 1
     protein: str | None = None
     keep_start: bool = True
+    usage: Usage | None = None
 
     def __post_init__(self) -> None:
         check_frame(self.exons, self.strand, self.table)
@@ -118,7 +133,7 @@ class KeepProtein(SingleConstraint):
             found = read_codon(codon, self.table)
             return lambda c: read_codon(c, self.table) == found
 
-        return make_frame(space, codons, numbers, self.strand, allow)
+        return make_frame(space, codons, numbers, self.strand, allow, self.usage)
 
     @property
     def reach(self) -> int:
@@ -126,7 +141,8 @@ class KeepProtein(SingleConstraint):
 
     def __str__(self) -> str:
         what = "protein kept" if self.protein is None else "protein given"
-        return f"{what}{_name_frame(self.exons, self.strand)}"
+        use = "" if self.usage is None else ", codons by their usage"
+        return f"{what}{_name_frame(self.exons, self.strand)}{use}"
 
 
 @dataclass(frozen=True)
@@ -195,6 +211,7 @@ def make_frame(
     numbers: Sequence[int],
     strand: int,
     allow: Callable[[Codon, int], Callable[[str], bool]],
+    usage: Usage | None = None,
 ) -> list[Automaton]:
     """The automaton of the codons that hold a free position: none where no codon does."""
     chosen: list[Codon] = []
@@ -210,7 +227,14 @@ def make_frame(
                     row[i, j, k] = good(a + b + c if strand == 1 else _turn(a + b + c))
         chosen.append(three)
         rows.append(row)
-    return [CodonAutomaton(chosen, np.stack(rows))] if chosen else []
+    if not chosen:
+        return []
+    if usage is None:
+        return [CodonAutomaton(chosen, np.stack(rows))]
+    weight = dict(usage)
+    codons_here = [a + b + c for a in BASES for b in BASES for c in BASES]
+    read = [weight[one if strand == 1 else _turn(one)] for one in codons_here]
+    return [CodonAutomaton(chosen, np.stack(rows), np.array(read).reshape(4, 4, 4))]
 
 
 def _codes(codon: str, wanted: str, table: int) -> bool:

@@ -23,6 +23,7 @@ from genodiff.errors import UsageError
 MOST_STATES = 1 << 23
 """States of a product before it is minimised, all positions together: 128 MB."""
 Table = NDArray[np.int32]
+Gains = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,14 @@ class Layers:
     moves: tuple[Table, ...]
     positions: NDArray[np.int64]
     """The free positions (F,) of the space."""
+    gains: tuple[Gains, ...] | None = None
+    """The weight of each move, where there are any: the law is the product of them and of p."""
+    scale: float = 1.0
+    """The weight of what is kept."""
+
+    def gain(self, f: int) -> Gains | float:
+        """The weights (S_f, 4) of a layer's moves; 1 where there are none."""
+        return 1.0 if self.gains is None else self.gains[f]
 
     @property
     def states(self) -> int:
@@ -90,7 +99,9 @@ def compile_judged(
     judged: Sequence[Judged], space: DesignSpace, *, most_states: int = MOST_STATES
 ) -> Layers | None:
     """As `compile_constraints`, of constraints that judge intervals of their own."""
-    return _minimise(list(_explore(_open(judged), space, most_states)), space)
+    automata = _open(judged)
+    gains: list[Gains] | None = [] if any(one.weighs for one in automata) else None
+    return _minimise(list(_explore(automata, space, most_states, gains)), space, gains)
 
 
 def is_feasible(rules: Rules, space: DesignSpace, *, most_states: int = MOST_STATES) -> bool:
@@ -117,8 +128,13 @@ def _open(judged: Sequence[Judged]) -> list[Automaton]:
     ]
 
 
-def _explore(automata: list[Automaton], space: DesignSpace, most: int) -> Iterator[Table]:
-    """The moves of each position, kept or free, until no state is left: (S, symbols) tables."""
+def _explore(
+    automata: list[Automaton], space: DesignSpace, most: int, gains: list[Gains] | None = None
+) -> Iterator[Table]:
+    """The moves of each position, kept or free, until no state is left: (S, symbols) tables.
+
+    Their weights, of the same shapes, go into `gains`.
+    """
     columns: dict[int, States] = {}
     n, total = 1, 0
     enter: dict[int, list[int]] = {}
@@ -134,7 +150,10 @@ def _explore(automata: list[Automaton], space: DesignSpace, most: int) -> Iterat
         options = list(range(OTHER)) if space.free[position] else [symbol]
         after: dict[int, States] = {}
         alive = np.ones(n * len(options), bool)
+        weight = np.ones((n, len(options)))
         for number, states in columns.items():
+            if gains is not None and automata[number].weighs:
+                weight *= automata[number].weigh(position, states)[:, options]
             found = automata[number].step(position, states)[:, options].ravel()
             alive &= found >= 0
             after[number] = found
@@ -147,6 +166,8 @@ def _explore(automata: list[Automaton], space: DesignSpace, most: int) -> Iterat
         table = np.full(n * len(options), DEAD, np.int32)
         table[kept] = ids
         columns = {number: found[first] for number, found in after.items()}
+        if gains is not None:
+            gains.append(weight)
         n = len(first)
         total += n
         if total > most:
@@ -185,9 +206,13 @@ def _merge(
     return first, ids
 
 
-def _minimise(tables: list[Table], space: DesignSpace) -> Layers | None:
+def _minimise(
+    tables: list[Table], space: DesignSpace, gains: list[Gains] | None = None
+) -> Layers | None:
     if tables and not (tables[-1] >= 0).any():
         return None
+    if gains is not None:
+        return _minimise_weighted(tables, space, gains)
     moves: list[Table] = []
     # Most layers are as the one on their right: what has been minimised once is known.
     known: dict[bytes, tuple[Table, Table]] = {}
@@ -209,6 +234,32 @@ def _minimise(tables: list[Table], space: DesignSpace) -> Layers | None:
     if number[0] < 0:
         return None
     return Layers(_share_equal(moves[::-1]), space.positions)
+
+
+def _minimise_weighted(
+    tables: list[Table], space: DesignSpace, gains: list[Gains]
+) -> Layers | None:
+    """As `_minimise`: states are one where moves and weights are. Kept weights go to the left."""
+    moves: list[Table] = []
+    weights: list[Gains] = []
+    number, carried = np.zeros(1, np.int32), np.ones(1)
+    for at in range(len(tables) - 1, -1, -1):
+        table, alive = tables[at], tables[at] >= 0
+        rows = np.where(alive, number[table], DEAD).astype(np.int32)
+        found = np.where(rows >= 0, gains[at] * np.where(alive, carried[table], 1.0), 1.0)
+        if not space.free[at]:
+            number, carried = rows[:, 0], found[:, 0]
+            continue
+        living = np.flatnonzero((rows >= 0).any(1))
+        both = np.concatenate([rows[living].astype(np.float64), found[living]], 1)
+        _, first, ids = np.unique(both, axis=0, return_index=True, return_inverse=True)
+        number, carried = np.full(len(rows), DEAD, np.int32), np.ones(len(rows))
+        number[living] = ids.ravel()
+        moves.append(np.ascontiguousarray(rows[living[first]]))
+        weights.append(np.ascontiguousarray(found[living[first]]))
+    if number[0] < 0:
+        return None
+    return Layers(tuple(moves[::-1]), space.positions, tuple(weights[::-1]), float(carried[0]))
 
 
 def _merge_rows(rows: Table) -> tuple[Table, Table]:

@@ -9,7 +9,8 @@ satisfying everything:
     α_{f+1}(s') = Σ over (s, a) that move to s' of α_f(s) p_f(a)
     q(x_f = a) ∝ p_f(a) Σ_s α_f(s) β_{f+1}(move_f(s, a))
 
-A known base is a p_f that is 1 there.
+A known base is a p_f that is 1 there. Where moves have weights (codon usage), p_f(a) becomes
+p_f(a) g_f(s, a) in all three sums.
 """
 
 import numpy as np
@@ -25,9 +26,10 @@ def find_marginals(layers: Layers, logp: Weights) -> Weights:
     beta, alpha = pass_back_logs(layers, logp), np.zeros(1)
     found = np.zeros_like(logp)
     for f, moves in enumerate(layers.moves):
-        total = sum_paths_log(alpha, logp[f], moves, beta[f + 1])
+        row = logp[f] + np.log(layers.gain(f))
+        total = sum_paths_log(alpha, row, moves, beta[f + 1])
         found[f] = np.exp(total - np.logaddexp.reduce(total))
-        alpha = pass_on_logs(alpha, logp[f], moves, len(beta[f + 1]))
+        alpha = pass_on_logs(alpha, row, moves, len(beta[f + 1]))
     return found
 
 
@@ -51,14 +53,14 @@ def pass_back_logs(layers: Layers, logp: Weights) -> list[Weights]:
     """log β of each layer."""
     beta = [np.zeros(1)]
     for f in range(len(layers.moves) - 1, -1, -1):
-        each = _take_log(beta[-1], layers.moves[f]) + logp[f]
+        each = _take_log(beta[-1], layers.moves[f]) + logp[f] + np.log(layers.gain(f))
         beta.append(np.logaddexp.reduce(each, axis=1))
     return beta[::-1]
 
 
 def sum_paths_log(alpha: Weights, row: Weights, moves: Table, beta: Weights) -> Weights:
     """log Σ_s α(s) p(a) β(move(s, a)) (4,) of a position."""
-    each = alpha[:, None] + row + _take_log(beta, moves)
+    each = alpha[:, None] + row + _take_log(beta, moves)  # a row for all states, or for each
     total: Weights = np.logaddexp.reduce(each, axis=0)
     return total
 

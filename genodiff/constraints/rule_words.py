@@ -6,13 +6,14 @@
     gc: ["30-70%", "30-70%/50:25"]  no_repeats: ["20:vector.fa"]
     protein: [forward, "chr1:100-399:-", {exons: ["chr1:1-90", "chr1:201-290"], strand: "-"}]
     no_stop: [reverse]              genetic_code: 11
+    codon_usage: e_coli
 
 `forward` and `reverse` are frames of each region itself. Regions are 1-based and inclusive.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ import yaml
 
 from genodiff.constraints.bases import KeepBases, MaxEdits
 from genodiff.constraints.coding import KeepProtein, NoStop, check_table
+from genodiff.constraints.codon_usage import read_codon_usage
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.constraint import AllOf, Constraint
-from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require, read_repeats
+from genodiff.constraints.repeats import read_repeats
+from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require
 from genodiff.errors import DataError, GenodiffError, UsageError, did_you_mean
 from genodiff.io.regions import parse_region
 
@@ -46,6 +49,7 @@ class RuleWords:
     max_run: int | None = None
     max_edits: int | None = None
     genetic_code: int | None = None
+    codon_usage: str | None = None
 
     def join(self, other: "RuleWords") -> "RuleWords":
         """Both. Raises `UsageError` where they give two values for one number."""
@@ -65,7 +69,7 @@ class RuleWords:
         return RuleWords(**found)
 
 
-_NUMBERS = ("max_run", "max_edits", "genetic_code")
+_NUMBERS = ("max_run", "max_edits", "genetic_code", "codon_usage")
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,11 @@ def read_rule_words(found: Mapping[str, Any], path: str | Path | None = None) ->
         name = str(key).replace("-", "_")
         if name not in known:
             raise fault(f"no constraint '{key}'; {did_you_mean(name, known)}")
+        if name == "codon_usage":
+            if not isinstance(value, str):
+                raise fault(f"{key}: {value!r} is no text", "give a species or a file")
+            values[name] = value
+            continue
         if name in _NUMBERS:
             if not isinstance(value, int) or isinstance(value, bool):
                 raise fault(f"{key}: {value!r} is no whole number", "give one")
@@ -129,6 +138,12 @@ def make_rules(words: RuleWords, contigs: dict[str, int]) -> DesignRules:
     """The constraints that `words` mean in a genome. Raises `UsageError`, `DataError`."""
     code = 1 if words.genetic_code is None else words.genetic_code
     check_table(code)
+    usage = None
+    if words.codon_usage is not None:
+        if not words.protein:
+            fix = "give --protein too, or leave it out"
+            raise UsageError("--codon-usage is of a kept protein, and there is none", fix=fix)
+        usage = read_codon_usage(words.codon_usage, code)
     every: list[Constraint] = []
     places: dict[str, list[Constraint]] = {}
     if words.avoid:
@@ -142,10 +157,10 @@ def make_rules(words: RuleWords, contigs: dict[str, int]) -> DesignRules:
     every += [_parse_repeats(str(word)) for word in words.no_repeats]
     for word in words.protein:
         if isinstance(word, str) and word in _FRAMES:
-            every.append(KeepProtein((), _FRAMES[word], code))
+            every.append(KeepProtein((), _FRAMES[word], code, usage=usage))
         else:
             contig, rule = _parse_protein(word, code, contigs)
-            places.setdefault(contig, []).append(rule)
+            places.setdefault(contig, []).append(replace(rule, usage=usage))
     for word in words.no_stop:
         if word in _FRAMES:
             every.append(NoStop((), _FRAMES[word], code))

@@ -13,8 +13,7 @@ from genodiff.constraints.automaton import DEAD, Automaton, States
 from genodiff.constraints.constraint import SingleConstraint, Span
 from genodiff.constraints.space import BASES, DesignSpace, Mask
 from genodiff.constraints.word_table import WordTable, check_word, make_word_table
-from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.fasta import read_fasta
+from genodiff.errors import UsageError, did_you_mean
 
 _ENZYMES: Any = Restriction  # its names are made when it is imported
 
@@ -27,7 +26,7 @@ def find_strands(words: Iterable[str], both: bool) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _open_table(words: tuple[str, ...]) -> WordTable:
+def open_table(words: tuple[str, ...]) -> WordTable:
     return make_word_table(words)
 
 
@@ -78,7 +77,7 @@ class Avoid(SingleConstraint):
         find_strands(self.words, False)
 
     def automata(self, space: DesignSpace) -> list[Automaton]:
-        table = _open_table(find_strands(self.words, self.both))
+        table = open_table(find_strands(self.words, self.both))
         start, end = space.find_interval(self.span)
         return [AvoidWordsAutomaton(table, start, end, len(space.letters))] if end > start else []
 
@@ -103,7 +102,7 @@ class Require(SingleConstraint):
         find_strands(self.words, False)
 
     def automata(self, space: DesignSpace) -> list[Automaton]:
-        table = _open_table(find_strands(self.words, self.both))
+        table = open_table(find_strands(self.words, self.both))
         return [RequireWordsAutomaton(table, *space.find_interval(self.span))]
 
     def __str__(self) -> str:
@@ -163,7 +162,8 @@ class MaxRun(SingleConstraint):
 class NoRepeats(SingleConstraint):
     """No stretch longer than `longest` bases that stands in the file as well, on either strand.
 
-    `words` are the file's stretches of `longest` + 1 bases, both strands; see `read_repeats`.
+    `words` are the file's stretches of `longest` + 1 bases, both strands; `repeats.read_repeats`
+    reads them.
     """
 
     longest: int
@@ -183,34 +183,6 @@ class NoRepeats(SingleConstraint):
 
     def __repr__(self) -> str:  # all words would be megabytes
         return f"NoRepeats({self.longest}, {len(self.words)} words, {self.source!r}, {self.span})"
-
-
-def read_repeats(path: str, longest: int, span: Span = None) -> NoRepeats:
-    """The constraint of a FASTA file. Raises `DataError`, and `UsageError` for what is too large.
-
-    Stretches with a letter that is not A, C, G or T are left out.
-    """
-    if longest < 1:
-        raise UsageError(f"repeats longer than {longest}", fix="give 1 or more")
-    found: dict[str, None] = {}
-    size, n = longest + 1, 0
-    for record in read_fasta(path):
-        n += 1
-        text = record.sequence.upper().decode("ascii")
-        for part in (text, str(reverse_complement(text))):
-            found.update(
-                dict.fromkeys(
-                    word
-                    for i in range(len(part) - size + 1)
-                    if not (word := part[i : i + size]).strip(BASES)
-                )
-            )
-    if not n:
-        raise DataError("holds no record", file=path, fix="give a FASTA file with a sequence")
-    rule = NoRepeats(longest, tuple(found), path, span)
-    if rule.words:
-        _open_table(rule.words)  # refuse now what is too large
-    return rule
 
 
 def find_site(name: str) -> str:

@@ -5,7 +5,7 @@ Its masks outside the window have no probabilities yet: each base counts as equa
 whatever is drawn can be completed, in later windows too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,8 @@ from genodiff.kernels.library import is_loaded
 from genodiff.kernels.native.chain import draw_chain
 
 Numbers = NDArray[np.int64]
+REDRAWS = 100
+"""Times that a piece is drawn until it is accepted."""
 CONSTRAINED_SAMPLERS = ("ancestral", "confidence", "first-hitting")
 """Samplers that draw every token of a step by `Filling.reveal`, once and for good."""
 
@@ -33,6 +35,8 @@ class ConstrainedPiece(NamedTuple):
 
     layers: Layers
     places: NDArray[np.int64]
+    accepts: Callable[[Ids], bool] | None = None
+    """Whether a finished piece satisfies what no automaton says; another is drawn again."""
 
 
 class ConstrainedRows:
@@ -80,8 +84,10 @@ class ConstrainedRows:
 def draw_fast(
     layers: Layers, logp: Weights, due: NDArray[np.bool_], u: Weights, error: float
 ) -> DrawnBases:
-    """As `draw_bases`, in C where the library is here and nothing underflows."""
-    if is_loaded():
+    """As `draw_bases`, in C where the library is here, moves have no weights, and nothing
+    underflows.
+    """
+    if is_loaded() and layers.gains is None:
         found = draw_chain(*layers.packed, scale_rows(logp), due, u, error)
         if found is not None:
             return DrawnBases(*found)

@@ -5,7 +5,7 @@ together, as one `DesignGroup`. All others are independent of one another.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import Alphabet
 from genodiff.constraints.bases import FitPattern, KeepBases
+from genodiff.constraints.check import find_violations
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.conflict import find_judged_conflict
 from genodiff.constraints.layers import Judged, Layers, compile_judged
+from genodiff.constraints.repeats import NoGenomeRepeats
 from genodiff.constraints.rule_words import DesignRules, name_conflict
 from genodiff.constraints.space import OTHER, DesignSpace, read_symbols
 from genodiff.errors import UsageError
@@ -157,10 +159,28 @@ class Designer:
         ids = alphabet.encode(space.letters).astype(np.uint8)
         ids[space.free] = alphabet.mask_id
         inside = [(start - group.start, end - group.start) for start, end in group.rounds]
-        together = ConstrainedPiece(layers, layers.positions)
+        together = ConstrainedPiece(layers, layers.positions, self._open_check(group, alphabet))
         first = max(0, group.regions[0][0] - self._flank - group.start)
         seen = slice(first, group.regions[-1][1] + self._flank - group.start)
         return DraftPart(number, group.start, ids, inside, together, seen)
+
+    def _open_check(
+        self, group: DesignGroup, alphabet: Alphabet
+    ) -> Callable[[NDArray[np.uint8]], bool] | None:
+        """Whether a design has no repeat of a genome; None where nothing asks."""
+        judged = self.judge(group, self.space(group))
+        asked = [(rule, here) for rule, here in judged if isinstance(rule, NoGenomeRepeats)]
+        if not asked:
+            return None
+
+        def accepts(ids: NDArray[np.uint8]) -> bool:
+            text = self.fill(group, ids, alphabet).decode("ascii").upper()
+            return not any(
+                find_violations(rule, text, text, here.start, here.end, here.offset)
+                for rule, here in asked
+            )
+
+        return accepts
 
     def fill(self, group: DesignGroup, ids: NDArray[np.uint8], alphabet: Alphabet) -> bytes:
         """The letters of a group after its design, in the case of those that stood there."""

@@ -28,7 +28,7 @@ from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
-from genodiff.generate.constrained import ConstrainedPiece, ConstrainedRows
+from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, ConstrainedRows
 from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
 from genodiff.generate.infill import plan_rounds
 from genodiff.generate.network import BackboneDecoder, ExactNetwork, make_denoiser
@@ -270,21 +270,32 @@ class _Filler:
                 self.conditional = (make_denoiser(other, pad, tick), ExactNetwork(other, pad))
 
     def draw_all(self, pieces: list[DraftPart]) -> list[tuple[Any, ...]]:
-        """As `fill`; with `--memory novel`, a piece that copies too much is drawn again."""
+        """As `fill`; a piece that copies too much (`--memory novel`, repeats) is drawn again."""
         found = self.fill(pieces)
-        if self.memory is None or not self.memory.novel:
-            return found
-        drawn = [piece.ids == self.alphabet.mask_id for piece in pieces]
+        novel = self.memory if self.memory is not None and self.memory.novel else None
+        tries = TRIES if novel is not None else REDRAWS
         left = list(range(len(pieces)))
-        for attempt in range(1, TRIES + 1):
-            left = [i for i in left if not self.memory.is_novel(found[i][0], drawn[i])]
+        for attempt in range(1, tries + 1):
+            left = [i for i in left if not self._accepts(pieces[i], found[i][0], novel)]
             if not left:
                 return found
-            if attempt < TRIES:
+            if attempt < tries:
                 again = self.fill([pieces[i] for i in left], attempt)
-                for i, (ids, nfe, *more) in zip(left, again, strict=True):
-                    found[i] = (ids, found[i][1] + nfe, *more)
-        raise self.memory.refuse(pieces[left[0]].number, drawn[left[0]])
+                for i, (ids, *spent) in zip(left, again, strict=True):
+                    spent[:2] = (a + b for a, b in zip(found[i][1:3], spent[:2], strict=True))
+                    found[i] = (ids, *spent)  # evaluations, and calls where it is guided
+        first = pieces[left[0]]
+        if novel is not None:
+            raise novel.refuse(first.number, first.ids == self.alphabet.mask_id)
+        raise UsageError(
+            f"no design of {tries} is without a repeat longer than is allowed",
+            fix="allow longer repeats, or more edits, or keep fewer bases",
+        )
+
+    def _accepts(self, piece: DraftPart, ids: Ids, novel: SampleMemory | None) -> bool:
+        if novel is not None:
+            return novel.is_novel(ids, piece.ids == self.alphabet.mask_id)
+        return piece.together is None or not piece.together.accepts or piece.together.accepts(ids)
 
     def fill(self, pieces: list[DraftPart], attempt: int = 0) -> list[tuple[Any, ...]]:
         """For each piece its ids, filled, and the evaluations for it; then what guided it."""

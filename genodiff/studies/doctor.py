@@ -33,6 +33,7 @@ _OPTIONAL = {
     "transformers": "genodiff.hf",
     "pysam": "genodiff score: BCF, and indexes of .vcf.gz",
     "pyBigWig": "genodiff tracks: bigWig",
+    "python-codon-tables": "genodiff redesign --codon-usage SPECIES",
     "mamba-ssm": "the published CUDA scan",
     "causal-conv1d": "its CUDA convolution",
 }

@@ -81,6 +81,12 @@ def redesign(
         int | None,
         Parameter(converter=convert_whole_number, help="NCBI's number of the code (default 1)."),
     ] = None,
+    codon_usage: Annotated[
+        str | None,
+        Parameter(
+            help="Of --protein: weigh codons as a species (e_coli, h_sapiens) or a file has them."
+        ),
+    ] = None,
     keep: Annotated[
         Words, Parameter(negative="", help="Bases that stay within the regions: chr1:120-130.")
     ] = None,
@@ -171,7 +177,7 @@ def redesign(
     given: dict[str, Any] = {
         "avoid": avoid, "require": require, "enzymes": enzymes, "gc": gc, "max_run": max_run,
         "protein": protein, "no_stop": no_stop, "genetic_code": genetic_code, "keep": keep,
-        "no_repeats": no_repeats, "max_edits": max_edits,
+        "no_repeats": no_repeats, "max_edits": max_edits, "codon_usage": codon_usage,
     }  # fmt: skip
     with stop_on_sigterm():
         told = write_designs(
