@@ -114,7 +114,7 @@ def test_guided_samples_have_more_of_what_is_wanted_and_say_how(
         ("oracles_of_test:gc", ("--guidance-option", "particels=4"), 2, "particles"),
         ("oracles_of_test:gc", ("--guidance-option", "particles=0"), 2, "at least 1"),
         ("oracles_of_test:gc", ("--sampler", "p2"), 2, "cannot be guided"),
-        ("oracles_of_test:gc", ("--length", 400), 2, "guidance fills one"),
+        ("oracles_of_test:gc", ("--length", 400, "--max-calls", 800), 2, "--max-calls 800"),
         ("oracles_of_test:gc", ("--conditional", "elsewhere"), 4, "elsewhere"),
     ],
 )
