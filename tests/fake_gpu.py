@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from genodiff.kernels import dispatch, library
-from genodiff.kernels.triton import launch, mixer, norm, scan
+from genodiff.kernels.triton import launch, mixer, norm, scan, weights
 
 
 class Kernels:
@@ -43,17 +43,24 @@ class _Grid:
         return self.run
 
 
+# Operations that are no views and launch nothing on a GPU.
+_NO_LAUNCH = {
+    "device", "promote_types", "detach", "empty", "empty_like", "empty_strided", "new_empty",
+    "new_empty_strided", "lift_fresh", "_unsafe_view",
+}  # fmt: skip
+
+
 class Memory(TorchDispatchMode):
-    """Bytes of all tensors made within: `now`, and the `peak`. Counts torch's operations too."""
+    """Bytes of all tensors made within: `now`, and the `peak`; and torch's `launches`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sizes: dict[int, int] = {}
-        self.now = self.peak = self.operations = 0
+        self.now = self.peak = self.launches = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        self.operations += 1
+        self.launches += not (func.is_view or str(func).split(".")[1] in _NO_LAUNCH)
         for tensor in tree_iter(out):
             if isinstance(tensor, torch.Tensor):
                 storage = tensor.untyped_storage()
@@ -73,7 +80,7 @@ def fake_gpu(precision: str = "bf16") -> Iterator[Kernels]:
     """Within, networks are built and run as on a GPU; no number is computed."""
     kernels = Kernels()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (mixer, norm, scan):
+        for module in (mixer, norm, scan, weights):
             patch.setattr(module, "kernels", lambda: kernels)
         patch.setattr(launch, "fits", lambda *_: True)
         patch.setattr(library, "fits", lambda *_: False)

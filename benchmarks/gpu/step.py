@@ -14,7 +14,8 @@ the sum, not the largest, of three times per token and layer, forward and backwa
               1.755 GHz (counted in the machine code)
     products  3 · 2 · (3 D E + 2 E (2 R + 2 N)) operations at the rate that the same machine reaches
               in bfloat16
-    memory    `TRAFFIC` · E bytes at the rate that the same machine copies at
+    memory    `TRAFFIC` · E bytes (`genodiff/studies/forecast.py`) at the rate that the same machine
+              copies at
 
 and `fraction` is the floor over the measured time. Embedding, loss and optimizer count as waste.
 A shape that fails, out of memory for one, is recorded with its traceback.
@@ -37,45 +38,21 @@ from torch import Tensor, nn
 
 from genodiff.backbones.backbone import PRESETS
 from genodiff.kernels.dispatch import select_provider
+from genodiff.studies.forecast import count_token_seconds
 from genodiff.training.settle import set_gpu_arithmetic
 
 VOCABULARY, MASK, STATES = 16, 3, 16
 CLOCK, SCHEDULERS = 1.755e9, 528
-# Bytes that a token of a layer moves, per channel (E = 2 D): what each kernel reads and writes, in
-# bfloat16, residual and states (16 numbers for 16 steps) in float32. Short vectors (r, B, C) and
-# what is read again from the cache are left out.
-FORWARD = {
-    "residual and norm": 5 + 3,
-    "in_proj": 1 + 4,
-    "convolutions": 2 * (2 + 2),
-    "x_proj, dt_proj": 2 * (2 + 2),
-    "scans": 2 * (2 + 2 + 2 + 4),  # u, delta, y, states
-    "gate": 2 * 2 + 2 + 2 + 2,  # both y, z; their sum, which is kept, and the product
-    "out_proj": 2 + 1,
-}
-BACKWARD = {
-    "residual and norm": 6 + 5,
-    "out_proj": 1 + 2 + 1 + 2,
-    "gate": 6 + 8,  # each direction's gy in its own order
-    "convolutions, steps again": 2 * (4 + 2),
-    "scans": 2 * (2 + 2 + 2 + 4 + 2 + 2),
-    "sums of B's and C's gradients": 2 * (4 + 4),
-    "dt_proj, x_proj": 2 * (2 + 2 + 2 + 2 + 2),
-    "convolutions": 2 * (2 + 2 + 2 + 2) + 2,
-    "in_proj": 4 + 1 + 4 + 1,
-}
-TRAFFIC = sum(FORWARD.values()) + sum(BACKWARD.values())
 
 
 def floor_seconds(d_model: int, n_layer: int, tokens: int, machine: dict[str, Any]) -> float:
     """The least time of a step."""
     e, rank = 2 * d_model, ceil(d_model / 16)
-    scans = 2 * e / 32 * (136 + 341) / (SCHEDULERS * CLOCK)
     products = (
         3 * 2 * (3 * d_model * e + 2 * e * (2 * rank + 2 * STATES)) / machine["bf16_flops_per_s"]
     )
-    memory = TRAFFIC * e / machine["copy_bytes_per_s"]
-    return tokens * n_layer * (scans + products + memory)
+    rest = count_token_seconds(e, SCHEDULERS, CLOCK, machine["copy_bytes_per_s"])
+    return tokens * n_layer * (products + rest)
 
 
 def training_step(

@@ -247,8 +247,11 @@ class Caduceus(Backbone):
                 ..., None
             ].to(self.embedding.dtype)
         yield hidden
-        residual = hidden
         recompute = self.settings.checkpointing and torch.is_grad_enabled()
+        if not recompute and self.residual_dtype is None:
+            yield from self._add_late(hidden, mask, lengths)
+            return
+        residual = hidden
         if recompute and not every and hidden.shape[:2].numel() >= _LONG:
             # Inputs of groups of blocks are kept, and of blocks within one group: about 2 √n of n,
             # for one more forward pass.
@@ -266,6 +269,32 @@ class Caduceus(Backbone):
         if self.settings.alternate_strands and len(self.blocks) % 2:
             residual = exchange_strands(residual, lengths)
         yield self.final_norm(residual)
+
+    def _add_late(
+        self, residual: Tensor, mask: Tensor | None, lengths: Tensor | None
+    ) -> Iterator[Tensor]:
+        """What `_stream` yields after the embedding.
+
+        What a block gives is added to the residual stream where the next norm reads it: on a GPU
+        one kernel does both.
+        """
+        hidden: Tensor | None = None
+        for i, block in enumerate(self.blocks):
+            assert isinstance(block, Block)
+            mirrored = self.settings.alternate_strands and i % 2 == 0
+            if hidden is None:
+                normed = block.norm(residual, mirrored)
+            else:
+                residual, normed = block.norm.add(residual, hidden, mirrored)
+            hidden = block.mixer(normed, mask, mirrored)
+            del normed
+            if i + 1 < len(self.blocks):
+                yield hidden
+        assert hidden is not None
+        if self.settings.alternate_strands and len(self.blocks) % 2:
+            yield self.final_norm(exchange_strands(residual + hidden, lengths))
+        else:
+            yield self.final_norm.add(residual, hidden)[1]
 
     def _group(self, blocks: range, residual: Tensor, mask: Tensor | None) -> Tensor:
         for i in blocks:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from genodiff.counter import Purpose, uniforms
-from genodiff.kernels.norm import rms_norm
+from genodiff.kernels.norm import add_rms_norm, rms_norm
 
 
 class Norm(nn.Module):
@@ -31,12 +31,27 @@ class Norm(nn.Module):
     def forward(
         self, x: Float[Tensor, "*shape D"], mirrored: bool = False
     ) -> Float[Tensor, "*shape D"]:
-        weight = self.weight.flip(0) if mirrored else self.weight
+        weight = self._read_weight(mirrored)
         x = x.to(weight.dtype)
         if self.kind == "rms":
             return rms_norm(x, weight, self.eps)
         bias = self.bias.flip(0) if mirrored and self.bias is not None else self.bias
         return F.layer_norm(x, weight.shape, weight, bias, self.eps)
+
+    def add(
+        self,
+        x: Float[Tensor, "*shape D"],
+        added: Float[Tensor, "*shape D"],
+        mirrored: bool = False,
+    ) -> tuple[Float[Tensor, "*shape D"], Float[Tensor, "*shape D"]]:
+        """x + added, and its norm; on a GPU one kernel."""
+        if self.kind == "rms":
+            return add_rms_norm(x, added, self._read_weight(mirrored), self.eps)
+        total = x + added
+        return total, self(total, mirrored)
+
+    def _read_weight(self, mirrored: bool) -> Tensor:
+        return self.weight.flip(0) if mirrored else self.weight
 
 
 def take_last(states: Iterable[Tensor]) -> Tensor:

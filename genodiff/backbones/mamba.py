@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from genodiff.backbones.layers import InitialValues
-from genodiff.kernels.direction import DirectionWeights
+from genodiff.kernels.direction import DirectionWeights, compute_rates
 from genodiff.kernels.mixer import mixer, scan_direction
 
 _DT_MIN, _DT_MAX, _DT_FLOOR = 1e-3, 0.1, 1e-4
@@ -82,9 +82,10 @@ class Direction(nn.Module):
         for parameter in (self.dt_bias, self.A_log, self.D):
             parameter._no_weight_decay = True  # type: ignore[attr-defined]
 
-    def weights(self) -> DirectionWeights:
-        """The weights as the kernels take them."""
-        A = -torch.exp(self.A_log.to(torch.promote_types(self.A_log.dtype, torch.float32)))
+    def weights(self, A: Tensor | None = None) -> DirectionWeights:
+        """The weights as the kernels take them; `A` where it is known."""
+        if A is None:
+            (A,) = compute_rates([self.A_log])
         return DirectionWeights(
             self.conv_weight,
             self.conv_bias,
@@ -149,7 +150,9 @@ class Mamba(nn.Module):
         flipped in the weights, time by reading the other way. `reader` takes the place of the
         directions' own reading, for one piece of a longer sequence.
         """
-        readings = [self.ahead.weights(), *([self.back.weights()] if self.bidirectional else [])]
+        directions = [self.ahead, self.back] if self.bidirectional else [self.ahead]
+        rates = compute_rates([direction.A_log for direction in directions])
+        readings = [d.weights(A) for d, A in zip(directions, rates, strict=True)]
         ways = [mirrored, not mirrored][: len(readings)]
         if reader is None and (self.adds or not self.bidirectional):
             w_in: Tensor = self.in_proj.weight

@@ -9,8 +9,9 @@ in a file of `genodiff.diffusion.samplers` or of a plug-in:
 A sequence's result depends on its own masks and uniforms, never on its companions. In single
 precision a denoiser's logits differ in the last digits with batch size and thread count, and a draw
 close to a boundary could flip. Where `refine`, the same denoiser in double precision, is given,
-every draw that an error of `tolerance` in any logit could change is decided by it, on that sequence
-alone.
+every draw that an error of `tolerance` in any logit could change is decided by it. On a CPU it
+takes each such sequence alone. On other devices, where a call costs more than a row, it takes some
+at a time: their logits then depend on one another in the last digits of double precision.
 """
 
 from collections.abc import Callable
@@ -37,6 +38,10 @@ TILTED_AND_JOINT = (
     "constraints draw bases together, and this guidance moves each by itself",
     "use smc, beam, best-of-n or cfg",
 )
+
+
+_TOGETHER = 1 << 27
+"""Most double-precision logits of a call that decides draws of several sequences."""
 
 
 class Sampled(NamedTuple):
@@ -214,6 +219,12 @@ class Filling:
         self.nfe = torch.zeros(len(xt), dtype=torch.int64, device=xt.device)
         self.exact: dict[int, Tensor] = {}  # double-precision logits by row, until the next call
 
+    @property
+    def batches_refinement(self) -> bool:
+        """Whether `refine` takes several sequences at a time."""
+        # Logits of a batch depend on its size in their last digits: on a CPU, no byte does.
+        return self.x.device.type != "cpu"
+
     def is_masked(self, rows: Int[Tensor, " A"]) -> Bool[Tensor, "A L"]:
         """Where these sequences have masks now; `masked` says where they had them at first."""
         return self.x[rows] == self.diffusion.mask_id
@@ -246,6 +257,16 @@ class Filling:
         if row.item() not in self.exact:
             self.exact[int(row)] = self.refine(self.x[row], sigma)
         return self.exact[int(row)]
+
+    def _refine_together(self, rows: Int[Tensor, " A"], sigma: Float[Tensor, " A"]) -> None:
+        """Compute `refined` of these sequences, some at a time."""
+        assert self.refine is not None
+        new = [i for i, row in enumerate(rows.tolist()) if row not in self.exact]
+        most = max(1, _TOGETHER // (self.x.shape[1] * len(self.diffusion.targets)))
+        for start in range(0, len(new), most):
+            part = torch.tensor(new[start : start + most], device=rows.device)
+            found = self.refine(self.x[rows[part]], sigma[part])
+            self.exact |= zip(rows[part].tolist(), found.split(1), strict=True)
 
     def reveal(
         self,
@@ -289,8 +310,10 @@ class Filling:
         wanted = wanted if tilt is None else wanted.double() + tilt
         column, close = self.draw(wanted, u, self.tolerance)
         if self.refine is not None:
-            for i in at[close].unique().tolist():
-                # Sequence by sequence: logits of a batch depend on its size in their last digits.
+            doubtful = at[close].unique()
+            if self.batches_refinement:
+                self._refine_together(rows[doubtful], sigma[doubtful])
+            for i in doubtful.tolist():
                 mine = close & (at == i)
                 found = self.refined(rows[i : i + 1], sigma[i : i + 1])[0, position[mine]]
                 exact = self.diffusion.target_logits(found)

@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from genodiff.kernels.graph import is_recorded
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,31 @@ def split_weights(weights: Sequence[Tensor | None]) -> list[DirectionWeights]:
     """The directions whose weights `join_weights` put into one list."""
     step = len(_NAMES)
     return [DirectionWeights(*weights[i : i + step]) for i in range(0, len(weights), step)]  # type: ignore[arg-type]
+
+
+class _Rates(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *logs: Tensor) -> tuple[Tensor, ...]:
+        wide = [x.to(torch.promote_types(x.dtype, torch.float32)) for x in logs]
+        rates = torch._foreach_neg(torch._foreach_exp(wide))
+        ctx.save_for_backward(*rates)
+        ctx.dtypes = [x.dtype for x in logs]
+        return tuple(rates)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
+        # The slope of −e^x is −e^x.
+        found = torch._foreach_mul(grads, ctx.saved_tensors)
+        return tuple(g.to(dtype) for g, dtype in zip(found, ctx.dtypes, strict=True))
+
+
+def compute_rates(logs: Sequence[Float[Tensor, "E N"]]) -> Sequence[Float[Tensor, "E N"]]:
+    """A = −exp(A_log) of all directions, in float32 or wider: on a GPU together in two launches."""
+    if is_recorded():
+        return [-torch.exp(x.to(torch.promote_types(x.dtype, torch.float32))) for x in logs]
+    rates: tuple[Tensor, ...] = _Rates.apply(*logs)
+    return rates
 
 
 class DirectionState(NamedTuple):

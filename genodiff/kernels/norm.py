@@ -15,7 +15,7 @@ from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.graph import graph_norm
 from genodiff.kernels.native.norm import native_rms_norm
 from genodiff.kernels.triton import launch
-from genodiff.kernels.triton.norm import WIDEST, triton_rms_norm
+from genodiff.kernels.triton.norm import WIDEST, triton_add_norm, triton_rms_norm
 
 
 def _triton_accepts(x: Tensor, weight: Tensor, eps: float) -> bool:
@@ -32,6 +32,31 @@ def rms_norm(
     """y in the dtype of x, which is the weight's; on a GPU under autocast, in autocast's."""
     y: Tensor = NORM(x, weight, eps)
     return y
+
+
+def add_rms_norm(
+    x: Float[Tensor, "*shape D"],
+    added: Float[Tensor, "*shape D"],
+    weight: Float[Tensor, " D"],
+    eps: float,
+) -> tuple[Float[Tensor, "*shape D"], Float[Tensor, "*shape D"]]:
+    """x + added, and its norm in the dtype of the weight, or as `rms_norm` of autocast."""
+    found: tuple[Tensor, Tensor] = ADD_NORM(x, added, weight, eps)
+    return found
+
+
+def _add_by_parts(x: Tensor, added: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    total = x + added
+    return total, rms_norm(total.to(weight.dtype), weight, eps)
+
+
+def _triton_adds(x: Tensor, added: Tensor, weight: Tensor, eps: float) -> bool:
+    return (
+        launch.fits(added)
+        and x.shape == added.shape
+        and torch.promote_types(x.dtype, added.dtype) == weight.dtype
+        and _triton_accepts(x, weight, eps)
+    )
 
 
 class _RMSNorm(torch.autograd.Function):
@@ -60,4 +85,10 @@ NORM = Operation(
     Implementation("native", native_rms_norm, _native_accepts),
     Implementation("torch", _RMSNorm.apply, accept_all),
     recorded=graph_norm,
+)
+
+ADD_NORM = Operation(
+    Implementation("triton", triton_add_norm, _triton_adds),
+    Implementation("torch", _add_by_parts, accept_all),
+    recorded=_add_by_parts,
 )

@@ -26,6 +26,7 @@ from genodiff.kernels.dispatch import PROVIDERS, select_provider
 from genodiff.kernels.library import BUILD, instruction_set
 from genodiff.kernels.scan import selective_scan
 from genodiff.studies.doctor import Check
+from genodiff.studies.forecast import check_forecast
 
 TOLERANCE = 1e-4
 
@@ -33,7 +34,8 @@ TOLERANCE = 1e-4
 def check_torch() -> tuple[list[Check], str | None]:
     """All checks that need torch, and the name of the scan that runs here, if one does."""
     scan, name = check_scans()
-    return [build(), device(), *scan, check_numbers("auto"), bound(), check_strands()], name
+    numbers = [check_numbers("auto"), *check_forecast(), bound(), check_strands()]
+    return [build(), device(), *scan, *numbers], name
 
 
 def build() -> Check:

@@ -12,7 +12,7 @@ from sampling import DNA, draws, each_sampler, masks, mixing, mixing_for, run_sa
 from torch import Tensor
 
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.sampler import SAMPLERS, Sampled, Sampler
+from genodiff.diffusion.sampler import SAMPLERS, Filling, Sampled, Sampler
 from genodiff.diffusion.samplers.ancestral import ancestral
 from genodiff.diffusion.samplers.confidence import confidence
 from genodiff.diffusion.schedule import Linear
@@ -122,6 +122,37 @@ def test_refinement_is_rare_and_sees_one_sequence_alone() -> None:
     )
     assert set(calls) <= {1}
     assert len(calls) < 10  # of 2,048 draws
+
+
+def test_on_a_gpu_several_sequences_are_decided_in_one_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same tokens in fewer calls, of no more sequences than fit."""
+    exact, xt, u, calls = mixing(64), masks(12, 64), draws(12, 64), []
+
+    def watched(xt: Tensor, sigma: Tensor) -> Tensor:
+        calls.append(len(xt))
+        return exact(xt, sigma)
+
+    def sample(seen: list[int]) -> Tensor:
+        calls.clear()
+        rest = {"steps": 8, "refine": watched, "tolerance": 0.1}
+        found = run_sampler(ancestral, DNA, noisy(exact, 1e-3), xt, **u, **rest).x0
+        seen += calls
+        return found
+
+    alone: list[int] = []
+    together: list[int] = []
+    few: list[int] = []
+    truth = sample(alone)
+    monkeypatch.setattr(Filling, "batches_refinement", True)
+    assert torch.equal(sample(together), truth)
+    monkeypatch.setattr("genodiff.diffusion.sampler._TOGETHER", 3 * 64 * len(DNA.targets))
+    assert torch.equal(sample(few), truth)
+    assert set(alone) == {1}
+    assert sum(alone) == sum(together) == sum(few)
+    assert len(together) <= 8 < len(alone)
+    assert max(together) > 3 == max(few)
 
 
 def test_exact_symmetry_is_broken_by_the_uniforms_and_not_by_rounding() -> None:

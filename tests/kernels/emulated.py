@@ -1,25 +1,30 @@
 """Runs as a process of its own: the scan on the PTX that Triton compiles for sm_90, a warp at a
-time in numpy, against the naive scan.
+time in numpy, against the naive scan; and all kernels of a block (the norm with the residual sum,
+the mixer) against their definitions.
 
 python emulated.py NAME...     prints one JSON line per problem: the relative error of each output
                                and gradient
 """
 
 import json
+import struct
 import sys
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 import triton
 from ptx import Memory, Program
 from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-import genodiff.kernels.triton.scan as scan
-import genodiff.kernels.triton.scan_jit as kernels
+from genodiff.kernels.direction import DirectionWeights, join_weights
+from genodiff.kernels.mixer import mixer_by_parts
 from genodiff.kernels.naive import naive_scan
+from genodiff.kernels.triton import mixer, norm, scan, weights
+from genodiff.kernels.triton.launch import kernels
 
 POINTERS = {torch.float32: "*fp32", torch.bfloat16: "*bf16"}
 PROBLEMS: dict[str, dict[str, Any]] = {
@@ -30,6 +35,10 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "chain": {"rows": 1, "length": 275, "channels": 3, "states": 1, "split": True},
     "groups": {"rows": 2, "length": 33, "channels": 5, "states": 1, "groups": 2},
     "lone": {"rows": 1, "length": 21, "channels": 1, "states": 2},
+    "block": {"rows": 1, "length": 33, "width": 118},
+    "block-bfloat16": {"rows": 1, "length": 17, "width": 118, "dtype": torch.bfloat16},
+    "block-near-one": {"rows": 2, "length": 19, "width": 5, "states": 2, "near_one": True},
+    "block-of-one": {"rows": 1, "length": 1, "width": 118, "states": 2},
     "bfloat16": {"rows": 1, "length": 35, "channels": 40, "states": 3, "dtype": torch.bfloat16},
 }
 
@@ -51,6 +60,8 @@ class Emulated:
                     return "constexpr"
                 if isinstance(given[name], Tensor):
                     return POINTERS[given[name].dtype]
+                if isinstance(given[name], float):
+                    return "fp32"
                 return "i64" if name.endswith("_b") or name.startswith("out_") else "i32"
 
             signature = {n: kind_of(n) for n in names}
@@ -64,31 +75,28 @@ class Emulated:
             )
             options = {"num_warps": num_warps, "enable_fp_fusion": True}
             compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
-            assert not compiled.metadata.shared, (
+            shared = compiled.metadata.shared
+            assert not (shared and self.kernel.__name__.startswith("scan_")), (
                 "a tile is not a channel per lane: Triton moves it through shared memory"
             )
             program = Program(compiled.asm["ptx"])
             memory = Memory([x for x in given.values() if isinstance(x, Tensor)])
-            values = [x.data_ptr() if isinstance(x, Tensor) else x for x in given.values()]
+            values = [to_bits(x) for x in given.values()]
             values += [0] * (
                 len(program.parameters) - len(values)
             )  # one or two that Triton adds for scratch
             whole = (*grid, *[1] * (3 - len(grid)))
             for block in torch.cartesian_prod(*(torch.arange(n) for n in whole)).tolist():
-                for warp in range(num_warps):
-                    program.run(values, memory, tuple(block), whole, warp)  # type: ignore[arg-type]
+                program.run(values, memory, tuple(block), whole, num_warps, shared)  # type: ignore[arg-type]
 
         return launch
 
 
-class Direct:
-    """A function in a kernel's place."""
-
-    def __init__(self, function: Any) -> None:
-        self.function = function
-
-    def __getitem__(self, grid: Any) -> Any:
-        return self.function
+def to_bits(x: Any) -> int:
+    """What a kernel is given for an argument."""
+    if isinstance(x, Tensor):
+        return x.data_ptr()
+    return struct.unpack("I", struct.pack("f", x))[0] if isinstance(x, float) else x
 
 
 def solve(
@@ -102,6 +110,11 @@ def solve(
     return {"y": y.detach().double(), "state": state.detach().double()} | {
         f"d{n}": g.double() for n, g in zip(x, grads, strict=True)
     }
+
+
+def sum_groups(x: Tensor) -> Tensor:
+    """The shares of rows in two groups (rows, segments, ...) as one sum for each group."""
+    return x.unflatten(0, (2, -1)).sum((1, 2))
 
 
 class Grouped(torch.autograd.Function):
@@ -118,7 +131,9 @@ class Grouped(torch.autograd.Function):
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor, ...]:
         *x, states = ctx.saved_tensors
         found = scan.scan_backward(gy.contiguous(), *x, states, softplus=True, reverse=False)
-        return tuple(found[:-1])
+        of_groups = {name: sum_groups(getattr(found, name)) for name in ("A", "D", "bias")}
+        of_groups["A"] = of_groups["A"].transpose(1, 2)
+        return tuple(found._replace(**of_groups)[:-1])
 
 
 def compare_groups(p: dict[str, Any], normal: Any) -> dict[str, float]:
@@ -147,31 +162,62 @@ def compare_groups(p: dict[str, Any], normal: Any) -> dict[str, float]:
     }
 
 
-def stage(
-    B: Tensor, C: Tensor, bc: Tensor, L: int, padded: int, *strides: int, REVERSE: bool, **_: Any
-) -> None:
-    """As the kernel, which shares memory between warps and is tested by the interpreter alone."""
-    bc.zero_()
-    x = torch.cat([B, C], 2).transpose(1, 2).float()
-    bc[..., :L] = x.flip(2) if REVERSE else x
+def draw_block(p: dict[str, Any], normal: Any) -> dict[str, Tensor]:
+    """The inputs of a block: residual stream, what is added to it, weights."""
+    d, n = p["width"], p.get("states", 4)
+    e, rank, shape = 2 * d, -(-d // 16), (p["rows"], p["length"], d)
+    x = {"residual": normal(*shape), "added": normal(*shape), "norm": 1 + normal(d) / 4}
+    x |= {"w_in": normal(2 * e, d) / d**0.5, "w_out": normal(d, e) / e**0.5}
+    for i in (0, 1):
+        x |= {f"conv_weight{i}": normal(e, 4) / 2, f"conv_bias{i}": normal(e) / 2}
+        x |= {f"x_weight{i}": normal(rank + 2 * n, e) / e**0.5, f"dt_weight{i}": normal(e, rank)}
+        x |= {f"dt_bias{i}": normal(e) - (9 if p.get("near_one") else 3)}
+        x |= {f"A{i}": -torch.exp(normal(e, n)), f"D{i}": normal(e)}
+    return x
 
 
-def unstage(
-    dbc: Tensor, dB: Tensor, dC: Tensor, L: int, *numbers: int, REVERSE: bool, **_: Any
-) -> None:
-    x = dbc.sum(0)[..., :L]
-    x = (x.flip(2) if REVERSE else x).transpose(1, 2)
-    for to, part in zip((dB, dC), x.chunk(2, 2), strict=True):
-        to.copy_(part)
+def solve_block(x: dict[str, Tensor], gy: Tensor, triton_: bool, low: bool) -> dict[str, Tensor]:
+    """A block of a network: its residual stream, and all gradients."""
+    x = {k: v.clone().requires_grad_() for k, v in x.items()}
+    names = ("conv_weight", "conv_bias", "x_weight", "dt_weight", "dt_bias", "A", "D")
+    ways = [DirectionWeights(*(x[f"{name}{i}"] for name in names)) for i in (0, 1)]
+    given = (x["w_in"], None, x["w_out"])
+    with torch.autocast("cpu", torch.bfloat16, enabled=low):
+        if triton_:
+            total, y = norm.triton_add_norm(x["residual"], x["added"], x["norm"], 1e-5)
+            y = mixer.triton_mixer(y, *given, None, (False, True), join_weights(ways))
+            y = y.float() + norm.triton_rms_norm(total, x["norm"], 1e-5).float()
+        else:
+            total, d = x["residual"] + x["added"], x["norm"].shape
+            y = F.rms_norm(total, d, x["norm"], 1e-5)
+            y = mixer_by_parts(y, *given, ways, (False, True)) + y
+    out = total + y
+    grads = torch.autograd.grad((out.double() * gy).sum(), list(x.values()))
+    return {"out": out.detach().double()} | {
+        f"d{k}": g.double() for k, g in zip(x, grads, strict=True)
+    }
+
+
+def compare_block(p: dict[str, Any], normal: Any) -> dict[str, float]:
+    """Errors of a block's output and gradients."""
+    x = draw_block(p, normal)
+    gy, low = normal(p["rows"], p["length"], p["width"]).double(), "dtype" in p
+    truth = solve_block({k: v.double() for k, v in x.items()}, gy, False, False)
+    found = solve_block(x, gy, True, low)
+    # Nothing passes a decay in a window of one position: the gradient of A is exactly 0 there.
+    sizes = {k: float(v.norm()) or 1.0 for k, v in truth.items()}
+    return {k: float((found[k] - truth[k]).norm()) / sizes[k] for k in truth}
 
 
 def main() -> None:
-    names = [name for name in dir(kernels) if name.startswith("scan_")]
-    every = {name: Emulated(getattr(kernels, name)) for name in names} | {
-        "stage": Direct(stage),
-        "unstage": Direct(unstage),
+    every = {
+        name: Emulated(found.kernel)
+        for name, found in vars(kernels()).items()
+        if hasattr(found, "kernel")
     }
-    scan.kernels = lambda: SimpleNamespace(**every, interpreted=False, T=16, BE=32)  # type: ignore[assignment]
+    emulated = SimpleNamespace(**every, interpreted=False, T=16, BE=32)
+    for module in (mixer, norm, scan, weights):
+        module.kernels = lambda: emulated  # type: ignore[assignment]
     for name in sys.argv[1:]:
         p = PROBLEMS[name]
         if p.get("split"):
@@ -181,6 +227,9 @@ def main() -> None:
         def normal(*shape: int, generator: torch.Generator = generator) -> Tensor:
             return torch.randn(*shape, generator=generator)
 
+        if "width" in p:
+            print(json.dumps({"problem": name} | compare_block(p, normal)), flush=True)
+            continue
         if p.get("groups"):
             print(json.dumps({"problem": name} | compare_groups(p, normal)), flush=True)
             continue

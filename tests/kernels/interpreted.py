@@ -7,6 +7,7 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import torch
 
 MISSING = ""
@@ -16,6 +17,7 @@ elif "triton" in sys.modules and not torch.cuda.is_available():  # lightning imp
     MISSING = "triton was loaded before its interpreter was chosen: run tests/kernels alone"
 if not MISSING and not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
+    import triton.language as tl
     import triton.runtime.interpreter as interpreter  # type: ignore[import-not-found,unused-ignore]
 
     _patched = interpreter._patch_lang_tensor
@@ -29,3 +31,14 @@ if not MISSING and not torch.cuda.is_available():
         set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 
     interpreter._patch_lang_tensor = _patch
+
+    _convert = interpreter._convert_float
+
+    def _round(data: Any, source: Any, to: Any, mode: Any) -> Any:
+        """float32 is rounded to the nearest bfloat16, as on a GPU; the interpreter would cut it."""
+        if (source, to) != (tl.float32, tl.bfloat16):
+            return _convert(data, source, to, mode)
+        values = np.ascontiguousarray(data, np.float32)
+        return torch.from_numpy(values).bfloat16().view(torch.int16).numpy().view(np.uint16)
+
+    interpreter._convert_float = _round

@@ -1,14 +1,15 @@
 """A warp of a GPU in numpy: runs the PTX that Triton compiles, so that what a GPU would execute can
 be checked without one.
 
-One warp per program, no shared memory, no branch on which lanes differ; any address outside the
-given tensors is an error. `mma` follows the layout of fragments in the PTX manual (m16n8k8, tf32:
-operands keep 10 bits of the fraction, the rest is cut off).
+The warps of a program take turns: each runs to the next barrier. No branch on which lanes differ;
+any address outside the given tensors, or outside the shared memory, is an error. `mma`, `ldmatrix`
+and `stmatrix` follow the layout of fragments in the PTX manual (mma: m16n8k8, tf32: operands keep
+10 bits of the fraction, the rest is cut off).
 """
 
 import ctypes
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ Array = np.ndarray[Any, Any]
 WIDTH = {"8": np.uint8, "16": np.uint16, "32": np.uint32, "64": np.uint64}
 KIND = {"f32": np.float32, "s32": np.int32, "u32": np.uint32, "b32": np.uint32, "s64": np.int64,
     "u64": np.uint64, "b64": np.uint64,
-        "b16": np.uint16, "u16": np.uint16, "f64": np.float64}  # fmt: skip
+        "b16": np.uint16, "u16": np.uint16, "s16": np.int16, "f64": np.float64}  # fmt: skip
 
 
 HALF = {"b32": np.uint16, "b64": np.uint32}
@@ -59,6 +60,11 @@ class Program:
         self.parameters = re.findall(r"\.param \.(\w+) (?:\.ptr[^,\n]*? )?(\w+_param_\d+)", text)
         self.instructions: list[tuple[str | None, str, str]] = []
         self.labels: dict[str, int] = {}
+        self.tables = {
+            name: re.findall(r"\$\w+", labels)
+            for name, labels in re.findall(r"(\w+):\s*\.branchtargets([^;]*);", text)
+        }
+        text = re.sub(r"\w+:\s*\.branchtargets[^;]*;", "", text)
         body = text[text.index("{", text.index(".entry")) :]
         for line in re.sub(r"//[^\n]*", "", body).splitlines():
             line = line.strip().lstrip("{ ") if not line.strip().endswith("}") else line.strip()
@@ -79,10 +85,18 @@ class Program:
         memory: Memory,
         block: tuple[int, int, int],
         grid: tuple[int, int, int],
-        warp: int = 0,
+        warps: int,
+        shared: int,
     ) -> None:
-        """One warp of one program."""
-        Warp(self, arguments, memory, block, grid, warp).run()
+        """One program of so many warps and bytes of shared memory."""
+        near = np.zeros(shared, np.uint8)
+        running = [
+            Warp(self, arguments, memory, near, block, grid, warp).run() for warp in range(warps)
+        ]
+        while running:
+            arrived = [next(warp, None) for warp in running]
+            assert len(set(arrived)) == 1, "some warps wait at a barrier, others have ended"
+            running = running if arrived[0] else []
 
 
 class Warp:
@@ -93,20 +107,24 @@ class Warp:
         program: Program,
         arguments: list[int],
         memory: Memory,
+        shared: Array,
         block: Any,
         grid: Any,
         warp: int,
     ) -> None:
-        self.program, self.memory = program, memory
+        self.program, self.memory, self.shared = program, memory, shared
         self.registers: dict[str, Array] = {}
         lanes = np.arange(LANES, dtype=np.uint64)
         self.special = {"%tid.x": lanes + np.uint64(LANES * warp), "%laneid": lanes}
+        self.special["global_smem"] = np.zeros(LANES, np.uint64)
         for i, axis in enumerate("xyz"):
             self.special[f"%ctaid.{axis}"] = np.full(LANES, block[i], np.uint64)
             self.special[f"%nctaid.{axis}"] = np.full(LANES, grid[i], np.uint64)
         self.arguments = {
             name: value for (_, name), value in zip(program.parameters, arguments, strict=True)
         }
+        for i, name in enumerate(self.arguments):  # the addresses of parameters
+            self.special[name] = np.full(LANES, 8 * i, np.uint64)
 
     def get(self, name: str, kind: str) -> Array:
         dtype = KIND[kind]
@@ -126,42 +144,61 @@ class Warp:
             np.uint64
         )
 
-    def run(self) -> None:
+    def run(self) -> Iterator[bool]:
+        """Run; stops at each barrier."""
         at = 0
-        with np.errstate(all="ignore"):
-            while at < len(self.program.instructions):
-                guard, name, rest = self.program.instructions[at]
-                at += 1
-                active = np.ones(LANES, bool)
-                if guard:
-                    active = self.registers[guard.lstrip("!")].astype(bool) ^ guard.startswith("!")
-                if name.startswith("bra"):
-                    assert active.all() or not active.any(), "lanes part ways"
-                    at = self.program.labels[rest.strip()] if active.all() else at
-                elif name == "ret":
-                    return
-                elif name.startswith(("ld.global", "st.global")):
-                    self._memory(name, rest, active)
-                else:
-                    assert guard is None, f"{name} under a predicate"
+        while at < len(self.program.instructions):
+            guard, name, rest = self.program.instructions[at]
+            at += 1
+            active = np.ones(LANES, bool)
+            if guard:
+                active = self.registers[guard.lstrip("!")].astype(bool) ^ guard.startswith("!")
+            if name.startswith("bra"):
+                assert active.all() or not active.any(), "lanes part ways"
+                at = self.program.labels[rest.strip()] if active.all() else at
+            elif name == "brx.idx":
+                register, table = _operands(rest)
+                (to,) = set(self.get(register, "u32").tolist())
+                at = self.program.labels[self.program.tables[table][to]]
+            elif name == "bar.sync":
+                yield True
+            elif name == "ret":
+                return
+            elif name.startswith(("ldmatrix", "stmatrix")):
+                self._matrix(name, rest)
+            elif name.startswith(("ld.global", "st.global", "ld.shared", "st.shared")):
+                self._memory(name, rest, active)
+            elif name != "bar.warp.sync":
+                assert guard is None, f"{name} under a predicate"
+                with np.errstate(all="ignore"):
                     self._operate(name, _operands(rest))
 
+    def _address(self, text: str, kind: str) -> Array:
+        name, offset = re.findall(r"\[\s*([%\w]+)\s*(?:\+\s*(-?\d+))?\s*\]", text)[0]
+        return self.get(name, kind).astype(np.int64) + int(offset or 0)
+
     def _memory(self, name: str, rest: str, active: Array) -> None:
-        found = re.findall(r"\{([^}]*)\}", rest)[0].split(",")
-        address = re.findall(r"\[\s*(%\w+)\s*\+\s*(-?\d+)\s*\]", rest)[0]
+        operands = re.sub(r"\[[^]]*\],?", "", rest).strip(" ,{}")
+        found = [register.strip() for register in operands.split(",")]
         dtype = WIDTH[name.rsplit(".b", 1)[1]]
         size = np.dtype(dtype).itemsize
-        where = (self.get(address[0], "s64") + int(address[1])).view(np.uint64)
+        near = ".shared" in name
+        where = self._address(rest, "u32" if near else "s64")
         if not active.any():
             return
-        assert not (where[active] % np.uint64(size * len(found))).any(), "a misaligned access"
-        data, index = self.memory.view(where[active], size * len(found))
+        assert not (where[active] % (size * len(found))).any(), "a misaligned access"
+        if near:
+            data, index = self.shared, where[active]
+            assert index.min() >= 0, "an access before the shared memory"
+            assert index.max() + size * len(found) <= len(data), "an access after it"
+        else:
+            data, index = self.memory.view(where[active].view(np.uint64), size * len(found))
         for i, register in enumerate(found):
             places = index[:, None] + i * size + np.arange(size)
             if name.startswith("ld"):
                 value = (
                     np.zeros(LANES, dtype)
-                    if register.strip() not in self.registers
+                    if register not in self.registers
                     else self.get(register, f"b{8 * size}").copy()
                 )
                 value[active] = data[places].copy().view(dtype)[:, 0]
@@ -174,17 +211,48 @@ class Warp:
                     .reshape(len(index), size)
                 )
 
+    def _matrix(self, name: str, rest: str) -> None:
+        """Matrices of 8 × 8 numbers of 16 bits: lane 8 m + r has the address of row r of the m-th.
+
+        Register m of lane l is row l/4, columns 2 (l%4) and the next; with .trans, of its turn.
+        """
+        names = re.findall(r"\{([^}]*)\}", rest)[0].split(",")
+        rows = self._address(rest, "u32")[: 8 * len(names)].reshape(-1, 8)
+        assert not (rows % 16).any(), "a misaligned row of a matrix"
+        lane = np.arange(LANES)
+        row, column = lane // 4, 2 * (lane % 4)
+        for register, at in zip(names, rows, strict=True):
+            places = at[:, None] + np.arange(16)
+            assert places.min() >= 0, "a matrix before the shared memory"
+            assert places.max() < len(self.shared), "a matrix after it"
+            if name.startswith("ldmatrix"):
+                tile = self.shared[places].view(np.uint16)
+                tile = tile.T if ".trans" in name else tile
+                pair = np.stack([tile[row, column], tile[row, column + 1]], 1)
+                self.put(register, np.ascontiguousarray(pair).view(np.uint32)[:, 0])
+            else:
+                pair = self.get(register, "b32").view(np.uint16).reshape(LANES, 2)
+                tile = np.zeros((8, 8), np.uint16)
+                tile[row, column], tile[row, column + 1] = pair[:, 0], pair[:, 1]
+                tile = np.ascontiguousarray(tile.T if ".trans" in name else tile)
+                self.shared[places] = tile.view(np.uint8)
+
     def _operate(self, name: str, x: list[str]) -> None:
         parts = name.split(".")
         op, kind = parts[0], parts[-1]
         if op == "mma":
             self._mma(x)
         elif op == "shfl":
-            self.put(x[0], self.get(x[1], "b32")[np.arange(LANES) ^ int(x[2])])
+            other = self.get(x[2], "b32").astype(np.int64)
+            source = np.arange(LANES) ^ other if parts[2] == "bfly" else other % LANES
+            assert parts[2] in ("bfly", "idx")
+            self.put(x[0], self.get(x[1], "b32")[source])
         elif op == "ld" and parts[1] == "param":
-            self.put(
-                x[0], np.full(LANES, self.arguments[x[1].strip("[] ")] & (2**64 - 1), np.uint64)
-            )
+            place = x[1].strip("[] ")
+            if place not in self.arguments:  # chosen by an address
+                (at,) = set(self._address(x[1], "u64").tolist())
+                place = list(self.arguments)[at // 8]
+            self.put(x[0], np.full(LANES, self.arguments[place] & (2**64 - 1), np.uint64))
         elif op == "mov" and x[0].startswith("{"):
             half = HALF[kind]
             bits = self.get(x[1], kind).view(half).reshape(LANES, 2)
@@ -197,7 +265,7 @@ class Warp:
             ]
             self.put(x[0], np.stack(halves, 1).view(KIND[kind])[:, 0])
         elif op == "cvt":
-            self.put(x[0], self._convert(parts, x[1]))
+            self.put(x[0], self._convert(parts, *x[1:]))
         elif op == "setp":
             a, b = self.get(x[1], kind), self.get(x[2], kind)
             self.put(x[0], COMPARE[parts[1]](a, b))
@@ -222,7 +290,7 @@ class Warp:
             wide = np.int64 if kind == "s32" else np.uint64
             product = self.get(x[1], kind).astype(wide) * self.get(x[2], kind).astype(wide)
             if parts[1] == "hi":
-                product = (product >> 32).astype(KIND[kind])
+                product = (product >> wide(kind[1:])).astype(KIND[kind])
             self.put(
                 x[0],
                 product + self.get(x[3], "s64" if kind == "s32" else "u64")
@@ -238,8 +306,12 @@ class Warp:
                 ARITHMETIC[op](*(self.get(operand, kind) for operand in x[1:])).astype(KIND[kind]),
             )
 
-    def _convert(self, parts: list[str], operand: str) -> Array:
+    def _convert(self, parts: list[str], operand: str, low: str | None = None) -> Array:
         to, source = parts[-2], parts[-1]
+        if to == "bf16x2":
+            assert low is not None
+            pair = [self._convert(["cvt", "rn", "bf16", "f32"], x) for x in (low, operand)]
+            return np.stack(pair, 1).view(np.uint32)[:, 0]
         if source == "bf16":
             return (self.get(operand, "b16").astype(np.uint32) << np.uint32(16)).view(np.float32)
         if to == "bf16":
@@ -279,8 +351,9 @@ ARITHMETIC: dict[str, Callable[..., Array]] = {
     "min": np.minimum, "abs": np.abs,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "neg": np.negative,
     "not": np.invert,
-    "rem": np.fmod, "div": lambda a, b: a // b,
-    "bfe": lambda a, at, bits: (a >> at) & ((a.dtype.type(1) << bits) - a.dtype.type(1)),
+    "rem": np.fmod, "div": lambda a, b: a / b if a.dtype.kind == "f" else a // b, "sqrt": np.sqrt,
+    # A field of bits; that of a signed number takes the sign of its own highest bit.
+    "bfe": lambda a, at, bits: (a << (8 * a.itemsize - at - bits)) >> (8 * a.itemsize - bits),
     "mad": lambda a, b, c: a * b + c, "ex2": np.exp2, "fma": lambda a, b,
     c: a.astype(np.float64) * b + c,
 }  # fmt: skip

@@ -170,6 +170,29 @@ LONG = [
     pytest.param(name, marks=pytest.mark.slow)
     for name in ("plain", "reverse", "split", "chain", "groups", "lone")
 ]
+BLOCKS = [
+    "block-near-one",
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in ("block", "block-bfloat16", "block-of-one")
+    ),
+]
+
+
+def emulate(problem: str) -> dict[str, float]:
+    """Errors of a problem of `emulated.py`, in a process whose kernels are compiled."""
+    code = Path(__file__).with_name("emulated.py")
+    done = subprocess.run(
+        [sys.executable, str(code), problem],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=compiling(),
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found.pop("problem") == problem
+    return found
 
 
 @needs_triton
@@ -178,20 +201,22 @@ def test_the_compiled_ptx_agrees_with_the_naive_scan(problem: str) -> None:
     """Not the interpreter: sm_90 code, matrix-unit sums and lane exchanges included, a warp at a
     time.
     """
-    code = Path(__file__).with_name("emulated.py")
-    environment = compiling()
-    done = subprocess.run(
-        [sys.executable, str(code), problem],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout)
-    assert found.pop("problem") == problem
+    found = emulate(problem)
     assert len(found) == (8 if problem == "groups" else 10)
     assert max(found.values()) < (5e-3 if problem == "bfloat16" else 1e-6), found
+
+
+@needs_triton
+@pytest.mark.parametrize("problem", BLOCKS)
+def test_the_compiled_ptx_of_every_kernel_of_a_block_agrees_with_its_definition(
+    problem: str,
+) -> None:
+    """Norm with the residual sum, weights, convolution, scan, gate: 118 and 236 channels at odd
+    lengths and at length 1, decays near 1, float32 and bfloat16.
+    """
+    found = emulate(problem)
+    assert len(found) == 20
+    assert max(found.values()) < (3e-2 if problem == "block-bfloat16" else 2e-6), found
 
 
 @pytest.mark.gpu

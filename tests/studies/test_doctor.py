@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from genodiff.kernels.dispatch import select_provider
-from genodiff.studies import doctor, selftest
+from genodiff.studies import doctor, forecast, selftest
 from genodiff.studies.doctor import Check
 
 
@@ -32,6 +33,31 @@ def test_here_everything_that_is_needed_works() -> None:
         "bound",
         "strands",
     } <= {c.name for c in found}
+
+
+def test_on_a_gpu_its_pace_is_forecast_from_the_bytes_that_it_copies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As benchmarks/gpu/QUEUE.md counts for an H200: 16.1 ps a channel and step for the scans."""
+    assert forecast.check_forecast() == []
+    scans = forecast.count_token_seconds(256, 528, 1.755e9, 1e30)
+    assert scans / (2 * 256) == pytest.approx(16.1e-12, rel=0.01)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(forecast, "measure_bandwidth", lambda device: 4e12)
+    h200 = SimpleNamespace(multi_processor_count=132)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: h200)
+    (found,) = forecast.check_forecast()
+    assert found.status == "ok"
+    assert "4.00 TB/s" in found.detail
+    # 1 / (4 layers · 236 channels · (2 · 16.1 ps + 192 bytes / 4 TB/s)) = 13.2 million
+    assert "13.2 of ph-470k" in found.detail
+
+    def fail(device: str) -> float:
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(forecast, "measure_bandwidth", fail)
+    (found,) = forecast.check_forecast()
+    assert (found.status, "out of memory" in found.detail) == ("warn", True)
 
 
 def test_names_are_unique_and_every_fault_has_a_remedy() -> None:

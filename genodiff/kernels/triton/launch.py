@@ -16,12 +16,20 @@ import torch
 from torch import Tensor
 
 CHOICES: dict[str, Any] = json.loads(Path(__file__).with_name("choices.json").read_text())
-JITTED = ("scan_jit", "staging", "mixer_jit", "norm_jit")  # modules that import triton
+JITTED = (
+    "scan_jit",
+    "staging",
+    "mixer_jit",
+    "norm_jit",
+    "weights_jit",
+)  # modules that import triton
 _KERNELS = (
     "scan_",
     "conv_",
     "gate_",
     "norm_",
+    "pack_",
+    "sum_weights",
     "stage",
     "unstage",
 )  # how their kernels' names begin

@@ -9,19 +9,24 @@ the machine twice as well.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.direction import DirectionWeights, split_weights
+from genodiff.kernels.direction import split_weights
 from genodiff.kernels.triton.launch import kernels, use_device
 from genodiff.kernels.triton.scan import (
     pack_channels,
-    scale_rates,
     scan_backward,
     scan_forward,
+)
+from genodiff.kernels.triton.weights import (
+    PackedWeights,
+    WeightGradients,
+    pack_weights,
+    sum_gradients,
 )
 
 _PIECES = 64  # most shares of a row in the gradients of the convolution's weights
@@ -71,13 +76,16 @@ def conv_forward(
 def conv_backward(
     dy: Tensor, x: Tensor, weight: Tensor, bias: Tensor, reverse: tuple[bool, ...], ordered: bool,
     dx: Tensor,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The gradients of weight and bias, float32; that of x goes to dx. dy is contiguous."""
+) -> Tensor:  # fmt: skip
+    """The gradients of the taps, then of the bias, in shares (directions · B, pieces, K + 1, E).
+
+    They are float32, to be summed over rows and pieces. That of x goes to dx. dy is contiguous.
+    """
     (rows, length, channels), (n, _, K) = x.shape, weight.shape
     BT, BE, grid = _blocks(length, channels)
     tiles = -(-grid[0] // _PIECES)
     pieces = -(-grid[0] // tiles)
-    dz, dw = torch.empty_like(dy), torch.zeros(len(dy), pieces, K + 1, channels, device=x.device)
+    dz, dw = torch.empty_like(dy), torch.empty(len(dy), pieces, K + 1, channels, device=x.device)
     ways = _mark_ways(reverse)
     kernels().conv_slope[(pieces, grid[1], len(dy))](
         x, weight, bias, dy, dz, dw, length, channels, rows, ways, tiles, x.stride(0), x.stride(1),
@@ -87,8 +95,7 @@ def conv_backward(
         dz, weight, dx, length, channels, rows, ways, dx.stride(0), dx.stride(1), DIRECTIONS=n,
         K=K, ORDERED=ordered, BT=BT, BE=BE
     )  # fmt: skip
-    sums = dw.view(n, -1, K + 1, channels).sum(1)
-    return sums[:, :-1].transpose(1, 2), sums[:, -1]
+    return dw
 
 
 def triton_mixer(
@@ -123,8 +130,10 @@ class _Conv(torch.autograd.Function):
         x, weight, bias = ctx.saved_tensors
         dx = torch.empty(x.shape, device=x.device, dtype=x.dtype)
         with use_device(x):
-            dw, db = conv_backward(gy.contiguous(), x, weight, bias, ctx.reverse, False, dx)
-        return dx, dw[0].to(weight.dtype), db[0].to(bias.dtype) if ctx.bias else None, None
+            shares = conv_backward(gy.contiguous(), x, weight, bias, ctx.reverse, False, dx)
+        sums = shares.sum((0, 1))
+        dw, db = sums[:-1].t().to(weight.dtype), sums[-1].to(bias.dtype)
+        return dx, dw, db if ctx.bias else None, None
 
 
 def triton_conv(
@@ -136,43 +145,6 @@ def triton_conv(
     return y
 
 
-class _Weights(NamedTuple):
-    """The weights of all directions, side by side: (directions, ...)."""
-
-    conv: Tensor
-    conv_bias: Tensor
-    x: Tensor  # x_proj and dt_proj in the dtype of products
-    dt: Tensor
-    A2: Tensor  # from `scale_rates`
-    D: Tensor
-    bias: Tensor
-
-
-def _stack(directions: list[DirectionWeights], dtype: torch.dtype) -> _Weights:
-    """One copy for all vectors and one for the matrices of products: a launch costs more."""
-    n, (channels, width) = len(directions), directions[0].conv_weight.shape
-    rank, states = directions[0].dt_weight.shape[1], directions[0].A.shape[1]
-    like = directions[0].D
-    vectors = [
-        [d.conv_weight for d in directions],
-        [like.new_zeros(channels) if d.conv_bias is None else d.conv_bias for d in directions],
-        [d.A for d in directions],
-        [d.D for d in directions],
-        [d.dt_bias for d in directions],
-    ]
-    flat = torch.cat([x.reshape(-1) for part in vectors for x in part])
-    matrices = [[d.x_weight for d in directions], [d.dt_weight for d in directions]]
-    products = torch.cat([x.reshape(-1) for part in matrices for x in part]).to(dtype)
-    each = (channels * width, channels, channels * states, channels, channels)
-    conv, conv_bias, A, D, bias = flat.split([n * size for size in each])
-    x, dt = products.split([n * (rank + 2 * states) * channels, n * channels * rank])
-    return _Weights(
-        conv.view(n, channels, width), conv_bias.view(n, channels), x.view(n, -1, channels),
-        dt.view(n, channels, rank), scale_rates(A.view(n, channels, states)), D.view(n, channels),
-        bias.view(n, channels),
-    )  # fmt: skip
-
-
 class _ScanInputs:
     """What the directions compute from x in both passes: the inputs of their scans.
 
@@ -181,7 +153,7 @@ class _ScanInputs:
 
     def __init__(
         self,
-        weights: _Weights,
+        weights: PackedWeights,
         x: Tensor,
         reverse: tuple[bool, ...],
         mask: Tensor | None,
@@ -224,33 +196,29 @@ class _Mixer(torch.autograd.Function):
         with torch.autocast(h.device.type, enabled=False), use_device(h):
             (rows, length, _), channels = h.shape, out_weight.shape[1]
             ctx.dtype, flat = h.dtype, h.to(dtype).reshape(rows * length, -1)
-            w_in, w_out = in_weight.to(dtype), out_weight.to(dtype)
+            w = pack_weights(split_weights(weights), in_weight, out_weight, dtype)
             xz = (
-                flat @ w_in.t()
+                flat @ w.w_in.t()
                 if in_bias is None
-                else torch.addmm(in_bias.to(dtype), flat, w_in.t())
+                else torch.addmm(in_bias.to(dtype), flat, w.w_in.t())
             )
             x, z = xz[:, :channels].unflatten(0, (rows, length)), xz[:, channels:]
             m = None if mask is None else mask.to(dtype)
             if m is not None:
                 x.mul_(m)
-            stacked = _stack(split_weights(weights), dtype)
-            s = _ScanInputs(stacked, x, reverse, _order(m, reverse), None)
+            s = _ScanInputs(w, x, reverse, _order(m, reverse), None)
             y, states = scan_forward(
-                s.c, s.delta, stacked.A2, s.B, s.C, stacked.D, stacked.bias, softplus=True,
-                reverse=False, keep=keep,
-            )  # fmt: skip
+                s.c, s.delta, w.A2, s.B, s.C, w.D, w.bias, softplus=True, reverse=False, keep=keep
+            )
             total, gated = (torch.empty(x.shape, device=h.device, dtype=dtype) for _ in range(2))
             BT, BE, grid = _blocks(length, channels)
             kernels().gate_forward[(*grid, rows)](
                 y, z, total, gated, length, channels, rows, _mark_ways(reverse), z.stride(0),
                 DIRECTIONS=len(reverse), BT=BT, BE=BE
             )  # fmt: skip
-            out = (gated.view(rows * length, channels) @ w_out.t()).view(h.shape)
+            out = (gated.view(rows * length, channels) @ w.w_out.t()).view(h.shape)
             if keep:
-                ctx.save_for_backward(
-                    flat, w_in, w_out, m, xz, total, s.projected, states, *stacked
-                )
+                ctx.save_for_backward(flat, m, xz, total, s.projected, states, *w)
             ctx.reverse = reverse
             given = (in_weight, in_bias, out_weight, *weights)
             ctx.dtypes = [None if w is None else w.dtype for w in given]
@@ -259,15 +227,15 @@ class _Mixer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g_out: Tensor) -> tuple[Tensor | None, ...]:
-        flat, w_in, w_out, mask, xz, total, projected, states, *stacked = ctx.saved_tensors
-        w, (of_in, of_bias, of_out, *dtypes) = _Weights(*stacked), ctx.dtypes
+        flat, mask, xz, total, projected, states, *packed = ctx.saved_tensors
+        w, (of_in, of_bias, of_out, *dtypes) = PackedWeights(*packed), ctx.dtypes
         with torch.autocast(flat.device.type, enabled=False), use_device(flat):
             (rows, length, channels), dtype, n = total.shape, xz.dtype, len(ctx.reverse)
             tokens = rows * length
             x, z = xz[:, :channels].unflatten(0, (rows, length)), xz[:, channels:]
             g_out, dxz = g_out.to(dtype).reshape(tokens, -1), torch.empty_like(xz)
             dx, dz = dxz[:, :channels].unflatten(0, (rows, length)), dxz[:, channels:]
-            g, gated = g_out @ w_out, torch.empty_like(total)
+            g, gated = g_out @ w.w_out, torch.empty_like(total)
             gy = torch.empty(n * rows, length, channels, device=xz.device, dtype=dtype)
             BT, BE, grid = _blocks(length, channels)
             kernels().gate_backward[(*grid, rows)](
@@ -283,27 +251,35 @@ class _Mixer(torch.autograd.Function):
                 to=s.split_states(d_projected),
             )  # fmt: skip
             ddelta = found.delta.view(n, tokens, channels)
-            d_projected[..., : s.rank] = torch.bmm(ddelta, w.dt)
+            ddelta = found.delta.view(n, tokens, channels)
+            torch.bmm(ddelta, w.dt, out=d_projected[..., : s.rank])
             dc = found.u.view(n, tokens, channels).baddbmm_(d_projected, w.x).view(s.c.shape)
             if m is not None:
                 dc.mul_(m)
-            d_conv, d_bias = conv_backward(dc, x, w.conv, w.conv_bias, ctx.reverse, True, dx)
+            d_conv = conv_backward(dc, x, w.conv, w.conv_bias, ctx.reverse, True, dx)
             if mask is not None:
                 dx.mul_(mask)
-            d_x = torch.bmm(d_projected.transpose(1, 2), s.flat)
-            d_dt = torch.bmm(ddelta.transpose(1, 2), s.r)
-            by_name = (d_conv, d_bias, d_x, d_dt, found.bias, found.A, found.D)
-            # Converted side by side, then taken apart: all directions have the same dtypes.
-            stacks = [
-                None if of is None else gradient.to(of)
-                for of, gradient in zip(dtypes, by_name, strict=False)
-            ]
-            grads = [None if stack is None else stack[i] for i in range(n) for stack in stacks]
-            dh = (dxz @ w_in).view(rows, length, -1)
-            d_in_weight, d_in_bias = dxz.t() @ flat, None
+            d_in_bias = None
             if of_bias is not None:
                 d_in_bias = dxz.sum(0, dtype=torch.float32).to(of_bias)
+            parts = WeightGradients(
+                found.A, found.D, found.bias, d_conv,
+                torch.bmm(d_projected.transpose(1, 2), s.flat),
+                torch.bmm(ddelta.transpose(1, 2), s.r),
+                dxz.t() @ flat, d_out_weight,
+            )  # fmt: skip
+            sums = sum_gradients(parts, w)
+            # In the order of `DirectionWeights`.
+            by_name = (
+                sums.conv, sums.conv_bias, sums.x, sums.dt, sums.bias, sums.A2, sums.D
+            )  # fmt: skip
+            grads = [
+                None if of is None else gradient[i].to(of)
+                for i in range(n)
+                for of, gradient in zip(dtypes, by_name, strict=False)
+            ]
+            dh = (dxz @ w.w_in).view(rows, length, -1)
         return (
-            dh.to(ctx.dtype), d_in_weight.to(of_in), d_in_bias, d_out_weight.to(of_out), None, None,
-            None, None, *grads
+            dh.to(ctx.dtype), sums.w_in.to(of_in), d_in_bias, sums.w_out.to(of_out),
+            None, None, None, None, *grads
         )  # fmt: skip

@@ -82,8 +82,7 @@ def conv_slope(
 ):  # fmt: skip
     """Write dz, the gradient before silu, in the order of dy, and the partial sums of dw.
 
-    dw is (directions · rows, pieces, K + 1, E): the gradients of the taps, then of the bias. The
-    caller fills it with zeros.
+    dw is (directions · rows, pieces, K + 1, E): the gradients of the taps, then of the bias.
     """
     piece, own = tl.program_id(0), tl.program_id(2).to(tl.int64)
     which, row = tl.program_id(2) // rows, own % rows
@@ -105,11 +104,12 @@ def conv_slope(
         g = tl.load(dy + at, mask=mask, other=0.0).to(tl.float32) * (s * (1.0 + z * (1.0 - s)))
         tl.store(dz + at, g.to(dz.dtype.element_ty), mask=mask)
         # dw is summed in memory, because K + 1 more sums would not fit in registers. No other
-        # program writes to the same place.
+        # program writes to the same place. What is there before the first tile is not read.
+        begun = there & (tl.full([BE], tile, tl.int32) > 0)
         for k in tl.static_range(K):
             part = tl.sum(g * _load(x, t - (K - 1 - k), L, back, e, there, x_l), 0)
-            tl.store(dw + k * E, tl.load(dw + k * E, mask=there, other=0.0) + part, mask=there)
-        tl.store(dw + K * E, tl.load(dw + K * E, mask=there, other=0.0) + tl.sum(g, 0), mask=there)
+            tl.store(dw + k * E, tl.load(dw + k * E, mask=begun, other=0.0) + part, mask=there)
+        tl.store(dw + K * E, tl.load(dw + K * E, mask=begun, other=0.0) + tl.sum(g, 0), mask=there)
 
 
 @triton.jit

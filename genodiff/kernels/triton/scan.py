@@ -84,10 +84,6 @@ class _ScanLaunch:
         )  # fmt: skip
         return dB, dC
 
-    def sum_groups(self, x: Tensor) -> Tensor:
-        """`x` (rows, segments, ...) summed over the segments and rows of each group."""
-        return x.view(self.groups, -1, *x.shape[2:]).sum(1)
-
     def chain(
         self, local: Tensor, spans: Tensor, A2: Tensor, out: Tensor, stride: int, back: bool
     ) -> None:
@@ -105,9 +101,10 @@ class _ScanLaunch:
 
 
 class Gradients(NamedTuple):
-    """The gradients of a scan's inputs, in their dtypes; sums over rows and time in float32.
+    """The gradients of a scan's inputs, in their dtypes.
 
-    `h0` is (B, N, E); A, D and bias are of each group.
+    `h0` is (B, N, E). Those of A (B, segments, N, E), D and bias (B, segments, E) are float32, to
+    be summed over the segments and rows of each group.
     """
 
     u: Tensor
@@ -169,14 +166,17 @@ def scan_backward(
     go = _ScanLaunch(u, A2, softplus, reverse)
     d, b = _floats(D, A2), _floats(bias, A2)
     bc = go.staged(B, C)
-    carry = A2.new_empty(go.rows, go.segments, go.N, go.channels)
-    carry[:, -1] = 0 if g_last is None else g_last.transpose(1, 2)
+    # Zeros of all that begins as zero, in one launch.
+    zeros = A2.new_zeros(2 + (go.segments > 1), go.rows, go.segments, go.N, go.channels)
+    carry, dA, *rest = zeros.unbind()
+    if g_last is not None:
+        carry[:, -1] = g_last.transpose(1, 2)
     du, ddelta = (torch.empty(x.shape, device=x.device, dtype=x.dtype) for x in (u, delta))
-    dA, dbc = torch.zeros_like(carry), A2.new_empty(go.blocks, go.rows, 2 * go.N, go.padded)
+    dbc = A2.new_empty(go.blocks, go.rows, 2 * go.N, go.padded)
     dD, dbias = (A2.new_empty(go.rows, go.segments, go.channels) for _ in range(2))
     with use_device(u):
         if go.segments > 1:
-            local, spans = torch.zeros_like(carry), torch.empty_like(dD)
+            (local,), spans = rest, torch.empty_like(dD)
             go.k.scan_carry[go.grid](
                 delta, gy, A2, bc, b, local, spans,
                 go.length, go.tiles, go.group, delta.stride(0), gy.stride(0),
@@ -193,11 +193,11 @@ def scan_backward(
     return Gradients(
         du,
         ddelta,
-        go.sum_groups(dA).transpose(1, 2),
+        dA,
         dB,
         dC,
-        go.sum_groups(dD),
-        go.sum_groups(dbias),
+        dD,
+        dbias,
         carry[:, 0],
     )
 
@@ -252,8 +252,9 @@ class _Scan(torch.autograd.Function):
             gy, u, delta, scale_rates(A[None]), B, C, D_, bias_, states, **ctx.flags, g_last=g_last
         )
         return (
-            g.u, g.delta, g.A[0].to(A.dtype), g.B, g.C, None if D is None else g.D[0].to(D.dtype),
-            None if bias is None else g.bias[0].to(bias.dtype), None, None,
+            g.u, g.delta, g.A.sum((0, 1)).t().to(A.dtype), g.B, g.C,
+            None if D is None else g.D.sum((0, 1)).to(D.dtype),
+            None if bias is None else g.bias.sum((0, 1)).to(bias.dtype), None, None,
             None if ctx.h0_dtype is None else g.h0.transpose(1, 2).to(ctx.h0_dtype),
         )  # fmt: skip
 
