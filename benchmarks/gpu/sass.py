@@ -2,6 +2,7 @@
 spills, instructions per step.
 
     python benchmarks/gpu/sass.py [--json] [--arch 90] [--d-inner 256 236] [--keep FOLDER]
+    python benchmarks/gpu/sass.py --block caduceus-ph-470k [--arch 90]
 
 Triton compiles for sm_90, its cuobjdump takes the result apart. Loops are found by their backward
 branches: the innermost runs over the N states of a tile of T steps, the one around it over tiles.
@@ -12,6 +13,7 @@ Per step of a channel, a warp's 32 channels at a time, a scheduler issues
 and its expensive-function unit (MUFU: 2^x, 1/x), which takes 32 lanes in 8 cycles, is busy for 8 ·
 (the same count of MUFU) cycles; the load-store path's shuffles (SHFL, a cycle of the whole
 multiprocessor) for 4 cycles each. The largest of these bounds the kernel where memory does not.
+With `--block PRESET` the other kernels of its step are listed: registers, spills, shared memory.
 Exits with 1 if a kernel spills.
 """
 
@@ -29,6 +31,7 @@ from typing import Any
 os.environ.pop("TRITON_INTERPRET", None)
 
 import triton
+from block_code import compile_block
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -158,6 +161,23 @@ def counted(code: list[tuple[int, str]], unroll: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def list_block(preset: str, arch: int, folder: Path) -> int:
+    """A JSON line for each kernel of a step but its scans; 1 if any spills."""
+    spilt = False
+    for dtype in ("bf16", "fp32"):
+        for name, code in compile_block(preset, dtype, arch):
+            cubin = folder / "block.cubin"
+            cubin.write_bytes(code.asm["cubin"])
+            instructions, resources = disassembled(cubin)
+            spills = sum(opcode(text) in ("LDL", "STL") for _, text in instructions)
+            spilt |= bool(spills or resources["STACK"] or resources["LOCAL"])
+            row = {"kernel": name, "dtype": dtype, "preset": preset, "spills": spills}
+            row |= {"registers": resources["REG"], "shared": resources["SHARED"]}
+            print(json.dumps(row | {"stack": resources["STACK"]}), flush=True)
+            cubin.unlink()
+    return int(spilt)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -166,9 +186,12 @@ def main() -> int:
     parser.add_argument("--arch", type=int, default=90)
     parser.add_argument("--d-inner", type=int, nargs="+", default=[256, 236, 512])
     parser.add_argument("--keep", type=Path, help="a folder for the machine code")
+    parser.add_argument("--block", help="the other kernels of a preset's step, as JSON")
     arguments = parser.parse_args()
     folder = arguments.keep or Path(tempfile.gettempdir()) / f"genodiff-sass-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
+    if arguments.block:
+        return list_block(arguments.block, arguments.arch, folder)
     variants = [
         ("scan_forward", {}), ("scan_forward", {"OUTPUT": False, "KEEP": False}), ("scan_carry",
         {}), ("scan_backward", {}),

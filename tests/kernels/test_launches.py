@@ -37,12 +37,12 @@ def test_time_is_split_only_where_both_directions_leave_the_machine_empty() -> N
 
 
 def test_a_step_makes_at_most_half_the_launches_of_the_first_gpu_path() -> None:
-    """Of 470k at 16 × 1,024 with its loss, torch's launches included: 468 at commit a412c8a."""
+    """Of 470k at 16 × 1,024 with its loss, torch's launches included: 469 at commit a412c8a."""
     with fake_gpu() as kernels:
         network: Any = PRESETS["caduceus-ph-470k"].build(DNA.padded_size)
         with Memory() as torch_:
             logits = network(torch.zeros(16, 1024, dtype=torch.int64))
             logits.float().logsumexp(-1).mean().backward()
     ours, theirs = sum(kernels.launches.values()), torch_.launches
-    assert ours + theirs <= 468 // 2
+    assert ours + theirs <= 469 // 2
     assert (ours, theirs) == (78, 100)

@@ -260,3 +260,17 @@ def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_fu
     assert rows["scan_forward", "bf16"]["mufu_fraction"] > 0.95
     assert rows["scan_backward", "bf16"]["slots_per_step"] < 360
     assert all(row["shared"] == 0 for row in rows.values() if "plain" not in row["kernel"])
+
+
+@needs_triton
+@pytest.mark.slow
+def test_no_other_kernel_of_a_step_spills() -> None:
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "benchmarks/gpu/sass.py", "--block", "caduceus-ph-470k"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=compiling())
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    names = {row["kernel"].split()[0] for row in rows}
+    own = {name for name, found in vars(launch.kernels()).items() if hasattr(found, "kernel")}
+    assert names == {name for name in own if not name.startswith("scan_")}
+    assert all(row["spills"] == 0 for row in rows)

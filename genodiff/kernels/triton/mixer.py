@@ -4,6 +4,8 @@ The equations are in `kernels/mixer.py`. Under autocast, products and tensors ar
 and states float32. For the backward pass h, [x, z], Σ_d y_d, [r, B, C]_d and the scans' states are
 kept. Convolutions and step sizes are computed again; dx and dz are written into one buffer.
 
+The weights are packed by one kernel, and their gradients summed by one (`weights.py`).
+
 Both directions go through each kernel together, as two groups of rows. Half as many launches fill
 the machine twice as well.
 """
@@ -86,14 +88,15 @@ def conv_backward(
     tiles = -(-grid[0] // _PIECES)
     pieces = -(-grid[0] // tiles)
     dz, dw = torch.empty_like(dy), torch.empty(len(dy), pieces, K + 1, channels, device=x.device)
-    ways = _mark_ways(reverse)
+    # Half of a tile at a time: with a whole one all registers are taken, and some spill.
+    ways, half = _mark_ways(reverse), BT // 2
     kernels().conv_slope[(pieces, grid[1], len(dy))](
-        x, weight, bias, dy, dz, dw, length, channels, rows, ways, tiles, x.stride(0), x.stride(1),
-        K=K, ORDERED=ordered, BT=BT, BE=BE
+        x, weight, bias, dy, dz, dw, length, channels, rows, ways, 2 * tiles, x.stride(0),
+        x.stride(1), K=K, ORDERED=ordered, BT=half, BE=BE
     )  # fmt: skip
-    kernels().conv_backward[(*grid, rows)](
+    kernels().conv_backward[(-(-length // half), grid[1], rows)](
         dz, weight, dx, length, channels, rows, ways, dx.stride(0), dx.stride(1), DIRECTIONS=n,
-        K=K, ORDERED=ordered, BT=BT, BE=BE
+        K=K, ORDERED=ordered, BT=half, BE=BE
     )  # fmt: skip
     return dw
 
