@@ -61,6 +61,9 @@ def compile_call(call: Call, arch: int) -> Any:
     constants.pop("num_stages", None)
     names = [p.name for p in kernel.params]
     given = dict(zip([n for n in names if n not in constants], arguments, strict=True))
+    constants |= {
+        n: x for n, x in given.items() if isinstance(x, int) and x == 1
+    }  # as the JIT does
 
     def kind_of(name: str) -> str:
         if name in constants:
@@ -73,7 +76,7 @@ def compile_call(call: Call, arch: int) -> Any:
     aligned = {
         (i,): [["tt.divisibility", 16]]
         for i, name in enumerate(names)
-        if isinstance(given.get(name), Tensor)
+        if isinstance(x := given.get(name), Tensor) or (isinstance(x, int) and x % 16 == 0)
     }
     source = ASTSource(
         fn=kernel, signature={n: kind_of(n) for n in names}, constexprs=constants, attrs=aligned

@@ -54,6 +54,8 @@ class Emulated:
             names = [p.name for p in self.kernel.params]
             constants.pop("num_stages", None)
             given = dict(zip([n for n in names if n not in constants], arguments, strict=True))
+            ones = [n for n, x in given.items() if isinstance(x, int) and x == 1]
+            constants |= {n: given.pop(n) for n in ones}  # as the JIT does
 
             def kind_of(name: str) -> str:
                 if name in constants:
@@ -68,7 +70,7 @@ class Emulated:
             aligned = {
                 (i,): [["tt.divisibility", 16]]
                 for i, n in enumerate(names)
-                if isinstance(given.get(n), Tensor)
+                if isinstance(x := given.get(n), Tensor) or (isinstance(x, int) and x % 16 == 0)
             }
             source = ASTSource(
                 fn=self.kernel, signature=signature, constexprs=constants, attrs=aligned

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from genodiff.kernels.direction import DirectionWeights
+from genodiff.kernels.direction import DirectionWeights, compute_rates
 from genodiff.kernels.library import find_missing
 from genodiff.kernels.mixer import mixer, mixer_by_parts
 from genodiff.kernels.native import mixer as native_mixer
@@ -280,3 +280,21 @@ def test_sums_over_several_tasks_leave_no_seam(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(tasks, "SUM_PIECE", 41)
     monkeypatch.setattr(tasks, "SHARES", 100)
     assert_agrees(problem(2, 130, 21, 16, rank=8, padding=9), monkeypatch)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_rates_of_all_directions_have_the_bits_of_each_alone(dtype: torch.dtype) -> None:
+    logs = [
+        torch.randn(3, 2, dtype=dtype, generator=torch.Generator().manual_seed(i)) for i in (1, 2)
+    ]
+    wide = torch.promote_types(dtype, torch.float32)
+    gy = torch.randn(3, 2, dtype=wide, generator=torch.Generator().manual_seed(3))
+    together, alone = ([x.clone().requires_grad_() for x in logs] for _ in range(2))
+    found = compute_rates(together)
+    sum((A * gy).sum() for A in found).backward()  # type: ignore[union-attr]
+    for A, x, y in zip(found, together, alone, strict=True):
+        truth = -torch.exp(y.to(wide))
+        (truth * gy).sum().backward()
+        assert torch.equal(A, truth)
+        assert x.grad is not None
+        assert torch.equal(x.grad, y.grad)

@@ -2,6 +2,8 @@
 definition part by part.
 """
 
+from typing import Any
+
 import interpreted
 import pytest
 import torch
@@ -13,6 +15,7 @@ import genodiff.kernels.triton.norm as triton_norm
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.direction import DirectionWeights, join_weights
 from genodiff.kernels.mixer import mixer, mixer_by_parts
+from genodiff.kernels.norm import _add_by_parts
 
 GPU = torch.cuda.is_available()
 on_cpu = pytest.mark.skipif(
@@ -81,6 +84,30 @@ def test_the_norm_and_its_gradients_are_those_of_the_torch_version(
         torch.testing.assert_close(a.grad.double(), b.grad, rtol=1e-4, atol=1e-5)  # type: ignore[union-attr]
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert triton_norm.triton_rms_norm(*single, 1e-5).dtype == torch.bfloat16
+
+
+@on_cpu
+@pytest.mark.parametrize("used", ["both", "norm", "sum"])
+def test_the_residual_sum_and_its_norm_are_those_of_the_torch_version(used: str) -> None:
+    x, added, w, gy = (normal(2, 3, 5, seed=i) for i in range(4))
+    low, w = added.bfloat16(), w[0, 0]
+    weights = [1.0 if used != "norm" else 0.0, 1.0 if used != "sum" else 0.0]
+
+    def solve(add: Any, x: Tensor, added: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+        given = [t.clone().requires_grad_() for t in (x, added, w)]
+        found = add(*given, 1e-5)
+        loss = sum(k * (t.double() * gy).sum() for k, t in zip(weights, found, strict=True) if k)
+        grads = torch.autograd.grad(loss, given, allow_unused=True)  # type: ignore[arg-type]
+        zeros = (torch.zeros_like(g) if d is None else d for g, d in zip(given, grads, strict=True))
+        return (*(t.detach() for t in found), *zeros)
+
+    truth = solve(_add_by_parts, x, low.double(), w)
+    found = solve(triton_norm.triton_add_norm, x.float(), low, w.float())
+    kinds = [t.dtype for t in found]
+    assert kinds == [torch.float32, torch.float32, torch.float32, torch.bfloat16, torch.float32]
+    for got, wanted, kind in zip(found, truth, kinds, strict=True):
+        tolerance = 1e-5 if kind == torch.float32 else 5e-3
+        torch.testing.assert_close(got.double(), wanted, rtol=tolerance, atol=tolerance)
 
 
 def problem(
