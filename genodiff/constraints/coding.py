@@ -12,7 +12,6 @@ from Bio.Data.CodonTable import unambiguous_dna_by_id
 from numpy.typing import NDArray
 
 from genodiff.constraints.automaton import DEAD, Automaton, States
-from genodiff.constraints.codon_usage import Usage
 from genodiff.constraints.constraint import SingleConstraint
 from genodiff.constraints.space import BASES, OTHER, DesignSpace, Mask
 from genodiff.errors import DataError, UsageError, did_you_mean
@@ -20,6 +19,8 @@ from genodiff.errors import DataError, UsageError, did_you_mean
 Codon = tuple[int, int, int]
 """Positions of the letters of a codon, from left to right whatever the strand."""
 Intervals = tuple[tuple[int, int], ...]
+Usage = tuple[tuple[str, float], ...]
+"""(codon, weight above 0) of all 64 codons."""
 
 
 def check_table(table: int) -> None:

@@ -10,13 +10,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from genodiff.constraints.coding import Usage, read_codon
 from genodiff.constraints.space import BASES
 from genodiff.errors import DataError, GenodiffError, UsageError, did_you_mean
 
 LEAST = 1e-3
-Usage = tuple[tuple[str, float], ...]
-"""(codon, weight above 0) of all 64 codons."""
-
 _CODON = re.compile("[ACGTU]{3}")
 
 
@@ -34,8 +32,6 @@ def read_codon_usage(source: str, table: int) -> Usage:
 
 
 def _make_relative(found: dict[str, float], table: int) -> Usage:
-    from genodiff.constraints.coding import read_codon
-
     totals: dict[tuple[str, bool], float] = {}
     codons = [a + b + c for a in BASES for b in BASES for c in BASES]
     for codon in codons:
