@@ -291,8 +291,10 @@ def design_sequences(
                     fix="give 0-based intervals (start, end)",
                 )
     _check_flank(flank, guide)
-    check_guide(guide)
-    model, guiding = open_guided(model, guide, str(model.device))
+    guiding = None
+    if guide is not None:
+        check_guide(guide)
+        model, guiding = open_guided(model, guide, str(model.device))
     request = RedesignRequest(
         model.trained,
         how,
