@@ -86,7 +86,7 @@ def open_guided(
         model = model.with_label(label)
     return model, Guiding(
         settings.guidance,
-        settings.strength,
+        float(settings.strength),
         open_oracle(settings, device),
         None if conditional is None else conditional.trained,
         settings.options,
