@@ -9,8 +9,8 @@ families (cores that share 24 bases, on a strand), and a core that shares 24 bas
 left out. Beside them stands the model that guided the designs. High and low are also ranked by
 themselves: a judge that only tells high from low has seen what everybody knows.
 
-Intervals are percentile bootstraps over designs. One split, one seed. FINDINGS.md is the end of
-RESULTS.md.
+Intervals are percentile bootstraps over designs. One split, one seed. Writes JUDGES.md and
+judges.jsonl. How two fine-tuned networks rank them is in RESULTS.md, by run.py.
 """
 
 import argparse
@@ -157,9 +157,7 @@ def write(out: Path, rows: list[dict[str, Any]], fitted: int, high: int, low: in
             f"{row[g][0]:.3f} [{row[g][1]:.3f}, {row[g][2]:.3f}]" for g in ("all", "high", "low")
         ]
         lines.append(f"| {row['judge']} | {' | '.join(cells)} |")
-    findings = out / "FINDINGS.md"
-    said = "\n" + findings.read_text() if findings.exists() else ""
-    (out / "RESULTS.md").write_text("\n".join(lines) + "\n" + said)
+    (out / "JUDGES.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
