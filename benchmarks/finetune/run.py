@@ -1,13 +1,15 @@
 """Genomic Benchmarks and the ten complete tasks of GUE: networks, tuned baselines, published rows.
 
     python benchmarks/finetune/run.py --data SHARED/data [--suite gue] [--out FOLDER] [--seeds 5]
-    [--jobs 2] [--tasks mouse/3,mouse/2] [--preset caduceus-ph-83k] [--run NAME=RUN] [--budget 10]
+    [--jobs 2] [--tasks mouse/3,mouse/2] [--preset caduceus-ph-83k] [--pretrain 8000]
+    [--run NAME=RUN] [--budget 10]
 
 Everything is done through the command line of genodiff, one task after the other, the smallest
 first. The same command again goes on where it stopped. Tables and pictures are written after each
 task. Settings, and the line that is called ours, are chosen by validation alone; the test part is
-opened once for each line and seed. `--run` adds pretrained runs; flags that are not listed go to
-`genodiff finetune`. `--only-write` makes tables and pictures again from what is there.
+opened once for each line and seed. `--pretrain STEPS` trains the preset on human pieces first,
+without labels, and adds it as `pretrained`; `--run` adds other runs. Flags that are not listed go
+to `genodiff finetune`. `--only-write` makes tables and pictures again from what is there.
 
 RESULTS.md, the pictures and SUITE.tar.xz are written beside this script or, with --here FOLDER,
 there: a run of few epochs has no place in the tree. SUITE.tar.xz is the sweep without its weights:
@@ -25,6 +27,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from commands import genodiff, nameless  # noqa: E402
 from finetune_page import describe_suite, draw  # noqa: E402
+from human_pieces import write_pieces  # noqa: E402
 from kept_sweep import pack_sweep, unpack_sweep  # noqa: E402
 
 from genodiff.reports.sweep_results import TaskResult, read_sweep  # noqa: E402
@@ -51,6 +54,19 @@ SUITES = {
          "prom/prom_core_notata", "prom/prom_core_all"),
     ),
 }  # fmt: skip
+
+
+def pretrain(asked: argparse.Namespace) -> str:
+    """The run of the preset on human pieces, as NAME=RUN; one that is done is not repeated."""
+    asked.out.mkdir(parents=True, exist_ok=True)
+    run = asked.out / "pretrained"
+    if not (run / "model.safetensors").exists():
+        fasta, bed = write_pieces(asked.data, asked.out)
+        genodiff(
+            "train", "--fasta", fasta, "--bed", bed, "--preset", asked.preset, "--seq-len", 512,
+            "--batch-size", 16, "--max-steps", asked.pretrain, "--seed", 1, "--out", run,
+        )  # fmt: skip
+    return f"pretrained={run}"
 
 
 def measure(asked: argparse.Namespace, name: str, task: str, more: list[str]) -> None:
@@ -120,6 +136,7 @@ def main() -> None:
     parser.add_argument("--here", type=Path, default=HERE, help="where tables and pictures go")
     parser.add_argument("--tasks", help="these tasks alone, with commas")
     parser.add_argument("--preset", default="caduceus-ph-83k", help="the network from scratch")
+    parser.add_argument("--pretrain", type=int, help="steps of 8,192 bases on human pieces")
     parser.add_argument("--run", action="append", default=[], help="NAME=RUN, repeatable")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
@@ -137,6 +154,8 @@ def main() -> None:
     for name in SUITES:
         if (asked.here / f"{name}.tar.xz").exists():
             unpack_sweep(asked.here / f"{name}.tar.xz", asked.out / name)
+    if asked.pretrain is not None and not asked.only_write:
+        asked.run.append(pretrain(asked))
     for name in [] if asked.only_write else suites:
         for task in (task for task in SUITES[name].tasks if task in wanted):
             measure(asked, name, task, more)

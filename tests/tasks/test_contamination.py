@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.finetune.human_pieces import write_pieces
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.recipe import make_user_recipe
 from genodiff.io.cache import cache_dir
@@ -20,7 +21,6 @@ from genodiff.tasks.contamination import (
 )
 from genodiff.tasks.task import load_task
 from tests.folders import SHARED
-from tests.tasks.human_pieces import write_pieces
 from tests.tiny_run import genome_text, write_run
 
 K = 24

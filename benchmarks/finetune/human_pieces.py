@@ -1,4 +1,7 @@
-"""Human pieces that a benchmark was once pretrained on: what they share with tasks is known."""
+"""The human pieces that the benchmark pretrains on, without labels: train, valid and test by locus.
+
+What they share with the test parts of tasks is known, and printed under every table.
+"""
 
 import gzip
 from pathlib import Path
