@@ -179,7 +179,7 @@ def test_the_package_imports_with_nothing_optional() -> None:
         "for name in ABSENT: sys.modules[name] = None\n"
         "import genodiff\n"
         "NEEDED = [f'.triton.{x}' for x in ('scan_jit', 'tiles', 'staging', 'mixer_jit', "
-        "'norm_jit')] + ['genodiff.hf']\n"
+        "'weights_jit', 'norm_jit')] + ['genodiff.hf']\n"
         "for m in pkgutil.walk_packages(genodiff.__path__, 'genodiff.'):\n"
         "    if not any(s in m.name for s in ('__main__', '_native_', *NEEDED)): "
         "importlib.import_module(m.name)\n"
