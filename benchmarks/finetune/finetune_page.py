@@ -1,17 +1,29 @@
 """RESULTS.md and the pictures of benchmarks/finetune: a table of all tasks, and every line."""
 
+import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterSciNotation
 
 from genodiff.reports.blocks import describe_duration
-from genodiff.reports.svg import MARKOV, MODEL, MUTED, PAPER, SOURCE, open_canvas, to_svg
+from genodiff.reports.figures import spread_labels
 from genodiff.reports.sweep_results import ModelResult, TaskResult
 from genodiff.statistics.seeds import JointEstimate
 from genodiff.tasks.published_scores import PublishedValue
 
-COLOURS = {"model": MODEL, "scratch": SOURCE, "baseline": MARKOV}
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "genodiff", "svg.fonttype": "path", "font.size": 8,
+    "savefig.facecolor": "white", "axes.titlesize": 9,
+    "axes.spines.top": False, "axes.spines.right": False,
+}  # fmt: skip
+COLOURS = {"model": "#0b5cad", "scratch": "#00804a", "baseline": "#b34700"}
+OTHER = "#666666"
+AXES = {"minutes": "minutes of a fit", "weights": "weights"}
+UNREAD = ("majority", "length-tree")
 
 
 class Line(NamedTuple):
@@ -99,41 +111,66 @@ def _time(line: Line | None) -> str:
 def draw(panels: list[TaskResult], of: str, title: str) -> str:
     """Score against `minutes` of a fit or `weights`, a field per task; published ones diamonds.
 
-    A published point has weights only. Against minutes it is a line over the whole width.
+    A published point has weights only. Against minutes it is a line over the whole width. What does
+    not read the sequence (majority, length) is left to the tables.
     """
-    columns = min(5, len(panels))
+    columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    with open_canvas(2.6 * columns, 2.3 * rows) as figure:
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(4.8 * columns, 3.3 * rows), layout="constrained")
         fields = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
         for ax in fields[len(panels) :]:
             ax.set_axis_off()
         for ax, panel in zip(fields, panels, strict=False):
             _draw_field(ax, panel, of)
-        unit = "minutes of a fit" if of == "minutes" else "weights"
-        text = to_svg(figure, f"finetune-{of}", f"Score on each task of {title} against {unit}")
-    return text.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+        about = f"Score on each task of {title} against {AXES[of]}"
+        raw = io.StringIO()
+        figure.savefig(raw, format="svg", metadata={"Date": None, "Title": about})
+    return raw.getvalue()
 
 
 def _draw_field(ax: Any, panel: TaskResult, of: str) -> None:
-    for line in (read_line(line) for line in panel.lines):
+    points: list[tuple[str, float, float, str]] = []
+    for result in panel.lines:
+        line = read_line(result)
         x = line.minutes if of == "minutes" else line.weights
-        if x and np.isfinite(line.mean) and line.mean > 0:
-            colour = COLOURS.get(line.role, MUTED)
-            ax.plot([x], [line.mean], "o", color=colour, markersize=4)
-            ax.annotate(line.name, (x, line.mean), fontsize=5, xytext=(2, 2),
-                        textcoords="offset points")  # fmt: skip
+        if not x or not np.isfinite(line.mean) or result.ensemble or line.name in UNREAD:
+            continue
+        colour = COLOURS.get(line.role, OTHER)
+        interval = None if line.estimate is None else line.estimate.ci95
+        if interval is not None:
+            ax.plot([x, x], interval, color=colour, linewidth=0.8, alpha=0.6)
+        ax.plot([x], [line.mean], "o", color=colour, markersize=4)
+        points.append((line.name, x, line.mean, colour))
     for value in (v for v in panel.published if not v.metric):
         if of == "minutes":
-            ax.axhline(value.mean, color=MUTED, linewidth=0.7, linestyle=":")
+            ax.axhline(value.mean, color=OTHER, linewidth=0.7, linestyle=":")
+            points.append((value.name, np.nan, value.mean, OTHER))
         elif value.weights is not None:
-            ax.plot([1e6 * value.weights], [value.mean], "D", color=MUTED, markersize=5,
-                    markerfacecolor=PAPER)  # fmt: skip
-            ax.annotate(value.name, (1e6 * value.weights, value.mean), fontsize=5, xytext=(2, 2),
-                        textcoords="offset points")  # fmt: skip
+            x = 1e6 * value.weights
+            ax.plot([x], [value.mean], "D", color=OTHER, markersize=5, markerfacecolor="white")
+            points.append((value.name, x, value.mean, OTHER))
     ax.set_xscale("log")
-    ax.set_title(panel.task, fontsize=8)
-    ax.set_xlabel("minutes of a fit" if of == "minutes" else "weights", fontsize=7)
-    ax.set_ylabel(panel.about["metric"], fontsize=7)
+    ax.xaxis.set_major_formatter(LogFormatterSciNotation() if of == "weights" else "{x:g}")
+    ax.set_title(panel.task)
+    ax.set_xlabel(AXES[of])
+    ax.set_ylabel(panel.about["metric"])
+    _name_points(ax, points)
+
+
+def _name_points(ax: Any, points: list[tuple[str, float, float, str]]) -> None:
+    """Names at the right edge, apart from one another, each with a thin line to its point."""
+    low, high = ax.get_ylim()
+    right = ax.get_xlim()[1]
+    ax.set_xlim(right=right)
+    places = spread_labels([y for *_, y, _ in points], [0.075 * (high - low)] * len(points))
+    for (name, x, y, colour), place in zip(points, places, strict=True):
+        ends = dict(xycoords=("axes fraction", "data"), textcoords=("axes fraction", "data"))
+        ax.annotate(f"{name} {y:.3f}", (1.0, y), (1.06, place), color=colour, fontsize=6.5,
+                    va="center", annotation_clip=False, **ends,
+                    arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4})  # fmt: skip
+        if np.isfinite(x):
+            ax.plot([x, right], [y, y], color=colour, linewidth=0.3, alpha=0.5)
 
 
 def describe_suite(

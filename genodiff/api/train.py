@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from genodiff.api.machine import choose_device
 from genodiff.api.sources import make_absolute, resolve_source
 from genodiff.errors import UsageError
-from genodiff.runs.labels import read_label_settings
 from genodiff.runs.lock import check_lock_free
 from genodiff.runs.resolve import read_config, refuse_other_run, resolve_config
 from genodiff.settings import read_yaml
@@ -249,6 +248,8 @@ def plan_run(
     over = settings | {key: value for key, value in named.items() if value is not None}
     words_of = given.get("labels") if isinstance(given, dict) and not given.get("classes") else None
     if labels is not None or words_of is not None:
+        from genodiff.runs.labels import read_label_settings
+
         over |= read_label_settings(make_absolute(labels or words_of), given, over)
     start = None
     if init is not None:

@@ -17,7 +17,7 @@ from genodiff.backbones.caduceus import Caduceus as Network
 from genodiff.backbones.layers import Norm, take_last
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.strand import join_strands, vote
-from genodiff.kernels.direction import DirectionWeights
+from genodiff.kernels.direction import DirectionWeights, compute_rates
 from genodiff.kernels.linear import linear
 
 
@@ -50,9 +50,10 @@ class PublishedDirection(nn.Module):
             self.in_proj = nn.Linear(d, 2 * e, bias=s.proj_bias)
             self.out_proj = nn.Linear(e, d, bias=s.proj_bias)
 
-    def weights(self) -> DirectionWeights:
-        """The weights as the kernels take them."""
-        A = -torch.exp(self.A_log.to(torch.promote_types(self.A_log.dtype, torch.float32)))
+    def weights(self, A: Tensor | None = None) -> DirectionWeights:
+        """The weights as the kernels take them; `A` where it is known."""
+        if A is None:
+            (A,) = compute_rates([self.A_log])
         return DirectionWeights(
             self.conv1d.weight.squeeze(1),
             self.conv1d.bias,
@@ -147,6 +148,11 @@ class Submodule(nn.Module):
 
     def forward(self, *given: Any) -> Any:
         return self.submodule(*given)
+
+    def add(self, *given: Any) -> Any:
+        """Of a norm: `Norm.add`."""
+        assert isinstance(self.submodule, Norm)
+        return self.submodule.add(*given)
 
 
 class PublishedBlock(Block):

@@ -26,9 +26,9 @@ def count_explored(rule: Constraint, space: DesignSpace, monkeypatch: pytest.Mon
     seen: list[int] = []
     minimise = layers._minimise
 
-    def counting(tables: list[np.ndarray], space: DesignSpace) -> object:
+    def counting(tables: list[np.ndarray], *more: object) -> object:
         seen.append(sum(map(len, tables)))
-        return minimise(tables, space)
+        return minimise(tables, *more)
 
     monkeypatch.setattr(layers, "_minimise", counting)
     assert compile_constraints(rule, space) is not None

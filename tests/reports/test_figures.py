@@ -173,10 +173,10 @@ def test_labels_that_are_spread_stand_apart_in_their_order(
         assert moved == pytest.approx(places)
 
 
-def test_the_running_mean_of_a_line_is_the_line() -> None:
+def test_thesmooth_of_a_line_is_the_line() -> None:
     y = np.arange(20.0)
-    assert figures._running_mean(y, 3)[5:15] == pytest.approx(y[5:15])
-    assert figures._running_mean(y, 0) == pytest.approx(y)
+    assert figures.smooth(y, 3)[5:15] == pytest.approx(y[5:15])
+    assert figures.smooth(y, 0) == pytest.approx(y)
 
 
 def test_coordinates_are_rounded_and_groups_without_purpose_are_gone() -> None:
