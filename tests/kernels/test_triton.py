@@ -259,7 +259,9 @@ def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_fu
     rows = {(row["kernel"], row["dtype"]): row for row in map(json.loads, done.stdout.splitlines())}
     assert rows["scan_forward", "bf16"]["mufu_fraction"] > 0.95
     assert rows["scan_backward", "bf16"]["slots_per_step"] < 360
-    assert all(row["shared"] == 0 for row in rows.values() if "plain" not in row["kernel"])
+    # `scan_chain`, a scan over segments, moves its tiles through shared memory.
+    through_time = [row for row in rows.values() if not row["kernel"].startswith("scan_chain")]
+    assert all(row["shared"] == 0 for row in through_time if "plain" not in row["kernel"])
 
 
 @needs_triton
