@@ -244,7 +244,7 @@ def _poison(place: str, value: float, step: int, seed: int) -> None:
             spoil(chosen)
         hook = None
         if place == "activation":
-            block = next(iter(backbone.blocks))  # type: ignore[arg-type]
+            mixer = next(iter(backbone.blocks)).mixer  # type: ignore[arg-type]
 
             def change(_: Any, __: Any, out: Any) -> Any:
                 first = out if isinstance(out, torch.Tensor) else out[0]
@@ -252,7 +252,7 @@ def _poison(place: str, value: float, step: int, seed: int) -> None:
                 spoil(spoiled)
                 return spoiled if isinstance(out, torch.Tensor) else (spoiled, *out[1:])
 
-            hook = block.register_forward_hook(change)
+            hook = mixer.register_forward_hook(change)
         terms, weights = real(objective, backbone, batch, soft)
         if hook is not None:
             hook.remove()
