@@ -37,6 +37,7 @@ from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import CheckpointError, GenodiffError, Interrupted
 from genodiff.finetuning.batches import EncodedPart, shuffle_batches, split_passes
 from genodiff.finetuning.fit_state import SAVE_SECONDS, STATE, FitState, read_state, write_state
+from genodiff.finetuning.work_clock import WorkClock
 from genodiff.io import atomic
 from genodiff.io.identity import sha256_json, stamp_time
 from genodiff.runs.folder import find_git_revision
@@ -154,7 +155,7 @@ class _AdaptationRun:
         """Take the steps that are left, from `state` where it exists."""
         if state.exists():
             self._load(state, identity)
-        began, saved = time.monotonic() - self.seconds, time.monotonic()
+        clock, saved = WorkClock(self.seconds, self.device.type), time.monotonic()
         epoch, batches = -1, [np.zeros(0, np.int64)]
         per_epoch = math.ceil(self.part.n / self.rows)
         self.backbone.train()
@@ -164,7 +165,7 @@ class _AdaptationRun:
                 batches = shuffle_batches(self.part.lengths, self.rows, self.plan.seed, epoch)
             self.losses.append(self._take_step(batches[self.step % per_epoch]))
             self.step += 1
-            self.seconds = time.monotonic() - began
+            self.seconds = clock.seconds
             if time.monotonic() - saved > SAVE_SECONDS:
                 self._save(state, identity)
                 saved = time.monotonic()

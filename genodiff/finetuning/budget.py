@@ -18,14 +18,26 @@ from genodiff.tasks.metrics import is_better
 
 Candidate = TypeVar("Candidate")
 
-SHARES = (0.25, 1.0)
-"""The shares of a whole fit that candidates are tried at."""
+SHARES = (0.1, 0.35)
+"""The shares of a long fit that candidates are tried at."""
+
+LEAST_STEPS = (500, 2_000)
+"""Steps of a trial at least, at each share: a short fit is tried at larger shares, or whole."""
 
 FINALISTS = 2
 """How many candidates go on from one share to the next."""
 
 TINY = 50
 """With fewer validation examples than this nothing is tried: the first candidate is taken."""
+
+
+def find_shares(steps: int) -> tuple[float, ...]:
+    """The shares of a fit of so many steps that candidates are tried at; they rise to 1 at most."""
+    found = [
+        min(1.0, max(share, least / steps))
+        for share, least in zip(SHARES, LEAST_STEPS, strict=True)
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 class Budget:
@@ -75,12 +87,13 @@ def choose_candidate(
     metric: str,
     *,
     budget: Budget,
+    shares: Sequence[float],
     noise: Noise | None = None,
-    shares: Sequence[float] = SHARES,
 ) -> Choice:
     """The candidate that validation chooses; the first one is always tried.
 
-    `evaluate(candidate, share)` returns (validation value, seconds) of a fit of this share; the
+    `shares` of a whole fit are tried, in rising order. `evaluate(candidate, share)` returns
+    (validation value, seconds) of a fit of this share; the
     value is NaN where the fit failed. Without `noise` only equals go to the simpler one. Raises
     `GenodiffError` where every candidate failed.
     """

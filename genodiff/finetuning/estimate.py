@@ -19,7 +19,7 @@ from genodiff.domain import DOMAINS
 from genodiff.errors import DataError
 from genodiff.finetuning.adaptation import STEP_BASES
 from genodiff.finetuning.batches import encode, split_passes
-from genodiff.finetuning.budget import FINALISTS, SHARES
+from genodiff.finetuning.budget import FINALISTS, find_shares
 from genodiff.finetuning.cnn import count_weights
 from genodiff.finetuning.fit import count_outputs, sum_loss
 from genodiff.finetuning.head import Classifier, list_heads
@@ -118,7 +118,7 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                     classifier = Classifier.of(backbone, n_out, settings, alphabet.complement).to(
                         device
                     )
-                    row |= _of_network(classifier, seen, settings, _tries(plan, method))
+                    row |= _of_network(classifier, seen, settings, _tries(plan, settings, seen))
                     if plan.budget is not None and row["seconds"] is not None:
                         row["seconds"] += 60 * plan.budget / plan.seeds
                 row["disk_bytes"] = _disk_bytes(row, size, model, plan.keep)
@@ -148,8 +148,9 @@ def _disk_bytes(row: dict[str, Any], size: TaskSize, model: ModelSpec, keep: Kee
     return test + kept.get(str(model.preset), 0)
 
 
-def _tries(plan: SweepPlan, method: str) -> float:
-    if method == "probe":
+def _tries(plan: SweepPlan, settings: FitSettings, size: TaskSize) -> float:
+    """Whole fits for each seed, those of choosing shared among the seeds."""
+    if settings.method == "probe":
         return 1.0
     if plan.grid:
         return float(
@@ -160,7 +161,10 @@ def _tries(plan: SweepPlan, method: str) -> float:
         )
     own = 0.0
     if plan.choose_head and plan.budget is None:
-        own = SHARES[0] * len(list_heads()) + FINALISTS - 1  # one whole fit is that of seed 1
+        n_fit = max(1, size.n_train - size.n_train // VALID_SHARE)
+        first, *later = find_shares(settings.steps(n_fit))
+        own = first * len(list_heads()) + FINALISTS * sum(later)
+        own -= 1.0 in (first, *later)  # one whole fit is that of seed 1
     return 1.0 + (plan.search + own) / plan.seeds
 
 

@@ -36,6 +36,7 @@ from genodiff.finetuning.batches import (
 from genodiff.finetuning.fit_state import SAVE_SECONDS, FitState, read_state, write_state
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.protocol import FitSettings
+from genodiff.finetuning.work_clock import WorkClock
 from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.tasks.metrics import Floats, is_better, measure
 from genodiff.training.optimizer import has_weight_decay, read_moments, set_moments
@@ -235,7 +236,7 @@ def fit(
     epochs = math.ceil(steps / per_epoch)
     if state is not None and state.exists():
         run.load(state, identity)
-    began, saved = time.monotonic() - run.seconds, time.monotonic()
+    clock, saved = WorkClock(run.seconds, device.type), time.monotonic()
     while run.epoch < epochs and not _given_up(run):
         shown = train.crop(seed, run.epoch, settings.shift) if settings.shift else train
         batches = shuffle_batches(train.lengths, settings.batch_size, seed, run.epoch)
@@ -251,7 +252,7 @@ def fit(
             run.loss += _step(run, shown, rows, flips)
             run.batch += 1
             run.step += 1
-            run.seconds = time.monotonic() - began
+            run.seconds = clock.seconds
             if state is not None and time.monotonic() - saved > SAVE_SECONDS:
                 run.save(state, identity)
                 saved = time.monotonic()
@@ -272,7 +273,7 @@ def fit(
                         run.save(state, identity)
                     raise
         _close_epoch(run, valid, sum(map(len, batches[: run.batch])))
-        run.seconds = time.monotonic() - began
+        run.seconds = clock.seconds
         if state is not None:
             run.save(state, identity)
             saved = time.monotonic()

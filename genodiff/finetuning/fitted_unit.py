@@ -6,7 +6,6 @@ done is read from `model.safetensors` and `fitted.json`.
 
 import hashlib
 import logging
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +41,7 @@ from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.saliency import explain_sequence
 from genodiff.finetuning.sentences import count_texts
 from genodiff.finetuning.unit import FITTED, MODEL, Unit
+from genodiff.finetuning.work_clock import WorkClock
 from genodiff.io import atomic
 from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
@@ -171,14 +171,14 @@ def _fit_baseline(
         raise GenodiffError(f"no baseline '{unit.model.name}' here")
     task, name = data.task, unit.model.preset
     chosen = find_choice(unit, data, out) if name in TUNED_BASELINES else None
-    began = time.monotonic()
+    clock = WorkClock()
     if chosen is None:
         predict = fit_baseline(name, task, train, valid, unit.seed, minutes=unit.settings.budget)
     else:
         predict = fit_chosen(name, chosen["options"], task, train, valid, unit.seed)
     found: dict[str, Any] = {
         "valid": measure(task.metrics[0], task.kind, valid.labels, predict(valid)),
-        "seconds": time.monotonic() - began,
+        "seconds": clock.seconds,
         "n_train": train.n,
         "n_valid": valid.n,
         "cut_train": 0,
@@ -195,7 +195,7 @@ def _fit_baseline(
 
 
 def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
-    began = time.monotonic()
+    clock = WorkClock()
     task, classifier, train, valid = inputs.task, inputs.classifier, inputs.train, inputs.valid
     probe = fit_probe(
         compute_embeddings(classifier, train),
@@ -217,7 +217,7 @@ def _fit_probe(unit: Unit, inputs: _EncodedUnit) -> FittedUnit:
         "valid": probe.valid,
         "probe_c": probe.c,
         "tried": null_nonfinite(probe.tried),
-        "seconds": time.monotonic() - began,
+        "seconds": clock.seconds,
         "parameters": sum(
             tensor.numel()
             for tensor in (*classifier.backbone.parameters(), *probe.tensors().values())

@@ -1,11 +1,12 @@
 """Settings chosen by validation: the head, and with a budget the protocol too.
 
 Candidates are fitted with seed 1 on its train rows and judged on its validation rows, first in
-short and the best few in full (`budget`). What is chosen is frozen for all seeds. The fits are
+short and the best few for longer (`budget`). What is chosen is frozen for all seeds. The fits are
 units that never see a test part. `search.jsonl` keeps what they found, so a sweep that was stopped
 makes the same choice. A whole fit of the chosen settings is the fit of seed 1: it is made once.
 
-Without a budget in minutes, `--head auto` takes a short fit of each head and two whole fits.
+Without a budget in minutes, `--head auto` tries each head for a tenth of the epochs and the best
+two for a third, of at least 500 and 2,000 steps, or whole.
 """
 
 import logging
@@ -17,7 +18,7 @@ import numpy as np
 
 from genodiff.counter import Purpose, generator, uniforms
 from genodiff.errors import GenodiffError
-from genodiff.finetuning.budget import TINY, Budget, Choice, choose_candidate
+from genodiff.finetuning.budget import TINY, Budget, Choice, choose_candidate, find_shares
 from genodiff.finetuning.head import list_heads
 from genodiff.finetuning.pooling import HEADS
 from genodiff.finetuning.progress import SweepProgress
@@ -59,7 +60,7 @@ class Selector:
         self.minutes, self.budget = minutes, Budget(minutes)
         self.tried: dict[str, Unit] = {}
         data = load_cached(place.request.model_dump_json(), task.name)
-        self.n_valid = len(seed_split(data, unit.seed)[1])
+        self.n_train, self.n_valid = (len(rows) for rows in seed_split(data, unit.seed))
 
     def select(self, start: FitSettings, *, head: bool) -> Selection:
         """The settings to take in place of `start`; with `head`, its head is chosen as well.
@@ -101,7 +102,7 @@ class Selector:
         if self.n_valid < TINY:
             few = f"{self.n_valid} validation examples are too few to choose by"
             return Choice(0, (), few)
-        frozen = self.unit.settings.method == "probe"
+        probe = self.unit.settings.method == "probe"
 
         def evaluate(candidate: Candidate, share: float) -> tuple[float, float]:
             valid, seconds = self._try(self._unit_of(candidate, share))
@@ -118,8 +119,8 @@ class Selector:
             evaluate,
             self.task.metrics[0],
             budget=self.budget,
+            shares=(1.0,) if probe else find_shares(self.unit.settings.steps(self.n_train)),
             noise=noise,
-            **({"shares": (1.0,)} if frozen else {}),
         )
 
     def _unit_of(self, candidate: Candidate, share: float) -> Unit:

@@ -12,7 +12,6 @@ part, so that the same data are always offered the same choice.
 
 import json
 import math
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -31,6 +30,7 @@ from genodiff.finetuning.feature_regression import (
 from genodiff.finetuning.gapped_kmers import count_gap_patterns
 from genodiff.finetuning.motif_cnn import MotifSettings, fit_motif_cnn
 from genodiff.finetuning.position_boosting import fit_boosting
+from genodiff.finetuning.work_clock import WorkClock
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import measure
 from genodiff.tasks.suite import Task
@@ -114,13 +114,13 @@ def choose_options(name: str, given: Given, minutes: float | None = None) -> Tun
     metric, kind = given.task.metrics[0], given.task.kind
 
     def evaluate(options: Options, share: float) -> tuple[float, float]:
-        began = time.monotonic()
+        clock = WorkClock()
         try:
             _, predicted = fit_tuned(name, options, given._replace(share=share))
             value = measure(metric, kind, given.valid.labels, predicted)
         except (GenodiffError, ValueError, FloatingPointError):
             value = math.nan
-        return value, time.monotonic() - began
+        return value, clock.seconds
 
     candidates = list_tuned_options(name, given.task, given.train)
     shares = _BASELINES[name].shares

@@ -5,9 +5,16 @@ import math
 import pytest
 
 from genodiff.errors import GenodiffError
-from genodiff.finetuning.budget import FINALISTS, Budget, Choice, choose_candidate
+from genodiff.finetuning.budget import (
+    FINALISTS,
+    LEAST_STEPS,
+    Budget,
+    Choice,
+    choose_candidate,
+    find_shares,
+)
 
-SECONDS = 60.0
+SECONDS, SHARES = 60.0, (0.25, 1.0)
 
 
 def choose(values: list[float], minutes: float | None = None, **more: object) -> Choice:
@@ -17,7 +24,9 @@ def choose(values: list[float], minutes: float | None = None, **more: object) ->
         return value, SECONDS * share
 
     metric = more.pop("metric", "accuracy")
-    return choose_candidate(values, evaluate, metric, budget=Budget(minutes), **more)  # type: ignore[arg-type]
+    return choose_candidate(  # type: ignore[call-overload]
+        values, evaluate, metric, budget=Budget(minutes), **({"shares": SHARES} | more)
+    )
 
 
 def test_all_are_tried_in_short_and_the_best_few_in_full() -> None:
@@ -43,7 +52,9 @@ def test_a_short_fit_that_misleads_is_corrected_by_the_whole_one() -> None:
     def evaluate(name: str, share: float) -> tuple[float, float]:
         return curves[name][share], 1.0
 
-    assert choose_candidate(["no", "fast", "slow"], evaluate, "mcc", budget=Budget()).candidate == 2
+    names = ["no", "fast", "slow"]
+    found = choose_candidate(names, evaluate, "mcc", budget=Budget(), shares=SHARES)
+    assert found.candidate == 2
 
 
 @pytest.mark.parametrize("minutes", [0.01, 1.0, 2.3, 2.6, 3.0, 10.0])
@@ -63,3 +74,14 @@ def test_what_fails_is_not_chosen() -> None:
     assert choose([math.nan, 0.4, 0.3]).candidate == 1
     with pytest.raises(GenodiffError, match="every setting that was tried failed"):
         choose([math.nan, math.nan])
+
+
+@pytest.mark.parametrize("steps", [1, 300, 600, 1_900, 2_100, 5_000, 10_000, 1_000_000])
+def test_short_fits_are_tried_at_larger_shares(steps: int) -> None:
+    shares = find_shares(steps)
+    assert list(shares) == sorted(set(shares)) and 0 < shares[0] and shares[-1] <= 1
+    for share, least in zip(shares, LEAST_STEPS, strict=False):
+        assert share * steps >= min(least, steps) - 1e-9
+    assert (steps > LEAST_STEPS[0]) == (shares[0] < 1)
+    if steps >= 10_000:
+        assert shares == (0.1, 0.35)
