@@ -79,7 +79,9 @@ def test_what_fails_is_not_chosen() -> None:
 @pytest.mark.parametrize("steps", [1, 300, 600, 1_900, 2_100, 5_000, 10_000, 1_000_000])
 def test_short_fits_are_tried_at_larger_shares(steps: int) -> None:
     shares = find_shares(steps)
-    assert list(shares) == sorted(set(shares)) and 0 < shares[0] and shares[-1] <= 1
+    assert list(shares) == sorted(set(shares))
+    assert shares[0] > 0
+    assert shares[-1] <= 1
     for share, least in zip(shares, LEAST_STEPS, strict=False):
         assert share * steps >= min(least, steps) - 1e-9
     assert (steps > LEAST_STEPS[0]) == (shares[0] < 1)

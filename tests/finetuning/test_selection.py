@@ -12,7 +12,7 @@ import pytest
 
 from genodiff.alphabet import DNA
 from genodiff.errors import UsageError
-from genodiff.finetuning import scored_unit, selection, workers
+from genodiff.finetuning import budget, scored_unit, selection, workers
 from genodiff.finetuning.batches import encode
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.protocol import FitSettings
@@ -44,6 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     write_table(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selection, "TINY", 4)  # 4 of 40 examples validate
+        patch.setattr(budget, "LEAST_STEPS", (3, 12))  # of the 12 of a fit
         yield folder
 
 
