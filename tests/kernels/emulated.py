@@ -38,6 +38,9 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "block": {"rows": 1, "length": 33, "width": 118},
     "block-bfloat16": {"rows": 1, "length": 17, "width": 118, "dtype": torch.bfloat16},
     "block-near-one": {"rows": 2, "length": 19, "width": 5, "states": 2, "near_one": True},
+    "block-near-one-wide": {"rows": 1, "length": 19, "width": 118, "states": 2, "near_one": True},
+    "near-one": {"rows": 1, "length": 33, "channels": 118, "states": 2, "bias": -9},
+    "near-one-wide": {"rows": 1, "length": 33, "channels": 236, "states": 2, "bias": -9},
     "block-of-one": {"rows": 1, "length": 1, "width": 118, "states": 2},
     "bfloat16": {"rows": 1, "length": 35, "channels": 40, "states": 3, "dtype": torch.bfloat16},
 }
@@ -242,7 +245,8 @@ def main() -> None:
         b, t, e, n = p["rows"], p["length"], p["channels"], p["states"]
         x = {"u": normal(b, t, e), "delta": normal(b, t, e), "A": -torch.exp(normal(e, n)),
             "B": normal(b, t, n), "C": normal(b, t, n),
-             "D": normal(e), "delta_bias": 0.3 * normal(e) - 2, "h0": normal(b, e, n)}  # fmt: skip
+             "D": normal(e), "delta_bias": 0.3 * normal(e) + p.get("bias", -2),
+             "h0": normal(b, e, n)}  # fmt: skip
         low = {
             k: v.to(p.get("dtype", torch.float32)) if k in ("u", "delta", "B", "C") else v
             for k, v in x.items()

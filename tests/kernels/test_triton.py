@@ -168,13 +168,22 @@ def test_the_kernels_refuse_float64_and_say_what_they_miss_here() -> None:
 
 LONG = [
     pytest.param(name, marks=pytest.mark.slow)
-    for name in ("plain", "reverse", "split", "chain", "groups", "lone")
+    for name in (
+        "plain",
+        "reverse",
+        "split",
+        "chain",
+        "groups",
+        "lone",
+        "near-one",
+        "near-one-wide",
+    )
 ]
 BLOCKS = [
     "block-near-one",
     *(
         pytest.param(name, marks=pytest.mark.slow)
-        for name in ("block", "block-bfloat16", "block-of-one")
+        for name in ("block", "block-near-one-wide", "block-bfloat16", "block-of-one")
     ),
 ]
 
@@ -216,7 +225,8 @@ def test_the_compiled_ptx_of_every_kernel_of_a_block_agrees_with_its_definition(
     """
     found = emulate(problem)
     assert len(found) == 20
-    assert max(found.values()) < (3e-2 if problem == "block-bfloat16" else 2e-6), found
+    limits = {"block-bfloat16": 3e-2, "block-near-one-wide": 4e-6}  # the bias: 2.0e-6
+    assert max(found.values()) < limits.get(problem, 2e-6), found
 
 
 @pytest.mark.gpu
