@@ -89,21 +89,27 @@ def choose_candidate(
     budget: Budget,
     shares: Sequence[float],
     noise: Noise | None = None,
+    reserve: bool = True,
 ) -> Choice:
     """The candidate that validation chooses; the first one is always tried.
 
     `shares` of a whole fit are tried, in rising order. `evaluate(candidate, share)` returns
-    (validation value, seconds) of a fit of this share; the
-    value is NaN where the fit failed. Without `noise` only equals go to the simpler one. Raises
-    `GenodiffError` where every candidate failed.
+    (validation value, seconds) of a fit of this share; the value is NaN where the fit failed.
+    Without `noise` only equals go to the simpler one. With `reserve` a candidate is tried in short
+    only where the budget also holds what the finalists will take. Without, as many as possible are
+    tried in short, and finalists where the budget holds all of them. Raises `GenodiffError` where
+    every candidate failed.
     """
     trials: list[Trial] = []
     going = list(range(len(candidates)))
     last: dict[int, float] = {}
     for rung, share in enumerate(shares):
         found: dict[int, float] = {}
+        kept = shares[rung:] if reserve else (share,)
+        if rung and not reserve and not budget.affords(sum(_cost(i, trials, kept) for i in going)):
+            break
         for i in going:
-            if trials and not budget.affords(_cost(i, trials, shares[rung:], len(found))):
+            if trials and not budget.affords(_cost(i, trials, kept if found else (share,))):
                 break
             valid, seconds = evaluate(candidates[i], share)
             budget.spend(seconds)
@@ -129,12 +135,11 @@ def _at(noise: Noise | None, share: float) -> Callable[[int, int], float]:
     return lambda a, b: 0.0 if noise is None else noise(a, b, share)
 
 
-def _cost(i: int, trials: list[Trial], shares: Sequence[float], tried: int) -> float:
-    """Seconds of the next fit and, at the first share, of the finalists' fits that must follow."""
+def _cost(i: int, trials: list[Trial], shares: Sequence[float]) -> float:
+    """Seconds of a fit at the first of `shares`, and of the finalists' fits at the others."""
     own = [t.seconds / t.share for t in trials if t.candidate == i]
     whole = own[-1] if own else sum(t.seconds / t.share for t in trials) / len(trials)
-    after = sum(shares[1:]) * FINALISTS if tried else 0.0
-    return whole * (shares[0] + after)
+    return whole * (shares[0] + sum(shares[1:]) * FINALISTS)
 
 
 def _best(values: dict[int, float], metric: str) -> int:

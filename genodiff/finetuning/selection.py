@@ -75,7 +75,7 @@ class Selector:
             stages.append(("protocol", lambda s: list_protocol_candidates(s, self.task)))
         for what, list_candidates in stages:
             candidates = list_candidates(chosen)
-            found = self._choose(candidates)
+            found = self._choose(candidates, reserve=what != "head")
             chosen = candidates[found.candidate].settings
             choices.append(self._describe(what, candidates, found))
             _log.info(
@@ -98,7 +98,7 @@ class Selector:
                 for name in (MODEL, FITTED):
                     (folder / name).unlink(missing_ok=True)
 
-    def _choose(self, candidates: Sequence[Candidate]) -> Choice:
+    def _choose(self, candidates: Sequence[Candidate], *, reserve: bool) -> Choice:
         if self.n_valid < TINY:
             few = f"{self.n_valid} validation examples are too few to choose by"
             return Choice(0, (), few)
@@ -121,6 +121,7 @@ class Selector:
             budget=self.budget,
             shares=(1.0,) if probe else find_shares(self.unit.settings.steps(self.n_train)),
             noise=noise,
+            reserve=reserve,
         )
 
     def _unit_of(self, candidate: Candidate, share: float) -> Unit:

@@ -70,6 +70,19 @@ def test_a_budget_is_kept_once_the_first_candidate_was_tried(minutes: float) -> 
     assert found.candidate == max(t.candidate for t in found.trials)
 
 
+@pytest.mark.parametrize(
+    ("minutes", "short", "whole"),
+    [(0.01, 1, 0), (0.6, 2, 0), (1.0, 4, 0), (2.9, 4, 0), (3.0, 4, 2), (9.0, 4, 2)],
+)
+def test_without_reserve_all_are_tried_in_short_before_any_is_in_full(
+    minutes: float, short: int, whole: int
+) -> None:
+    found = choose([0.1, 0.2, 0.4, 0.3], minutes, reserve=False)
+    assert len([t for t in found.trials if t.share < 1]) == short
+    assert [t.candidate for t in found.trials if t.share == 1] == [2, 3][:whole]
+    assert found.candidate == min(short - 1, 2)
+
+
 def test_what_fails_is_not_chosen() -> None:
     assert choose([math.nan, 0.4, 0.3]).candidate == 1
     with pytest.raises(GenodiffError, match="every setting that was tried failed"):
