@@ -14,7 +14,8 @@ import numpy as np
 from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.errors import MachineError
 from genodiff.generate.request import SampleRequest
-from genodiff.generate.sample import AUTO_STEPS, Workload, bits_lost, choose_batch_size, infill
+from genodiff.generate.sample import AUTO_STEPS, Workload, choose_batch_size, infill
+from genodiff.generate.step_choice import bits_lost
 from genodiff.io.progress import format_duration
 from genodiff.io.target import format_size, free_disk_space, is_stream
 

@@ -12,7 +12,7 @@ Texts longer than the trained window W are filled in rounds (`generate.infill.pl
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -26,7 +26,6 @@ from genodiff.counter import Purpose, uniforms_from
 from genodiff.diffusion.guided import GuidedChain
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
-from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, ConstrainedRows
 from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
@@ -190,22 +189,6 @@ def measure_planned_workload(
     return Workload(records, bases, windows, evaluations)
 
 
-def bits_lost(curve: Sequence[tuple[float, float]], schedule: Schedule, steps: int) -> float:
-    """What `steps` steps cost in bits per base of a long text: NELBO_T − NELBO_∞.
-
-    NELBO_∞ is one base at a time.
-
-    Bases that appear together are drawn as if independent. `curve` holds (masked share, nats per
-    masked base), as an evaluation gives it: C_k / k at k / n. NELBO_T is its sum over the steps'
-    starts, NELBO_∞ its integral.
-    """
-    share, nats = np.array(sorted(curve)).T
-    left = 1 - np.concatenate([[0.0], revealed_share(schedule, steps).numpy()])
-    fine = (np.arange(4096) + 0.5) / 4096
-    summed = float((-np.diff(left) * np.interp(left[:-1], share, nats)).sum())
-    return (summed - float(np.interp(fine, share, nats).mean())) / math.log(2)
-
-
 def choose_stride(model: TrainedModel, how: Sampling) -> int:
     """How many new bases a window adds beyond the trained length."""
     return how.stride or max(1, model.config.data.seq_len // 2)
@@ -292,6 +275,11 @@ class _Filler:
             fix="allow longer repeats, or more edits, or keep fewer bases",
         )
 
+    def _may_refuse(self, piece: DraftPart) -> bool:
+        """Whether a finished piece may be drawn again: its log Z would be of another law."""
+        by_memory = self.memory is not None and self.memory.novel
+        return by_memory or (piece.together is not None and piece.together.accepts is not None)
+
     def _accepts(self, piece: DraftPart, ids: Ids, novel: SampleMemory | None) -> bool:
         if novel is not None:
             return novel.is_novel(ids, piece.ids == self.alphabet.mask_id)
@@ -334,6 +322,7 @@ class _Filler:
                 x0, evaluations = done.x0, done.nfe
                 for i, calls, log_z in zip(rows, done.calls, done.log_z, strict=True):
                     known = len(plans[i]) == 1 and not math.isnan(log_z)
+                    known = known and not self._may_refuse(pieces[i])
                     guided[i] = (guided[i][0] + int(calls), float(log_z) if known else None)
             for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
                 # Only gaps are written: what was given stays even where a sampler would change it.

@@ -1,20 +1,23 @@
 """How many steps a wanted loss of bits asks for, by the curve of C_k / k.
 
 Positions that a step reveals together are drawn as if independent. What that costs of T steps is
-NELBO_T − NELBO_∞ (`generate.sample.bits_lost`), and the curve tells it for every T and schedule.
+NELBO_T − NELBO_∞ (`bits_lost`), and the curve tells it for every T and schedule.
 The curve is measured once on the valid split. It stands in the run's evaluation, or beside it in
 `mask_curve.json` under the hash of the model's weights, and another model's is never read.
 """
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from genodiff.diffusion.sampler import revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import GenodiffError, UsageError
-from genodiff.generate.sample import bits_lost
 from genodiff.generate.sampling import Sampling, choose_sampler
 from genodiff.io.atomic import write_json
 from genodiff.runs.model import TrainedModel
@@ -23,6 +26,22 @@ FILE = "mask_curve.json"
 MOST_STEPS = 16_384
 Curve = list[tuple[float, float]]
 """(masked share, nats per masked base)."""
+
+
+def bits_lost(curve: Sequence[tuple[float, float]], schedule: Schedule, steps: int) -> float:
+    """What `steps` steps cost in bits per base of a long text: NELBO_T − NELBO_∞.
+
+    NELBO_∞ is one base at a time.
+
+    Bases that appear together are drawn as if independent. `curve` holds (masked share, nats per
+    masked base), as an evaluation gives it: C_k / k at k / n. NELBO_T is its sum over the steps'
+    starts, NELBO_∞ its integral.
+    """
+    share, nats = np.array(sorted(curve)).T
+    left = 1 - np.concatenate([[0.0], revealed_share(schedule, steps).numpy()])
+    fine = (np.arange(4096) + 0.5) / 4096
+    summed = float((-np.diff(left) * np.interp(left[:-1], share, nats)).sum())
+    return (summed - float(np.interp(fine, share, nats).mean())) / math.log(2)
 
 
 def choose_steps(curve: Sequence[tuple[float, float]], schedule: Schedule, wanted: float) -> int:

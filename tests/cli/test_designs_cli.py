@@ -62,6 +62,26 @@ def test_a_table_a_page_and_json_say_the_same(files: Path, run: Path, capsys: Ca
     assert "http" not in page.replace("http-equiv", "")
 
 
+@pytest.mark.parametrize("width", [50, 110, 250])
+def test_no_heading_and_no_figure_is_cut_on_any_terminal(
+    files: Path, run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    words = [*WORDS, *ASKED, "--model", str(run), "--train", "train.fa", "--threads", "1"]
+    code, out, _ = command(capsys, *words)
+    assert code == 0
+    lines = [line.rstrip() for line in out.split("\n") if "hacks" not in line]
+    assert max(len(line) for line in lines if "±" in line) <= width
+    assert "…" not in out
+    headings = [line for line in lines if line.lstrip().startswith("method")]
+    assert (len(headings) == 1) == (width == 250)
+    told = " ".join(headings)
+    for name in ("guided", "judge", "transfer", "bits", "6-mers r", "difference", "match", "front"):
+        assert told.count(name) == 1
+    for name in ("good", "bad", "real"):
+        assert sum(line.split()[:1] == [name] for line in lines) == len(headings)
+
+
 def test_python_takes_functions_and_strings() -> None:
     found = genodiff.compare_designs(
         {"one": ["ACGT" * 5, "AACC" * 5]},

@@ -199,11 +199,26 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         ((*GENOME, "--constraints", "bad.yaml"), 3, "bad.yaml, line "),
         ((*GENOME, "--constraints", "key.yaml"), 3, "did you mean 'avoid'"),
         ((*GENOME, "--constraints", "run.yaml", "--max-run", 4), 2, "--max-run 4"),
+        ((*GENOME, "--constraints", "none.json"), 3, "none.json"),
+        ((*GENOME, "--constraints", "list.json"), 3, "list.json: holds no constraints"),
+        ((*GENOME, "--constraints", "empty.bed"), 3, "empty.bed: holds no constraints"),
+        ((*GENOME, "--constraints", "number.yaml"), 3, "'five' is no whole number"),
+        ((*GENOME, "--constraints", "text.yaml"), 3, "7 is no text"),
+        ((*GENOME, "--constraints", "bytes.yaml"), 3, "bytes.yaml: is not YAML"),
+        ((*GENOME, "--constraints", "exons.yaml"), 2, "give those of one"),
+        ((*GENOME, "--constraints", "."), 3, "cannot be read"),
+        ((*GENOME, "--codon-usage", "e_coli"), 2, "--codon-usage is of a kept protein"),
         (("--fasta", "in.fa"), 2, "--bed or --region"),
         (("--bed", "r.bed"), 2, "neither --fasta nor --template"),
         (("--fasta", "in.fa", "--bed", "empty.bed"), 3, "empty.bed"),
         (("--fasta", "in.fa", "--region", "c1:5990-6001"), 2, "past the end of c1"),
         (("--fasta", "in.fa", "--region", "c9:1-5"), 2, "no contig 'c9'"),
+        (("--fasta", "in.fa", "--region", "c1:20-10"), 2, "c1:20-10"),
+        (("--fasta", "in.fa", "--region", "c1:0-10"), 2, "c1:0-10"),
+        (("--fasta", "in.fa", "--bed", "past.bed"), 3, "past.bed, line 2"),
+        (("--fasta", "in.fa", "--bed", "no_width.bed"), 3, "no_width.bed: holds no interval with any base"),
+        (("--fasta", "in.fa", "--bed", "contig.bed"), 3, "contig.bed, line 1"),
+        (("--fasta", "in.fa", "--template", "in.fa"), 2, "--fasta and --template"),
         (("--template", "in.fa", "--max-edits", 3), 2, "--max-edits"),
         (("--template", "in.fa", "--region", "c1:1-5"), 2, "--template"),
         (("--template", "in.fa", "--vcf", "x.vcf"), 2, "VCF"),
@@ -223,6 +238,14 @@ def test_what_cannot_be_meant_is_one_line_and_nothing_is_written(
     (here / "bad.yaml").write_text("avoid: [GAATTC]\nmax_run: [\n")
     (here / "key.yaml").write_text("avoyd: [GAATTC]\n")
     (here / "run.yaml").write_text("max_run: 5\n")
+    (here / "list.json").write_text('["GAATTC"]\n')
+    (here / "number.yaml").write_text("max_run: five\n")
+    (here / "text.yaml").write_text("avoid: [7]\n")
+    (here / "bytes.yaml").write_bytes(b"avoid: \xff\xfe\n")
+    (here / "exons.yaml").write_text('protein: [{exons: ["c1:1-3", "c2:4-6"]}]\n')
+    (here / "past.bed").write_text("c1\t1\t9\nc1\t5990\t6001\n")
+    (here / "no_width.bed").write_text("c1\t9\t9\n")
+    (here / "contig.bed").write_text("c9\t1\t9\n")
     monkeypatch.setattr(redesigns, "fill_pieces", lambda *_, **__: pytest.fail("evaluated"))
     before = sorted(here.iterdir())
     found, out, err = redesign(*words, "-o", "o.fa", "--max-states", 1000)

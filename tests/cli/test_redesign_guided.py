@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tiny_run import genome_text
 
@@ -12,11 +13,25 @@ from tests.commands import command
 
 Capture = pytest.CaptureFixture[str]
 ORACLE = """
+import time
+
 seen = []
 
 def rate(sequences):
     seen.extend(sequences)
     return [one.count("G") for one in sequences]
+
+def nan(sequences):
+    return [float("nan")] * len(sequences)
+
+def short(sequences):
+    return [1.0]
+
+def broken(sequences):
+    raise ValueError("no weights\\nhere")
+
+def slow(sequences):
+    time.sleep(30)
 """
 BASE = ["--fasta", "genome.fa", "--region", "c1:101-112", "--region", "c2:2001-2012"]
 WORDS = [*BASE, "--avoid", "GG", "--steps", 3, "--threads", 1, "-n", 2]
@@ -61,6 +76,19 @@ def test_designs_satisfy_the_constraint_and_please_the_oracle(
     assert (genome / "again.fa").read_text() == (genome / "o.fa").read_text()
 
 
+def test_designs_that_may_be_drawn_again_have_no_log_z(
+    run: Path, genome: Path, capsys: Capture
+) -> None:
+    """It would be an estimate for the law without the condition."""
+    letters = np.random.default_rng(3).choice(list("ACGT"), 30_000)
+    (genome / "other.fa").write_text(f">other\n{''.join(letters)}\n")
+    words = ["redesign", run, *WORDS, *GUIDED, *SMALL]
+    assert command(capsys, *words, "-o", "o.fa", "--no-repeats", "9:other.fa")[0] == 0
+    records = json.loads((genome / "o.fa.json").read_text())["records"]
+    assert all(record["oracle_calls"] > 0 for record in records)
+    assert not any("log_z" in record for record in records)
+
+
 def test_the_oracle_sees_the_region_and_its_flanks_and_no_forbidden_word_in_it(
     run: Path, genome: Path, capsys: Capture
 ) -> None:
@@ -97,6 +125,15 @@ def test_strength_zero_is_the_design_without_an_oracle(
         (["--oracle-flank", "3"], "--oracle-flank 3", 2),
         ([*GUIDED, "--oracle-flank", "-1"], "give 0 or more", 2),
         ([*GUIDED[:3], "rates:none"], "no 'none' in rates", 2),
+        ([*GUIDED[:3], "rates:nan"], "nan for sequence 1", 3),
+        ([*GUIDED[:3], "rates:short"], "shape (1,)", 3),
+        ([*GUIDED[:3], "rates:broken"], "ValueError: no weights here", 3),
+        ([*GUIDED[:3], "rates:slow", "--oracle-timeout", "0.2"], "no answer in 0.2 s", 3),
+        ([*GUIDED, "--guidance-option", "particels=4"], "did you mean 'particles'", 2),
+        ([*GUIDED[:4], "--strength", "nan"], "--strength nan", 2),
+        ([*GUIDED, "--conditional", "elsewhere"], "elsewhere", 4),
+        (["--guidance", "cfg"], "by a network", 2),
+        (["--guidance", "smk", *GUIDED[2:]], "smc", 2),
     ],
 )
 def test_a_fault_is_one_line_and_nothing_is_written(

@@ -31,7 +31,8 @@ from genodiff.diffusion.schedule import schedule
 from genodiff.errors import UsageError
 from genodiff.generate import sample as room
 from genodiff.generate.infill import Template
-from genodiff.generate.sample import Sampling, bits_lost, infill, measure_workload, sample
+from genodiff.generate.sample import Sampling, infill, measure_workload, sample
+from genodiff.generate.step_choice import bits_lost
 
 MASKED = [name for name, one in SAMPLERS.items() if "masked" in one.fits]
 

@@ -10,8 +10,7 @@ import pytest
 
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import GenodiffError, UsageError
-from genodiff.generate.sample import bits_lost
-from genodiff.generate.step_choice import choose_steps, find_curve
+from genodiff.generate.step_choice import bits_lost, choose_steps, find_curve
 
 RATES = [(i + 0.5) / 200 for i in range(200)]
 SLOPE = 0.8 * math.log(2)

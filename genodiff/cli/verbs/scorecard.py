@@ -160,29 +160,46 @@ def _parse_designs(words: list[str]) -> dict[str, Path]:
 
 
 def _print(
-    found: dict[str, Any], json: bool, draw: Callable[[dict[str, Any]], tuple[Table, list[str]]]
+    found: dict[str, Any],
+    json: bool,
+    draw: Callable[[dict[str, Any], int], tuple[list[Table], list[str]]],
 ) -> None:
     if json:
         print(json_module.dumps(found, allow_nan=False))
         return
     console = Console()
-    table, lines = draw(found)
-    console.print(table)
+    tables, lines = draw(found, console.width)
+    for table in tables:
+        console.print(table)
     for line in lines:
         console.print(line, markup=False, highlight=False)
 
 
-def _draw_designs(found: dict[str, Any]) -> tuple[Table, list[str]]:
+def _draw_designs(found: dict[str, Any], width: int) -> tuple[list[Table], list[str]]:
+    """As many tables as the terminal's width asks for: no heading and no figure is cut."""
     drawn = list_design_cells(found)
-    table = Table(box=SIMPLE_HEAD)
-    for number, name in enumerate(drawn.columns):
-        table.add_column(name, justify="right" if number else "left", no_wrap=not number)
-    for cells in drawn.rows:
-        table.add_row(*map(escape, cells))
-    return table, drawn.notes
+    columns = list(zip(drawn.columns, *drawn.rows, strict=True))
+    sizes = [max(map(len, column)) + 3 for column in columns]
+    parts: list[list[int]] = []
+    room = 0
+    for i in range(1, len(columns)):
+        if room < sizes[i]:
+            parts.append([0])
+            room = width - sizes[0] - 1
+        parts[-1].append(i)
+        room -= sizes[i]
+    tables = []
+    for part in parts:
+        table = Table(box=SIMPLE_HEAD)
+        for i in part:
+            table.add_column(columns[i][0], justify="right" if i else "left", no_wrap=True)
+        for cells in drawn.rows:
+            table.add_row(*(escape(cells[i]) for i in part))
+        tables.append(table)
+    return tables, drawn.notes
 
 
-def _draw(found: dict[str, Any]) -> tuple[Table, list[str]]:
+def _draw(found: dict[str, Any], width: int) -> tuple[list[Table], list[str]]:
     sets = found["sets"]
     title = f"{found['compared']:,} sequences of {found['length']:,} bases each, against as many"
     table = Table(title=f"{title} real ones", title_justify="left", box=SIMPLE_HEAD)
@@ -192,4 +209,4 @@ def _draw(found: dict[str, Any]) -> tuple[Table, list[str]]:
     for row in list_rows(sets):
         table.add_row(row.title, *map(escape, row.cells))
     said = [f"{one['figure']}: {one['says']}" for one in found["findings"]]
-    return table, said or ["no figure is off its floor"]
+    return [table], said or ["no figure is off its floor"]
