@@ -216,7 +216,11 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         (("--fasta", "in.fa", "--region", "c1:20-10"), 2, "c1:20-10"),
         (("--fasta", "in.fa", "--region", "c1:0-10"), 2, "c1:0-10"),
         (("--fasta", "in.fa", "--bed", "past.bed"), 3, "past.bed, line 2"),
-        (("--fasta", "in.fa", "--bed", "no_width.bed"), 3, "no_width.bed: holds no interval with any base"),
+        (
+            ("--fasta", "in.fa", "--bed", "no_width.bed"),
+            3,
+            "no_width.bed: holds no interval",
+        ),
         (("--fasta", "in.fa", "--bed", "contig.bed"), 3, "contig.bed, line 1"),
         (("--fasta", "in.fa", "--template", "in.fa"), 2, "--fasta and --template"),
         (("--template", "in.fa", "--max-edits", 3), 2, "--max-edits"),
