@@ -79,6 +79,21 @@ def test_the_same_diagonals_and_chances(memory: Memory, length: int, effort: Eff
     np.testing.assert_allclose(fast_.copy, slow.copy, atol=1e-9)
 
 
+def test_a_scan_of_every_diagonal_leaves_none_out(memory: Memory) -> None:
+    """What the bound in bytes leaves out has no score: no diagonal of the definition is missing."""
+    memory = memory.with_effort(Effort(scored=None, most=700, least_odds=-60.0))
+    rows = list_windows(331)[::3]
+    windows, without = np.stack([x for x, _ in rows]), [w for _, w in rows]
+    some = 0
+    for got, window in zip(
+        memory.find_all(windows, without), memory.prepare(windows, without), strict=True
+    ):
+        for one, other in zip(got, memory.find(window), strict=True):
+            np.testing.assert_array_equal(one, other)
+            some += len(one)
+    assert some > 200
+
+
 @pytest.mark.parametrize("length", [1, 2, 6, 7, 64, 65])
 def test_short_windows_and_fewer_classes(memory: Memory, length: int) -> None:
     memory = memory.with_numbers(MemoryNumbers(divergence=(0.05,), share=(1.0,), start=0.3))

@@ -15,6 +15,7 @@
 #define LEAST_SEEN 3
 #define HIT_CAP 4000
 #define VERIFY 4
+#define SCAN_LANE_BYTES 48
 
 typedef double vd __attribute__((vector_size(KINDS_OF_COPY * 8)));
 typedef uint64_t word_u __attribute__((aligned(1), may_alias));
@@ -34,12 +35,15 @@ typedef struct {
     int64_t score, at;
 } scored_diagonal;
 
+typedef struct scan_lane scan_lane;
+
 typedef struct {
     strand strands[2];
     double *states, *next_states, *filtered; /* of the chain */
     uint64_t *counts;                        /* mismatches, four lanes to a word */
     uint64_t *table;                         /* diagonals that were met, a hash table */
     scored_diagonal *heap;
+    scan_lane *plan; /* of one shift */
     int64_t *seeds;
     double *odds;
     int64_t *diagonals; /* of strand 0, then of strand 1 */
@@ -93,6 +97,7 @@ static uintptr_t recall_lay(const recall_args *s, recall_space *o, uintptr_t spa
     o->counts = recall_cut(&space, words * 8);
     o->table = recall_cut(&space, table_slots(find_budget(s, 64)) * 8);
     o->heap = recall_cut(&space, s->most * (int64_t)sizeof(scored_diagonal));
+    o->plan = recall_cut(&space, words * 4 * SCAN_LANE_BYTES);
     o->seeds = recall_cut(&space, L * 8);
     o->odds = recall_cut(&space, s->most * 8);
     o->diagonals = recall_cut(&space, D * 8);

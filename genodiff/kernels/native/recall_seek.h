@@ -96,12 +96,18 @@ typedef struct {
     int64_t n; /* in the heap */
 } seeker;
 
+/* The least score that is still kept. */
+static inline int64_t seeker_least(const seeker *k) {
+    return k->n == k->s->most && k->n ? k->o->heap[0].score : THRESHOLD;
+}
+
 static void seeker_try(seeker *k, int64_t d) {
     scored_diagonal *heap = k->o->heap;
-    int64_t least = k->n == k->s->most && k->n ? heap[0].score : THRESHOLD;
-    int64_t score = diagonal_score(k->s, k->w, k->without, d, least, k->o->counts);
+    int64_t score = diagonal_score(k->s, k->w, k->without, d, seeker_least(k), k->o->counts);
     if (score) heap_add(heap, &k->n, k->s->most, (scored_diagonal){score, d});
 }
+
+static void scan_all(seeker *k);
 
 /* Whether the diagonal is met for the first time. */
 static int seeker_meets(seeker *k, int64_t d, uint64_t slots) {
@@ -196,8 +202,7 @@ static int64_t find_diagonals(const recall_args *s, recall_space *o, int number,
     static const int step[INDELS] = {1, 2, 3, 4, 5, 6, 9, 12};
     seeker k = {s, o->strands + number, without, o, 0};
     if (s->scored >= 0) seek_seeds(&k);
-    else
-        for (int64_t d = 1 - s->L; d < s->size; d++) seeker_try(&k, d);
+    else scan_all(&k);
     vd hit, miss, rate;
     for (int e = 0; e < KINDS_OF_COPY; e++) {
         hit[e] = 1 - s->divergence[e], miss[e] = s->divergence[e] / 3;
