@@ -38,7 +38,7 @@ STEERED = [name for name, one in SAMPLERS.items() if one.steers]
 REMASKING: dict[str, tuple[Any, dict[str, float]]] = {
     "remdm-cap": (plan_cap, {"eta": 0.4}),
     "remdm-rescale": (plan_rescale, {"eta": 0.8}),
-    "remdm-loop": (plan_loop, {"eta": 0.5, "t_on": 0.7, "t_off": 0.3, "alpha_on": 0.6}),
+    "remdm-loop": (plan_loop, {"eta": 0.5, "t_on": 0.8, "t_off": 0.2, "alpha_on": 0.6}),
 }
 
 
@@ -99,11 +99,12 @@ def test_one_position_at_a_time_is_the_law_of_the_data(name: str) -> None:
 @pytest.mark.parametrize("name", REMASKING)
 def test_remasking_samples_follow_the_chain_over_all_states(name: str) -> None:
     make, settings = REMASKING[name]
-    made = make(revealed_share(Linear(), 4).numpy(), **settings)
+    steps = 5 if name == "remdm-loop" else 4  # the fewest in which each takes tokens back
+    made = make(revealed_share(Linear(), steps).numpy(), **settings)
     assert (made.remask > 0).any()
     law = walk(WORLD, made.reveal, made.remask)
-    assert differ(law, walk(WORLD, reveal_by_steps(4), np.zeros(4))) > 0.01
-    assert_follows(draw(name, 200_000, 4, **settings), law)
+    assert differ(law, walk(WORLD, reveal_by_steps(steps), np.zeros(steps))) > 0.01
+    assert_follows(draw(name, 200_000, steps, **settings), law)
 
 
 @pytest.mark.slow
@@ -155,7 +156,7 @@ def law_of_bound(bound: float) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bound", [0.8, 2.5])
+@pytest.mark.parametrize("bound", [1.2, 2.5])
 def test_entropy_bounded_samples_follow_the_walk_over_all_states(bound: float) -> None:
     law = law_of_bound(bound)
     assert differ(law, PLAIN) > 0.01
@@ -266,13 +267,12 @@ def test_the_law_of_smc_comes_to_the_tilted_one_as_particles_grow() -> None:
     best = np.argsort(REWARD.r.reshape(-1))
     share = np.empty_like(wanted)
     share[best] = wanted[best].cumsum()
-    bins = np.minimum((share * 32).astype(int), 31)  # equally likely, of growing reward
-    for particles in (1, 4, 32):
-        found = guide("smc", 3000, Aim(1.0, REWARD), seed=2, particles=particles, drawn=2).x0
-        seen = np.bincount(bins[number(found)], minlength=32) / 3000
-        off.append(differ(seen, np.bincount(bins, wanted, 32)))
-    assert off[0] > off[1] > off[2]
-    assert off[2] < 0.06
+    bins = np.minimum((share * 8).astype(int), 7)  # equally likely, of growing reward
+    for particles in (1, 8, 64):
+        found = guide("smc", 1500, Aim(1.0, REWARD), seed=2, particles=particles, drawn=2).x0
+        seen = np.bincount(bins[number(found)], minlength=8) / 1500
+        off.append(differ(seen, np.bincount(bins, wanted, 8)))
+    assert off[0] > 2 * off[1] > 4 * off[2]
     assert_follows(found, TILTED)
 
 
