@@ -4,6 +4,8 @@ From it the tables, their intervals and their comparisons are made again on any 
 that was cut off goes on elsewhere, since a unit that has its row is not run again.
 """
 
+import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -31,6 +33,32 @@ def unpack_sweep(archive: Path, sweep: Path) -> None:
         for about in file.getmembers():
             if about.isfile() and not (sweep / about.name).exists():
                 file.extract(about, sweep, filter="data")
+
+
+def join_sweep(sweep: Path, other: Path) -> None:
+    """Add to `sweep` what `other` did, which ran on other tasks or models with the same flags.
+
+    Rows and trials are told apart by their text, files by their names; what stands there stays.
+    """
+    for path in sorted(p for p in other.rglob("*") if p.is_file() and _is_kept(p, other)):
+        to = sweep / path.relative_to(other)
+        if path.suffix == ".md" and path.parent == other:
+            continue  # a page is written anew
+        if not to.exists():
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, to)
+        elif path.suffix == ".jsonl":
+            there = to.read_text(encoding="utf-8").splitlines()
+            more = path.read_text(encoding="utf-8").splitlines()
+            to.write_text("\n".join(dict.fromkeys(there + more)) + "\n", encoding="utf-8")
+        elif path.name in ("sessions.json", "tasks.json"):
+            here, there = (json.loads(p.read_text(encoding="utf-8")) for p in (to, path))
+            for key, value in there.items():
+                if isinstance(value, list):
+                    here[key] = here[key] + [v for v in value if v not in here[key]]
+                else:
+                    here.setdefault(key, value)
+            to.write_text(json.dumps(here, indent=2) + "\n", encoding="utf-8")
 
 
 def _is_kept(path: Path, sweep: Path) -> bool:

@@ -13,8 +13,9 @@ to `genodiff finetune`. `--only-write` makes tables and pictures again from what
 
 RESULTS.md, the pictures and SUITE.tar.xz are written beside this script or, with --here FOLDER,
 there: a run of few epochs has no place in the tree. SUITE.tar.xz is the sweep without its weights:
-OUT/SUITE is filled from it first, so a sweep goes on that another machine began. FINDINGS.md is the
-end of RESULTS.md. Published values are as `genodiff/data_recipes/published/` has them.
+OUT/SUITE is filled from it first, so a sweep goes on that another machine began. Tasks that ran
+side by side, each in an --out of its own, are put together by --join. FINDINGS.md is the end of
+RESULTS.md. Published values are as `genodiff/data_recipes/published/` has them.
 """
 
 import argparse
@@ -28,7 +29,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from commands import genodiff, nameless  # noqa: E402
 from finetune_page import describe_suite, draw  # noqa: E402
 from human_pieces import write_pieces  # noqa: E402
-from kept_sweep import pack_sweep, unpack_sweep  # noqa: E402
+from kept_sweep import join_sweep, pack_sweep, unpack_sweep  # noqa: E402
 
 from genodiff.reports.sweep_results import TaskResult, read_sweep  # noqa: E402
 
@@ -142,6 +143,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--budget", type=float, help="minutes of choosing for a line on a task")
     parser.add_argument("--no-baselines", action="store_true")
+    parser.add_argument("--join", type=Path, action="append", default=[], help="another --out")
     parser.add_argument("--only-write", action="store_true")
     asked, more = parser.parse_known_args()
     if asked.data is None and not asked.only_write:
@@ -154,6 +156,9 @@ def main() -> None:
     for name in SUITES:
         if (asked.here / f"{name}.tar.xz").exists():
             unpack_sweep(asked.here / f"{name}.tar.xz", asked.out / name)
+        for other in asked.join:
+            if (other / name).exists():
+                join_sweep(asked.out / name, other / name)
     if asked.pretrain is not None and not asked.only_write:
         asked.run.append(pretrain(asked))
     for name in [] if asked.only_write else suites:
