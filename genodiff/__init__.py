@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 _DOOR = {
     "FinetunedModel": "genodiff.api.finetuned",
     "Model": "genodiff.api.model",
+    "build_genomes": "genodiff.api.genomes",
     "build_store": "genodiff.api.data",
     "check_checkpoint": "genodiff.api.checkpoint",
     "check_documents": "genodiff.api.data",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from genodiff.api.evaluate import evaluate as evaluate
     from genodiff.api.finetune import finetune as finetune
     from genodiff.api.finetuned import FinetunedModel as FinetunedModel
+    from genodiff.api.genomes import build_genomes as build_genomes
     from genodiff.api.ism import ism as ism
     from genodiff.api.judge import judge as judge
     from genodiff.api.load import load as load

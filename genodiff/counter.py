@@ -40,6 +40,7 @@ class Purpose(IntEnum):
     VARIANT_BACKGROUND = 23  # index = number of a random variant of a genome
     TRACK_SITE = 24  # index = number of a base at which two ways to mask are compared
     LABEL = 25  # index = global sample number
+    GENOME_MIX = 26  # index = block of samples
 
 
 def generator(

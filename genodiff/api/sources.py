@@ -80,6 +80,17 @@ def make_absolute(path: str | Path | None) -> str | None:
     return None if path is None else os.path.abspath(path)
 
 
+def locate_genomes(where: str | Path | None) -> str | None:
+    """The absolute path of a list or folder of genomes, or its URL.
+
+    Raises `DataError` where there is none.
+    """
+    if where is None or "://" in str(where):
+        return None if where is None else str(where)
+    _refuse_absent(str(where))
+    return os.path.abspath(where)
+
+
 def _is_path(source: str) -> bool:
     if source.endswith((".yaml", ".yml")) or source in list_recipe_names():
         return False

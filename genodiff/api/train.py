@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genodiff.api.machine import choose_device
-from genodiff.api.sources import make_absolute, resolve_source
+from genodiff.api.sources import locate_genomes, make_absolute, resolve_source
 from genodiff.errors import UsageError
 from genodiff.runs.lock import check_lock_free
 from genodiff.runs.resolve import read_config, refuse_other_run, resolve_config
+from genodiff.runs.sections import SPECIES
 from genodiff.settings import read_yaml
 from genodiff.training.devices import check_devices
 from genodiff.training.logger_names import check_loggers
@@ -32,6 +33,7 @@ def train(
     fasta: str | Path | None = None,
     bed: str | Path | None = None,
     text: str | Path | None = None,
+    genomes: str | Path | None = None,
     labels: str | Path | None = None,
     preset: str | None = None,
     config: str | Path | None = None,
@@ -54,8 +56,11 @@ def train(
     `source` is a recipe ("toy", "hg38"), its YAML file, or your own FASTA, GenBank or EMBL file.
     `settings` are those of `genodiff config schema`, by their place or their own name:
     `train("toy", max_steps=50, lr=1e-3, out="runs/x")`, or by section: `optim={"lr": 1e-3}`.
+    `genomes` is a list of many genomes (docs/how-to/many-genomes.md), or the folder or URL of what
+    was built of one; `data={"temperature": T}` evens out how often each is drawn.
     `labels` is a table (CONTIG LABEL) or BED file (CONTIG START END LABEL): the network learns the
-    law of each class beside that of all, for `genodiff.sample(label=...)`.
+    law of each class beside that of all, for `genodiff.sample(label=...)`; with `genomes`,
+    "species" is the list's column.
     `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`. With `devices` that many
     processes share each step, each on a GPU of its own or on the CPU; a script that asks for them
     needs `if __name__ == "__main__":`.
@@ -69,6 +74,7 @@ def train(
         fasta=fasta,
         bed=bed,
         text=text,
+        genomes=genomes,
         labels=labels,
         preset=preset,
         config=config,
@@ -206,6 +212,7 @@ def plan_run(
     fasta: str | Path | None = None,
     bed: str | Path | None = None,
     text: str | Path | None = None,
+    genomes: str | Path | None = None,
     labels: str | Path | None = None,
     preset: str | None = None,
     config: str | Path | None = None,
@@ -231,23 +238,33 @@ def plan_run(
     given = {} if config is None else read_yaml(config)
     recipe, meant = None if source is None else str(source), domain
     genome, words = make_absolute(fasta), make_absolute(text)
-    if resume is None:
+    if genomes is not None and (source, fasta, bed, text) != (None, None, None, None):
+        what = "--genomes excludes a recipe, --fasta, --bed and --text"
+        raise UsageError(what, fix="give the list alone; it names files and splits")
+    if resume is None and genomes is None:
         chosen = resolve_source(recipe, _text(fasta), _text(text), domain, given)
         recipe, meant = chosen.recipe, chosen.domain
         genome, words = make_absolute(chosen.fasta), make_absolute(chosen.text)
-    own = (genome is not None or words is not None) and config is None and resume is None
+    files = (genome, words, genomes)
+    own = any(one is not None for one in files) and config is None and resume is None
     named = {
         "recipe": recipe or ("own" if own else None),
         "fasta": genome,
         "bed": make_absolute(bed),
         "text": words,
+        "genomes": locate_genomes(genomes),
         "domain": meant,
         "preset": preset,
         "seed": seed,
     }
     over = settings | {key: value for key, value in named.items() if value is not None}
     words_of = given.get("labels") if isinstance(given, dict) and not given.get("classes") else None
-    if labels is not None or words_of is not None:
+    if SPECIES in (labels, words_of if labels is None else None):
+        from genodiff.runs.labels import read_species_settings
+
+        stated = given.get("genomes") if isinstance(given, dict) else None
+        over |= read_species_settings(over.get("genomes") or stated)
+    elif labels is not None or words_of is not None:
         from genodiff.runs.labels import read_label_settings
 
         over |= read_label_settings(make_absolute(labels or words_of), given, over)
@@ -309,7 +326,7 @@ def _read_init(
 
 def _name_run(config: RunConfig) -> str:
     """RECIPE-PRESET, the default name of a run's folder."""
-    file = config.fasta or config.text
+    file = config.fasta or config.text or config.genomes
     stem: Any = (
         Path(file).name.split(".")[0]
         if config.recipe == "own" and file

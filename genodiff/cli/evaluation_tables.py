@@ -98,6 +98,7 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
     for title, parts, labels in (
         (_REGION_TITLE, regions, _REGIONS),
         ("contigs", result["contigs"], {}),
+        ("genomes", result.get("genomes", {}), {}),
     ):
         if len(parts) > 1:
             found.append(_draw_parts(title, parts, labels))

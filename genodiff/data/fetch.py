@@ -96,6 +96,16 @@ def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) 
     return path
 
 
+def copy_https(url: str, path: Path) -> None:
+    """Write what stands at an https URL to `path`; a redirect to another scheme is refused.
+
+    Raises `OSError` (requests' faults are some) and `ValueError`.
+    """
+    hooks = {"response": _check}
+    read = pooch.HTTPDownloader(timeout=_TIMEOUT, hooks=hooks, progressbar=_shows_progress())
+    read(_allowed(url), str(path), None)
+
+
 def _download(owner: str, flag: str, source: Source, path: Path) -> None:
     reason = ""
     for killed in path.parent.glob(".fetch-*"):  # the lock is ours, so nobody else is writing there
@@ -107,11 +117,7 @@ def _download(owner: str, flag: str, source: Source, path: Path) -> None:
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
             part = Path(folder) / source.filename
             try:
-                hooks = {"response": _check}
-                read = pooch.HTTPDownloader(
-                    timeout=_TIMEOUT, hooks=hooks, progressbar=_shows_progress()
-                )
-                read(_allowed(source.url), str(part), None)
+                copy_https(source.url, part)
             except (requests.RequestException, OSError, ValueError) as fault:
                 reason = _why(fault)
                 continue

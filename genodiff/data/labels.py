@@ -88,6 +88,18 @@ def read_labels(
     return LabelTable(str(path), contigs, starts, ends, labels, lines, classes, sha256_file(path))
 
 
+def table_labels(path: str, named: dict[str, str], sha256: str) -> LabelTable:
+    """A table of labels from values in memory: contig → label; `path` is for messages.
+
+    Raises `DataError` for a label that is no name.
+    """
+    contigs = tuple(sorted(named))
+    lines = np.zeros(len(contigs), np.int64)
+    classes, labels = _name_classes(path, [named[c] for c in contigs], lines)
+    ends = np.full(len(contigs), _WHOLE)
+    return LabelTable(path, contigs, lines, ends, labels, lines, classes, sha256)
+
+
 def place_labels(table: LabelTable, store: Store) -> WindowLabels:
     """The labels on the contigs of a store; rows of contigs that it lacks are left out.
 

@@ -11,7 +11,7 @@ can change what is seen: progress is one integer.
 import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -68,6 +68,14 @@ class Batch(NamedTuple):
         return told
 
 
+class SampleOrder(Protocol):
+    """Which window each training sample is, in the place of one epoch after another."""
+
+    def place(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Flat start and length of the windows of these samples: a function of their numbers."""
+        ...
+
+
 class TrainBatches:
     """Micro-batches of a training split; `batch_size` is the global number of windows of an
     optimizer step.
@@ -84,6 +92,7 @@ class TrainBatches:
         rc_augment: bool = False,
         labels: WindowLabels | None = None,
         label_dropout: float = 0.0,
+        order: SampleOrder | None = None,
     ) -> None:
         """Raises `UsageError` unless `batch_size` divides into `accumulate` micro-batches on
         `world_size` ranks.
@@ -102,7 +111,7 @@ class TrainBatches:
             accumulate,
         )
         self.rank, self.world_size, self.rc_augment = rank, world_size, rc_augment
-        self.labels, self.label_dropout = labels, label_dropout
+        self.labels, self.label_dropout, self.order = labels, label_dropout, order
         self.rows = batch_size // parts
 
     def batch(self, k: int) -> Batch:
@@ -133,6 +142,8 @@ class TrainBatches:
 
     def place(self, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Flat start and length of the windows of these samples."""
+        if self.order is not None:
+            return self.order.place(index)
         n = self.windows.per_epoch
         starts, lengths = np.empty_like(index), np.empty_like(index)
         for epoch in np.unique(index // n):

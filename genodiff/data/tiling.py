@@ -47,6 +47,14 @@ class IntervalTiling:
         """Windows left out because of their N."""
         return int(self.first[-1]) - len(self)
 
+    def count_before(self, number: Ints) -> Ints:
+        """How many kept windows have a smaller number, which is a rank."""
+        if not len(self.kept):
+            return np.zeros_like(number)
+        at = np.maximum(np.searchsorted(self.kept[:, 0], number, "right") - 1, 0)
+        inside = np.clip(number - self.kept[at, 0], 0, self.kept[at, 1] - self.kept[at, 0])
+        return self._before[at] + inside
+
     def at(self, rank: Ints) -> tuple[Ints, Ints]:
         """Flat start and length of the kept windows of these ranks (0 .. len − 1)."""
         at_range = np.searchsorted(self._before, rank, "right") - 1

@@ -34,8 +34,8 @@ _OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_
 _MAPPINGS = ("diffusion.schedule_options", "diffusion.objective_options")
 
 FREE = (
-    "preset", "fasta", "bed", "text", "labels", "init", "train.max_steps", "train.max_minutes",
-    "train.checkpoint_every", "train.keep",
+    "preset", "fasta", "bed", "text", "genomes", "labels", "init", "train.max_steps",
+    "train.max_minutes", "train.checkpoint_every", "train.keep",
     "train.workers", "train.accumulate", "train.on_spike",
 )  # fmt: skip
 """What may change when a run goes on: limits, machinery, and the names of files, whose content the
@@ -149,6 +149,10 @@ class RunConfig(Settings):
     text: Annotated[
         str | None, Field(description="Your file or folder of text in the recipe's place.")
     ] = None
+    genomes: Annotated[
+        str | None,
+        Field(description="Your list of genomes, or the folder that was built of one."),
+    ] = None
     labels: Annotated[
         str | None, Field(description="Your table or BED file of labels, for conditional training.")
     ] = None
@@ -183,6 +187,12 @@ class RunConfig(Settings):
                         f"'{name}' does not go with domain {domain.name}; give "
                         f"{domain.inputs[0]} instead"
                     )
+        if self.genomes is not None and (self.fasta is not None or self.bed is not None):
+            raise ValueError("'genomes' goes with neither 'fasta' nor 'bed'; leave them out")
+        if self.data.temperature is not None and self.genomes is None:
+            raise ValueError("'data.temperature' is for many genomes; give --genomes LIST")
+        if self.genomes is not None and self.data.legacy_caduceus_tiling:
+            raise ValueError("'data.legacy_caduceus_tiling' is not for many genomes")
         if self.classes and getattr(self.backbone, "n_classes", 0) != len(self.classes):
             raise ValueError(
                 f"{len(self.classes)} classes of labels, and a network of "
@@ -197,9 +207,11 @@ class RunConfig(Settings):
         return self
 
     @model_serializer(mode="wrap")
-    def _without_labels(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A run without labels is written as before there were any: its digest stays."""
+    def _without_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A run without labels or genomes is written as before there were any: its digest stays."""
         written: dict[str, Any] = dump(self)
+        if self.genomes is None:
+            written.pop("genomes", None)
         if not self.classes:
             for name in ("labels", "labels_sha256", "classes"):
                 written.pop(name, None)

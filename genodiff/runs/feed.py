@@ -15,7 +15,9 @@ from genodiff.alphabet import ALPHABETS, DNA, SOFT, Alphabet
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.file_tokenizer import FileTokenizer
-from genodiff.data.labels import WindowLabels, place_labels, read_labels
+from genodiff.data.genomes.mixing import GenomeMix
+from genodiff.data.genomes.store import GenomesStore, GenomesWindows, open_genomes
+from genodiff.data.labels import WindowLabels, place_labels, read_labels, table_labels
 from genodiff.data.loader import EvalBatches, TrainBatches
 from genodiff.data.recipe import Recipe, load_recipe, make_user_recipe
 from genodiff.data.store import Store
@@ -26,7 +28,9 @@ from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.tokenizer_sources import name_tokenizer, open_tokenizer, read_vocabulary
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
+from genodiff.io.cores import count_usable_cores
 from genodiff.runs.config import OWN, RunConfig
+from genodiff.runs.sections import SPECIES
 from genodiff.runs.tokenizer_files import FOLDER as TOKENIZER
 from genodiff.runs.tokenizer_files import open_model_tokenizer, read_tokenizer
 
@@ -121,7 +125,11 @@ def open_labels(config: RunConfig, store: Store, train: Windows) -> WindowLabels
     if config.labels is None:
         raise UsageError("the run has classes, and no file of labels", fix="give --labels FILE")
     how = config.data
-    table = read_labels(config.labels, quantiles=how.label_quantiles, column=how.label_column)
+    if config.labels == SPECIES and isinstance(store, GenomesStore):
+        named, digest = store.species_of_contigs(), store.species_digest()
+        table = table_labels(str(config.genomes), named, digest)
+    else:
+        table = read_labels(config.labels, quantiles=how.label_quantiles, column=how.label_column)
     if table.sha256 != config.labels_sha256 or table.classes != config.classes:
         what = "is not the file of labels that the run was begun with"
         raise DataError(what, file=config.labels, fix="give that file, or another --out")
@@ -147,11 +155,15 @@ def find_alphabet(config: RunConfig) -> Alphabet:
 def find_recipe(config: RunConfig) -> Recipe:
     """The recipe of a configuration, its BED and its overrides applied. Raises `UsageError`."""
     if config.recipe == OWN:
-        if config.fasta is None:
+        if config.fasta is None and config.genomes is None:
             raise UsageError(
                 "no FASTA: neither the recipe nor the run names one", fix="give --fasta FILE"
             )
-        recipe = make_user_recipe(config.fasta, config.bed).model_copy(update={"name": OWN})
+        recipe = (
+            Recipe(name=OWN)
+            if config.fasta is None
+            else make_user_recipe(config.fasta, config.bed).model_copy(update={"name": OWN})
+        )
     else:
         recipe = load_recipe(config.recipe, bed=config.bed)
     chosen = {name: getattr(config.data, name) for name in ("max_n_fraction", "soft_mask_weight")}
@@ -173,6 +185,8 @@ def find_text_recipe(config: RunConfig) -> TextRecipe:
 
 def _open_dna(request: _Request) -> RunData:
     config, recipe = request.config, find_recipe(request.config)
+    if config.genomes is not None:
+        return _open_genomes(request, recipe, config.genomes)
     store = build_dna_store(
         recipe,
         config.fasta,
@@ -186,6 +200,20 @@ def _open_dna(request: _Request) -> RunData:
         return DnaWindows(store, recipe, split, config.data.seq_len, legacy_caduceus_tiling=legacy)
 
     return RunData(recipe, store, ALPHABETS[config.domain], cut)
+
+
+def _open_genomes(request: _Request, recipe: Recipe, where: str) -> RunData:
+    store = open_genomes(
+        where,
+        jobs=count_usable_cores(),
+        offline=request.offline,
+        remembered=request.remembered,
+    )
+
+    def cut(split: str) -> Windows:
+        return GenomesWindows(store, recipe, split, request.config.data.seq_len)
+
+    return RunData(recipe, store, ALPHABETS[request.config.domain], cut)
 
 
 def _open_text(request: _Request) -> RunData:
@@ -253,6 +281,9 @@ def open_train_batches(
     feed: Feed, config: RunConfig, *, rank: int = 0, world_size: int = 1
 ) -> TrainBatches:
     """The training batches: micro-batch k is a pure function of (seed, k)."""
+    order = None
+    if isinstance(feed.train, GenomesWindows):
+        order = GenomeMix(feed.train, config.seed, config.data.temperature or 1.0)
     return TrainBatches(
         feed.train,
         config.seed,
@@ -265,6 +296,7 @@ def open_train_batches(
         label_dropout=USUAL_DROPOUT
         if config.data.label_dropout is None
         else config.data.label_dropout,
+        order=order,
     )
 
 

@@ -2,10 +2,32 @@
 
 from typing import Any
 
+from genodiff.data.genomes.store import read_species
 from genodiff.data.labels import read_labels
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.runs.resolve import expand_names, merge_settings
-from genodiff.runs.sections import LABEL_SETTINGS, DataSettings
+from genodiff.runs.sections import LABEL_SETTINGS, SPECIES, DataSettings
+
+
+def read_species_settings(genomes: str | None, *, offline: bool = False) -> dict[str, Any]:
+    """The settings that the species of a list of genomes decide.
+
+    Raises `DataError`, `UsageError`.
+    """
+    if genomes is None:
+        what = f"--labels {SPECIES} is of a list of genomes"
+        raise UsageError(what, fix="give --genomes LIST, or a file of labels")
+    classes, digest = read_species(genomes, offline=offline)
+    if len(classes) < 2:
+        said = classes[0] if classes else "none"
+        what = f"has one species or none ({said}), and a network learns what tells labels apart"
+        raise UsageError(what, file=genomes, fix="name two species or more")
+    return {
+        "labels": SPECIES,
+        "labels_sha256": digest,
+        "classes": list(classes),
+        "backbone.n_classes": len(classes),
+    }
 
 
 def read_label_settings(path: str | None, given: Any, over: dict[str, Any]) -> dict[str, Any]:

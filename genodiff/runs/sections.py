@@ -39,6 +39,8 @@ AutoInt = Annotated[
 """A number from 1 on; "auto" leaves it open, and is 0 until a run begins."""
 
 
+SPECIES = "species"
+"""In the place of a file of labels: the column of a list of genomes."""
 LABEL_SETTINGS = ("label_quantiles", "label_column", "label_dropout")
 
 
@@ -81,6 +83,15 @@ class DataSettings(Settings):
         float | None,
         Field(ge=0, le=1, description="Share of windows that hide their label (default: 0.1)."),
     ] = None
+    temperature: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=1e6,
+            description="Of many genomes: shares go as weight x windows^(1/T); 1: by size, high: "
+            "all alike (default: 1).",
+        ),
+    ] = None
     tokenizer: Annotated[
         str,
         Field(
@@ -101,10 +112,12 @@ class DataSettings(Settings):
     ] = False
 
     @model_serializer(mode="wrap")
-    def _without_labels(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What is not given of labels is not written: the digests of runs without them stay."""
+    def _without_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What is not given of labels and genomes is not written: the digests of runs without them
+        stay.
+        """
         written: dict[str, Any] = dump(self)
-        for name in LABEL_SETTINGS:
+        for name in (*LABEL_SETTINGS, "temperature"):
             if getattr(self, name) is None:
                 written.pop(name, None)
         return written

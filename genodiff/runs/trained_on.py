@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.data.dna_store import build_dna_store, find_dna_store
+from genodiff.data.genomes.store import open_genomes
+from genodiff.data.store import Store
 from genodiff.data.stretches import Coded, split_stretches
 from genodiff.domain import DNA
 from genodiff.errors import GenodiffError
@@ -57,9 +59,13 @@ def find_trained_on(model: TrainedModel) -> TrainedOn:
 
     def open_all() -> list[Coded]:
         recipe = find_recipe(model.config)
-        store = find_dna_store(recipe, model.data) or build_dna_store(
-            recipe, model.config.fasta, offline=True, remembered=model.data
-        )
+        store: Store | None = None
+        if model.config.genomes is None:
+            store = find_dna_store(recipe, model.data) or build_dna_store(
+                recipe, model.config.fasta, offline=True, remembered=model.data
+            )
+        else:
+            store = open_genomes(model.config.genomes, offline=True, remembered=model.data)
         store.check_same(model.data)
         own = split_stretches(store, "train", legacy_caduceus_tiling=legacy)
         return own if before is None else [*own, *before.open()]

@@ -67,6 +67,7 @@ The object in `RUN/eval.json` has:
                                 other data
     source_ci95_bits            its interval over windows, or null
     model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
+    genomes                     of a run on many genomes: {name: part} as of contigs, which hold {}
     contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base,
                                 perplexity, ci95_bits, markov_bits, markov_perplexity, fitted_bits,
                                 mixture_bits, adaptive_bits, adaptive_from_train_bits,
@@ -112,9 +113,11 @@ from genodiff.runs.model import TrainedModel
 from genodiff.scoring.bound import Progress, WindowDraws, choose_windows, measure_bound
 from genodiff.scoring.contigs import measure_contig_bound
 from genodiff.scoring.eval_data import (
+    describe_genomes,
     describe_request,
     describe_source,
     describe_work,
+    find_parts,
     find_train_store,
     find_trained_weight,
     open_data,
@@ -183,6 +186,8 @@ def evaluate_dna(
     if not bound.tokens[counted].any():
         what = f"every base of the split {options.split} is soft-masked"
         raise DataError(what, file=store.source.path, fix="give --soft-masked 1")
+    lines = Lines(markov, cover, source)
+    figures = summarise(bound, *find_parts(store, windows), lines, soft_masked=options.soft_masked)
     return {
         **describe_request(model, options),
         "recipe": recipe.name,
@@ -201,13 +206,7 @@ def evaluate_dna(
             "scored_weight": int(options.soft_masked),
             "bases": int(bound.tokens[1].sum()),
         },
-        **summarise(
-            bound,
-            windows.contig_index,
-            store.names,
-            Lines(markov, cover, source),
-            soft_masked=options.soft_masked,
-        ),
+        **describe_genomes(data, figures),
         **steps,
         **describe_work(device, began),
     }

@@ -2,11 +2,15 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from genodiff.data.genomes.store import GenomesStore, GenomesWindows
 from genodiff.data.recipe import ALL, Recipe
 from genodiff.data.store import Store
 from genodiff.data.text_recipe import TextRecipe
@@ -67,6 +71,8 @@ def _data_config(model: TrainedModel, options: EvalOptions) -> RunConfig:
     scored as a whole needs no splits, so the run's recipe does not apply to it.
     """
     given = options.inputs()
+    if options.fasta is not None:
+        given["genomes"] = None
     if options.fasta is None or (options.split != ALL and model.config.bed is None):
         return model.config.model_copy(update=given)
     if options.split == ALL and not _is_own_file(model, options.fasta):
@@ -86,6 +92,20 @@ def _is_own_file(model: TrainedModel, fasta: str) -> bool:
     """Whether a file has the content that the run was trained on."""
     known = model.data.get("source_sha256")
     return known is not None and Path(fasta).is_file() and sha256_file(Path(fasta)) == known
+
+
+def describe_genomes(data: EvalData, found: dict[str, Any]) -> dict[str, Any]:
+    """The figures `found` of a split, with those of its contigs as those of its genomes."""
+    if not isinstance(data.store, GenomesStore):
+        return found
+    return found | {"genomes": found["contigs"], "contigs": {}}
+
+
+def find_parts(store: Store, windows: Windows) -> tuple[NDArray[np.int64], Sequence[str]]:
+    """The part of the data that each window is of, and the parts' names: contigs, or genomes."""
+    if isinstance(windows, GenomesWindows):
+        return windows.genome_index, windows.store.genome_names
+    return windows.contig_index, store.names
 
 
 def find_train_store(model: TrainedModel, options: EvalOptions, store: Store) -> Store | None:

@@ -1,4 +1,7 @@
-"""What a run will take: parameters, tokens, memory, time, files; reads no data."""
+"""What a run will take: parameters, tokens, memory, time, files.
+
+Reads no data, but the manifest of many genomes.
+"""
 
 import time
 from pathlib import Path
@@ -8,10 +11,11 @@ import torch
 
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
+from genodiff.data.genomes.survey import describe_plan, plan_genomes
 from genodiff.io.progress import format_duration
 from genodiff.runs.checkpoint import list_steps
 from genodiff.runs.config import RunConfig
-from genodiff.runs.feed import find_alphabet
+from genodiff.runs.feed import find_alphabet, find_recipe
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective
 from genodiff.training.footprint import count_footprint, measure_footprint, spread_tokens
 from genodiff.training.optimizer import adamw
@@ -74,6 +78,9 @@ def estimate(config: RunConfig, out: Path, device: str) -> dict[str, Any]:
             "vocabulary_size": alphabet.size,
             "packing": config.data.packing,
         }
+    if config.genomes is not None:
+        recipe, share = find_recipe(config), config.data.temperature or 1.0
+        found["genomes"] = plan_genomes(config.genomes, recipe, config.data.seq_len, share)
     if parameters <= _LARGEST:
         backbone = build_backbone(config, alphabet).to(device)
         pace = evaluations * time_base(backbone, config, alphabet, device)
@@ -150,7 +157,10 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
         amounts["network"] += (
             f"; {found['tokenizer']} ({found['vocabulary_size']:,} tokens), {found['packing']}"
         )
-    return [f"{name:11s} {value}" for name, value in amounts.items() if value is not None]
+    lines = [f"{name:11s} {value}" for name, value in amounts.items() if value is not None]
+    if "genomes" in found:
+        lines += ["genomes", *(f"  {line}" for line in describe_plan(found["genomes"]))]
+    return lines
 
 
 def _compute(flop: float | None, evaluations: int) -> str:

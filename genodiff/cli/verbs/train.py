@@ -56,11 +56,18 @@ def train(
             help="Your file or folder of text in the recipe's place (or without any recipe)."
         ),
     ] = None,
+    genomes: Annotated[
+        str | None,
+        Parameter(
+            help="Many genomes: a list (columns path, name, weight, species, split, sha256), or "
+            "the folder or URL that `genodiff data genomes` built."
+        ),
+    ] = None,
     labels: Annotated[
         str | None,
         Parameter(
-            help="Conditional training: CONTIG LABEL, or BED with the label in column 4. See "
-            "sample --label."
+            help="Conditional training: CONTIG LABEL, or BED with the label in column 4, or the "
+            "word species with --genomes. See sample --label."
         ),
     ] = None,
     preset: Annotated[
@@ -128,6 +135,7 @@ def train(
         fasta=fasta,
         bed=bed,
         text=text,
+        genomes=genomes,
         labels=labels,
         preset=preset,
         config=config,

@@ -1,0 +1,292 @@
+"""How many genomes become stores: each in a folder of its own, several at a time, once.
+
+    FOLDER/manifest.json     the genomes, their splits and what they are made from (collection.py)
+    FOLDER/splits.npy        the intervals of each split
+    FOLDER/NAME/             the store of a genome (dna_store.py says what its files are)
+        manifest.json        its contigs, each with the sha256 of its sequence
+        sketch.*             the sample of its k-mers (sketches.py)
+        source.json          path and time of the file, by which a later build knows it again
+
+A file is read once: it is judged, hashed, encoded and sketched on the way, in memory for one block.
+A genome's folder is there whole or not at all, so a build that was killed goes on with those that
+lack. Its bytes depend on the file alone, not on the order or the number of processes.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from multiprocessing import connection, get_context, parent_process
+from pathlib import Path
+from threading import Thread
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.alphabet import DNA, SOFT
+from genodiff.data.dna_build import (
+    FORMAT,
+    Content,
+    GenomeWriter,
+    make_encoding_table,
+    read_dna_manifest,
+)
+from genodiff.data.fetch import fetch_file
+from genodiff.data.genomes.listing import GenomeList, GenomeRow
+from genodiff.data.genomes.parquet import PARQUET, read_parquet_contents
+from genodiff.data.genomes.sketches import KMERS, PLACES, SCALE, SketchWriter
+from genodiff.data.recipe import Source
+from genodiff.data.store import MANIFEST
+from genodiff.errors import DataError, GenodiffError, MachineError
+from genodiff.io import atomic
+from genodiff.io.fasta import Header, scan_fasta
+from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.input_file import InputFile, open_input
+
+log = logging.getLogger("genodiff")
+
+SEEN = "source.json"
+
+
+class HashedGenomeWriter(GenomeWriter):
+    """A store in the making that also hashes the sequence of each contig, and sketches it."""
+
+    def __init__(self, file: IO[bytes], sketch: SketchWriter) -> None:
+        super().__init__(file)
+        self.sketch = sketch
+        self._contig: Any = None
+
+    def begin(self, name: str) -> None:
+        super().begin(name)
+        self._contig = hashlib.sha256()
+        self.sketch.begin(self.bases)
+
+    def add(self, ids: NDArray[np.uint8], ambiguous: int) -> None:
+        super().add(ids, ambiguous)
+        self._contig.update((ids & ~np.uint8(SOFT)).data)
+        self.sketch.add(ids)
+
+    def end(self) -> None:
+        super().end()
+        if self._contig is not None:
+            self.contigs[-1]["sha256"] = self._contig.hexdigest()
+            self._contig = None
+
+
+def build_genomes(
+    listed: GenomeList, folder: Path, *, jobs: int = 1, offline: bool = False, force: bool = False
+) -> list[str]:
+    """Build the stores that `folder` lacks; the names of those that were built, in that order.
+
+    `jobs` genomes at a time, in processes of their own. Raises `DataError` naming the line of each
+    genome that cannot be read, when all others are built; `MachineError`.
+    """
+    atomic.clear_leftovers(folder)
+    waiting = [row for row in listed.rows if force or not is_built(row, folder / row.name)]
+    if len(waiting) < len(listed.rows):
+        done = len(listed.rows) - len(waiting)
+        log.info("%s: %d of %d genomes are built", folder, done, len(listed.rows))
+    check_room(waiting, folder)
+    faults: list[DataError] = []
+    built: list[str] = []
+    for row, fault in _run(waiting, folder, jobs, offline):
+        if fault is not None:
+            faults.append(
+                DataError(
+                    f"the genome {row.name} cannot be used: {fault.what}"
+                    + (f" (line {fault.line} of the file)" if fault.line else "")
+                    + (f" (record {fault.record})" if fault.record else ""),
+                    file=listed.path,
+                    line=row.line,
+                    fix=fault.fix or "give another file, or leave the line out",
+                )
+            )
+            continue
+        built.append(row.name)
+        log.info("built %s (%d of %d)", row.name, len(built), len(waiting))
+    if faults:
+        for said in faults[:-1]:
+            log.error("error: %s", said)
+        raise faults[-1]
+    return built
+
+
+def check_room(waiting: list[GenomeRow], folder: Path) -> None:
+    """Raises `MachineError` where the disk has less room than the genomes will certainly take."""
+    needed = sum(estimate_bytes(row) for row in waiting)
+    free = shutil.disk_usage(_existing(folder)).free
+    if needed > free:
+        what = f"about {needed / 1e9:.1f} GB are needed, and {free / 1e9:.1f} GB are free"
+        raise MachineError(what, file=folder, fix="make room, or give another folder with --out")
+
+
+def estimate_bytes(row: GenomeRow) -> int:
+    """About how many bytes the store of a genome takes: of a file that is not here, 0."""
+    if row.is_remote:
+        return 0
+    size = os.path.getsize(row.path)
+    zipped = row.path.endswith((".gz", ".bgz", PARQUET))
+    bases = size * 3 if zipped else size
+    return bases + bases * 16 // SCALE
+
+
+def is_built(row: GenomeRow, folder: Path) -> bool:
+    """Whether `folder` holds the whole store of this row's file as it is now.
+
+    The file is read again only where its time says that it has been written since.
+    """
+    try:
+        manifest = read_dna_manifest(folder)
+        sizes = ((folder / name).stat().st_size for name in (KMERS, PLACES))
+        if any(size != 8 * manifest["sketch"]["kmers"] for size in sizes):
+            return False
+        source = manifest["source"]
+        seen = json.loads((folder / SEEN).read_text(encoding="utf-8"))
+        if row.sha256 not in (None, source["sha256"]):
+            return False
+        if row.is_remote:
+            return bool(seen["path"] == row.path)
+        found = os.stat(row.path)
+        if found.st_size != source["size"]:
+            return False
+        if (seen["path"], seen["mtime_ns"]) == (row.path, found.st_mtime_ns):
+            return True
+        return sha256_file(row.path) == source["sha256"]
+    except (DataError, OSError, KeyError, TypeError, ValueError):
+        return False
+
+
+def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None:
+    """Write the store of a row's file to `folder`, whole or not at all.
+
+    Raises `DataError`, `MachineError`.
+    """
+    path = Path(row.path)
+    if row.is_remote:
+        path = _fetch(row, offline)
+    with ExitStack() as stack:
+        temporary = stack.enter_context(atomic.atomic_directory(folder, replace=True))
+        source = stack.enter_context(open_input(path, digest=True))
+        ids = stack.enter_context(open(temporary / "genome.ids", "wb"))
+        kmers = stack.enter_context(open(temporary / KMERS, "wb"))
+        places = stack.enter_context(open(temporary / PLACES, "wb"))
+        writer = HashedGenomeWriter(ids, SketchWriter(kmers, places))
+        for piece in _read_contents(path, source):
+            if isinstance(piece, str):
+                writer.begin(piece)
+            else:
+                writer.add(*piece)
+        writer.end()
+        if not writer.bases:
+            raise DataError("holds no sequence", file=path, fix="give a file with DNA")
+        assert source.sha256 is not None
+        sha256 = source.sha256.hexdigest()
+        if row.sha256 not in (None, sha256):
+            what = f"its sha256 is {sha256}, not {row.sha256}"
+            raise DataError(what, file=path, fix="get the file again, or correct the list")
+        np.save(temporary / "n_runs.npy", np.concatenate(writer.runs))
+        manifest = describe_genome(writer, sha256, source)
+        manifest["files"] = {
+            "genome.ids": manifest["ids_sha256"],
+            "n_runs.npy": sha256_file(temporary / "n_runs.npy"),
+        }
+        text = json.dumps(manifest, indent=1, sort_keys=True)
+        (temporary / MANIFEST).write_text(text, encoding="utf-8")
+        seen = {"path": row.path, "mtime_ns": source.stat.st_mtime_ns}
+        (temporary / SEEN).write_text(json.dumps(seen), encoding="utf-8")
+
+
+def describe_genome(writer: HashedGenomeWriter, sha256: str, source: InputFile) -> dict[str, Any]:
+    """The manifest of a genome's store: a function of its file's content."""
+    return {
+        "format": FORMAT,
+        "key": sha256_json(
+            {"format": FORMAT, "alphabet": DNA.fingerprint(), "ids": writer.sha.hexdigest()}
+            | {"contigs": [[c["name"], c["length"]] for c in writer.contigs]},
+            compact=True,
+        ),
+        "alphabet": DNA.fingerprint(),
+        "ids_sha256": writer.sha.hexdigest(),
+        "bases": writer.bases,
+        "n_runs": sum(map(len, writer.runs)),
+        "contigs": writer.contigs,
+        "sketch": {"kmers": writer.sketch.n, "sha256": writer.sketch.digests()},
+        "source": {"size": source.stat.st_size, "sha256": sha256},
+    }
+
+
+def _read_contents(path: Path, source: InputFile) -> Iterator[Content]:
+    if path.name.lower().endswith(PARQUET):
+        yield from read_parquet_contents(path, source)
+        return
+    table, exact = make_encoding_table(), b"ACGTNacgtn\r\n"
+    for event in scan_fasta(source):
+        if isinstance(event, Header):
+            yield event.name
+        else:
+            ids = np.frombuffer(event.data.translate(table, b"\r\n"), np.uint8)
+            yield ids, len(event.data.translate(None, exact))
+
+
+def _fetch(row: GenomeRow, offline: bool) -> Path:
+    name = row.path.rsplit("/", 1)[-1].split("?")[0] or "genome.fa"
+    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in name).lstrip("._-") or "genome"
+    source = Source(url=row.path, filename=name, sha256=row.sha256, licence="not stated")
+    return fetch_file(source, f"the genome {row.name}", "a path in the list:", offline=offline)
+
+
+def _run(
+    rows: list[GenomeRow], folder: Path, jobs: int, offline: bool
+) -> Iterator[tuple[GenomeRow, DataError | None]]:
+    """Build the genomes; each row when it is done, and what is wrong with its file."""
+    if min(jobs, len(rows)) < 2:
+        for row in rows:
+            yield row, _build_one(row, folder, offline)
+        return
+    # Large files first: else the last one runs alone.
+    rows = sorted(rows, key=lambda r: (-estimate_bytes(r), r.name))
+    context = get_context("spawn")  # a fork would copy whatever threads hold
+    pool = ProcessPoolExecutor(min(jobs, len(rows)), context, _die_with_parent)
+    try:
+        futures = {pool.submit(_build_one, row, folder, offline): row for row in rows}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except BrokenProcessPool:
+        what = "a process that builds a genome was killed"
+        fix = "run the same command again with fewer --jobs: what is built stays"
+        raise MachineError(what, file=folder, fix=fix) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _build_one(row: GenomeRow, folder: Path, offline: bool) -> DataError | None:
+    try:
+        build_genome(row, folder / row.name, offline=offline)
+    except DataError as fault:
+        return fault
+    except GenodiffError:
+        raise
+    return None
+
+
+def _die_with_parent() -> None:
+    """End this worker when its parent is killed; a pool's workers would wait for ever."""
+    parent = parent_process()
+    if parent is not None:
+        sentinel = parent.sentinel
+
+        def watch() -> None:
+            connection.wait([sentinel])
+            os._exit(1)
+
+        Thread(target=watch, daemon=True).start()
+
+
+def _existing(folder: Path) -> Path:
+    return folder if folder.exists() or folder == folder.parent else _existing(folder.parent)

@@ -1,0 +1,194 @@
+"""The manifest of many genomes: which they are, how they are drawn, and what trains.
+
+    manifest.json    {"format", "key", "genomes": [{"name", "key", "bases", "weight", "species",
+                     "split", "contigs", "files": {name: sha256}}], "splits": sha256 of splits.npy,
+                     "homology", "duplicates": how many of each kind, "notes"}
+    splits.npy       (n, 4) int64: split (0 train, 1 valid, 2 test), contig, start, end; contigs are
+                     numbered through all genomes
+    duplicates.tsv   contigs of equal sequence, and assemblies that are alike
+
+The key is the sha256 of all that decides what a run reads: contents, names, weights, labels,
+splits. Genomes stand in the order of their names.
+"""
+
+import csv
+import io
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from genodiff.data.dna_build import FORMAT as STORE_FORMAT
+from genodiff.data.dna_build import read_dna_manifest
+from genodiff.data.genomes.build import build_genomes
+from genodiff.data.genomes.dealing import Contig, deal_contigs
+from genodiff.data.genomes.homologs import Rows, find_duplicates, leave_homologs_out
+from genodiff.data.genomes.listing import GenomeList
+from genodiff.data.genomes.sketches import open_sketch
+from genodiff.data.store import MANIFEST
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.cache import lock_folder
+from genodiff.io.identity import sha256_file, sha256_json
+
+log = logging.getLogger("genodiff")
+
+FORMAT = 1
+SPLITS_FILE, DUPLICATES = "splits.npy", "duplicates.tsv"
+CLUSTER = "cluster"
+
+
+def build_collection(
+    listed: GenomeList, folder: Path, *, jobs: int = 1, offline: bool = False, force: bool = False
+) -> dict[str, Any]:
+    """Build what `folder` lacks of these genomes, and its manifest; the manifest.
+
+    Safe to call from many processes: one builds. A build that was killed goes on. Raises
+    `DataError`, `MachineError`.
+    """
+    with lock_folder(folder, "builds the same genomes"):
+        folder.mkdir(parents=True, exist_ok=True)
+        built = build_genomes(listed, folder, jobs=jobs, offline=offline, force=force)
+        wanted = _digest_list(listed)
+        if not built and not force:
+            known = find_manifest(folder)
+            if known is not None and known["list"] == wanted:
+                return known
+        return _write_manifest(listed, folder, wanted)
+
+
+def find_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of the collection in `folder`; None where there is none that is whole."""
+    try:
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if manifest["format"] == FORMAT and isinstance(manifest["genomes"], list):
+            return manifest
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None
+
+
+def read_splits(folder: Path, manifest: dict[str, Any]) -> list[Rows]:
+    """The intervals of train, valid and test. Raises `DataError` where their file was changed."""
+    path = folder / SPLITS_FILE
+    if sha256_file(path) != manifest["splits"]:
+        fix = "build the genomes again, in another folder"
+        raise DataError("is not what the manifest says", file=path, fix=fix)
+    table = np.load(path, allow_pickle=False)
+    return [[(int(c), int(a), int(b)) for s, c, a, b in table if s == i] for i in range(3)]
+
+
+def read_duplicates(folder: Path) -> list[dict[str, str]]:
+    """The rows of duplicates.tsv."""
+    with open(folder / DUPLICATES, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def _digest_list(listed: GenomeList) -> str:
+    rows = [[r.name, r.weight, r.species, _digest_rule(r.split), r.sha256] for r in listed.rows]
+    return sha256_json(rows, compact=True)
+
+
+def _digest_rule(rule: str) -> str:
+    return sha256_file(rule) if rule.endswith(".bed") else rule
+
+
+def _write_manifest(listed: GenomeList, folder: Path, wanted: str) -> dict[str, Any]:
+    stores = [read_dna_manifest(folder / row.name) for row in listed.rows]
+    names = [row.name for row in listed.rows]
+    contigs = [
+        Contig(g, c["name"], c["length"])
+        for g, store in enumerate(stores)
+        for c in store["contigs"]
+    ]
+    digests = [c["sha256"] for store in stores for c in store["contigs"]]
+    sketches = [open_sketch(folder / name) for name in names]
+    rules = [row.split for row in listed.rows]
+    rows = deal_contigs(contigs, names, rules, sketches, listed.path)
+    checked = leave_homologs_out(rows, contigs, [r == CLUSTER for r in rules], sketches)
+    if not checked.rows[0]:
+        fix = "give some genomes the split train or cluster"
+        raise DataError("none of its genomes trains", file=listed.path, fix=fix)
+    duplicates = find_duplicates(names, contigs, digests, sketches)
+    notes = _describe(checked.told, duplicates, listed)
+    table = np.array(
+        [(s, *row) for s, part in enumerate(checked.rows) for row in part], np.int64
+    ).reshape(-1, 4)
+    _save_table(folder, table)
+    _save_duplicates(folder, duplicates)
+    splits = sha256_file(folder / SPLITS_FILE)
+    genomes = [
+        {
+            "name": row.name,
+            "key": store["key"],
+            "bases": store["bases"],
+            "weight": row.weight,
+            "species": row.species,
+            "split": Path(row.split).name if row.split.endswith(".bed") else row.split,
+            "contigs": [[c["name"], c["length"]] for c in store["contigs"]],
+            "n_runs": store["n_runs"],
+            "files": store["files"],
+        }
+        for row, store in zip(listed.rows, stores, strict=True)
+    ]
+    decisive = [[g["name"], g["key"], g["weight"], g["species"]] for g in genomes]
+    manifest = {
+        "format": FORMAT,
+        "store_format": STORE_FORMAT,
+        "key": sha256_json({"format": FORMAT, "genomes": decisive, "splits": splits}, compact=True),
+        "list": wanted,
+        "genomes": genomes,
+        "splits": splits,
+        "homology": checked.told,
+        "duplicates": {k: sum(d["kind"] == k for d in duplicates) for k in ("contig", "assembly")},
+        "notes": notes,
+    }
+    atomic.write_json(folder / MANIFEST, manifest)
+    for note in notes:
+        log.warning("%s: %s", listed.path, note)
+    return manifest
+
+
+def _describe(
+    told: dict[str, Any], duplicates: list[dict[str, Any]], listed: GenomeList
+) -> list[str]:
+    notes = []
+    for split in ("valid", "test"):
+        found = told[split]
+        if found["left_out"]:
+            notes.append(
+                f"{found['left_out']:,} of {found['bases']:,} bases of {split} share sequence with "
+                f"train and are left out"
+            )
+        elif found["shared_tiles"] >= 0.01:
+            notes.append(
+                f"{found['shared_tiles']:.1%} of {split} share sequence with train; the split "
+                f"cluster leaves such out"
+            )
+    for kind, noun in (
+        ("contig", "contigs stand twice"),
+        ("assembly", "pairs of genomes are alike"),
+    ):
+        some = [d for d in duplicates if d["kind"] == kind]
+        if some:
+            notes.append(
+                f"{len(some):,} {noun}, such as {some[0]['a']} and {some[0]['b']}: see {DUPLICATES}"
+            )
+    unpinned = sum(row.is_remote and row.sha256 is None for row in listed.rows)
+    if unpinned:
+        notes.append(f"{unpinned} URLs have no sha256: what came first is what counts")
+    return notes
+
+
+def _save_table(folder: Path, table: "np.ndarray[Any, Any]") -> None:
+    held = io.BytesIO()
+    np.save(held, table)
+    atomic.write_bytes(folder / SPLITS_FILE, held.getvalue())
+
+
+def _save_duplicates(folder: Path, rows: list[dict[str, Any]]) -> None:
+    columns = ("kind", "a", "b", "bases", "containment", "identity")
+    lines = ["\t".join(columns), *("\t".join(str(row[c]) for c in columns) for row in rows)]
+    atomic.write_text(folder / DUPLICATES, "\n".join(lines) + "\n")

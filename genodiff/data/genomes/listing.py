@@ -1,0 +1,203 @@
+"""A list of genomes: a table with a line for each, separated by tabs, whose first line names the
+columns.
+
+    path      a FASTA, GenBank, EMBL or parquet file (from the list's folder), or an https:// URL
+    name      what the genome is called; its contigs are NAME/CONTIG (default: the file's stem)
+    weight    how often it is drawn, beside its size (default 1)
+    species   its label for conditional training (default: none)
+    split     what of it trains, validates and tests (default cluster): see below
+    sha256    of the file; one that is fetched should have it
+
+`path` (or `url`) is needed; a field that is empty or `.` has its default. Lines that begin with #
+are comments. A split is
+
+    train, valid, test   the whole genome is of this split
+    assembly             whole genomes are held out, 1 in 20 of the bases each to valid and test
+    chromosome           the contigs of one name, of whatever genome, are held out together
+    cluster              contigs that share sequence are held out together, and what of them train
+                         still shares is left out
+    FILE.bed             the intervals of a BED file
+"""
+
+import logging
+import math
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from genodiff.errors import DataError, did_you_mean, printable
+from genodiff.io.identity import sha256_file
+from genodiff.io.text_lines import read_text_lines
+
+log = logging.getLogger("genodiff")
+
+RULES = ("cluster", "assembly", "chromosome", "train", "valid", "test")
+MOST_GENOMES = 100_000
+_COLUMNS = ("path", "name", "weight", "species", "split", "sha256")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_ENDINGS = re.compile(
+    r"(\.(fa|fasta|fna|ffn|gb|gbk|gbff|genbank|embl|parquet|gz|bgz))+$", re.IGNORECASE
+)
+_HEADER_FIX = "begin with a line of column names: path, name, weight, species, split, sha256"
+_NAME_FIX = "give letters, digits, dots, dashes and underscores, at most 80"
+
+
+@dataclass(frozen=True)
+class GenomeRow:
+    """A line of a list, judged good. `path` is absolute, or an https:// URL."""
+
+    path: str
+    name: str
+    weight: float
+    species: str
+    split: str
+    sha256: str | None
+    line: int
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the file has to be fetched."""
+        return "://" in self.path
+
+
+@dataclass(frozen=True)
+class GenomeList:
+    """The lines of a list, sorted by name, so that their order in the file decides nothing."""
+
+    path: str
+    rows: tuple[GenomeRow, ...]
+    sha256: str
+
+
+def read_genome_list(path: str | Path) -> GenomeList:
+    """The genomes of a list.
+
+    Every bad line is told, each in a line of its own; the last of them is the `DataError` raised.
+    """
+    columns: list[str] | None = None
+    rows: list[GenomeRow] = []
+    faults: list[DataError] = []
+    lines: dict[str, int] = {}
+    folder = Path(os.path.abspath(path)).parent
+    for number, text in read_text_lines(path, "a list of genomes"):
+        if not text.strip() or text.startswith("#"):
+            continue
+        fields = [field.strip() for field in text.split("\t")]
+        try:
+            if columns is None:
+                columns = _read_header(path, number, fields)
+                continue
+            row = _read_row(path, number, dict(_pair(path, number, columns, fields)), folder)
+            if row.name.lower() in lines:
+                raise DataError(
+                    f"the name {row.name} stands in line {lines[row.name.lower()]} too",
+                    file=path,
+                    line=number,
+                    fix="give each genome a name of its own",
+                )
+            lines[row.name.lower()] = number
+            rows.append(row)
+        except DataError as fault:
+            if columns is None:
+                raise
+            faults.append(fault)
+    if faults:
+        for fault in faults[:-1]:
+            log.error("error: %s", fault)
+        raise faults[-1]
+    if not rows:
+        raise DataError("names no genome", file=path, fix=_HEADER_FIX)
+    if len(rows) > MOST_GENOMES:
+        what = f"names {len(rows):,} genomes, more than {MOST_GENOMES:,}"
+        raise DataError(what, file=path, fix="give a shorter list")
+    return GenomeList(str(path), tuple(sorted(rows, key=lambda r: r.name)), sha256_file(path))
+
+
+def _read_header(path: str | Path, number: int, fields: list[str]) -> list[str]:
+    columns = ["path" if field.lower() == "url" else field.lower() for field in fields]
+    for name in columns:
+        if name not in _COLUMNS:
+            what = f"no column '{printable(name, 40)}'; {did_you_mean(name, _COLUMNS)}"
+            raise DataError(what, file=path, line=number, fix=_HEADER_FIX)
+        if columns.count(name) > 1:
+            raise DataError(f"the column {name} stands twice", file=path, line=number)
+    if "path" not in columns:
+        raise DataError("no column 'path'", file=path, line=number, fix=_HEADER_FIX)
+    return columns
+
+
+def _pair(
+    path: str | Path, number: int, columns: list[str], fields: list[str]
+) -> list[tuple[str, str]]:
+    if len(fields) > len(columns):
+        what = f"has {len(fields)} fields, and there are {len(columns)} columns"
+        raise DataError(what, file=path, line=number, fix="separate fields by one tab each")
+    given = [(c, f) for c, f in zip(columns, fields, strict=False) if f not in ("", ".")]
+    if not any(column == "path" for column, _ in given):
+        fix = "give the genome's file or URL"
+        raise DataError("has no path", file=path, line=number, fix=fix)
+    return given
+
+
+def _read_row(path: str | Path, number: int, given: dict[str, str], folder: Path) -> GenomeRow:
+    def refuse(what: str, fix: str) -> DataError:
+        return DataError(what, file=path, line=number, fix=fix)
+
+    where = given["path"]
+    if "://" in where:
+        if not where.startswith("https://"):
+            scheme = printable(where.split(":")[0], 20)
+            raise refuse(f"{scheme}:// is not fetched", "give an https:// URL, or a file")
+    else:
+        where = os.path.abspath(folder / os.path.expanduser(where))
+        if not os.path.isfile(where):
+            shown = printable(given["path"], 80)
+            what = "is a folder" if os.path.isdir(where) else "is no file"
+            raise refuse(f"{shown} {what}", f"give a path from {folder}")
+    stem = where.rstrip("/").rsplit("/", 1)[-1].split("?")[0]
+    name = given.get("name") or re.sub(r"[^A-Za-z0-9._+-]+", "_", _ENDINGS.sub("", stem))
+    if not _NAME.fullmatch(name):
+        raise refuse(f"'{printable(name, 40)}' is no name of a genome", _NAME_FIX)
+    species = given.get("species", "")
+    if species and not _NAME.fullmatch(species.replace(" ", "_")):
+        raise refuse(f"'{printable(species, 40)}' is no label", _NAME_FIX)
+    digest = given.get("sha256", "").lower() or None
+    if digest is not None and not _SHA256.fullmatch(digest):
+        raise refuse("the sha256 is not 64 hexadecimal digits", "give that of the file")
+    return GenomeRow(
+        where,
+        name,
+        _read_weight(given.get("weight", "1"), refuse),
+        species.replace(" ", "_"),
+        _read_rule(given.get("split", RULES[0]), folder, refuse),
+        digest,
+        number,
+    )
+
+
+_Refuse = Callable[[str, str], DataError]
+
+
+def _read_weight(text: str, refuse: _Refuse) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not 0 <= weight < math.inf:
+        raise refuse(f"the weight '{printable(text, 20)}' is not 0 or more", "give 1, for example")
+    return weight
+
+
+def _read_rule(text: str, folder: Path, refuse: _Refuse) -> str:
+    if text.lower() in RULES:
+        return text.lower()
+    if text.lower().endswith(".bed"):
+        bed = os.path.abspath(folder / os.path.expanduser(text))
+        if not os.path.isfile(bed):
+            raise refuse(f"{printable(text, 80)} is no file", f"give a path from {folder}")
+        return bed
+    what = f"no split '{printable(text, 40)}'; {did_you_mean(text, RULES)}"
+    raise refuse(what, "give a rule of these, or a BED file")

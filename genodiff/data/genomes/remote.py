@@ -1,0 +1,134 @@
+"""A folder of built genomes elsewhere: in object storage (s3://, gs://, az://, hf://, ...) through
+fsspec, or on a web server through https.
+
+Files come into the cache folder when they are first read, and are believed when their sha256 is
+that of the manifest. The manifest is read anew with each run, unless it is offline.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from filelock import FileLock
+
+from genodiff.data import fetch
+from genodiff.data.store import MANIFEST
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir
+from genodiff.io.identity import sha256_file
+
+log = logging.getLogger("genodiff")
+
+_REFUSED = ("http", "ftp", "ftps")
+_CHUNK = 1 << 22
+
+
+def is_remote(where: str) -> bool:
+    """Whether this names a folder by a URL."""
+    return "://" in where
+
+
+@dataclass(frozen=True)
+class RemoteFolder:
+    """A folder named by a URL, whose files are copied into the cache as they are asked for."""
+
+    url: str
+    offline: bool = False
+
+    @property
+    def local(self) -> Path:
+        """The folder in the cache that its files are copied to."""
+        name = hashlib.sha256(self.url.rstrip("/").encode()).hexdigest()[:32]
+        return cache_dir() / "remote" / name
+
+    def read_manifest(self) -> dict[str, Any]:
+        """The manifest: as it is now, or offline as it was last. Raises `DataError`."""
+        path = self.local / MANIFEST
+        if not self.offline:
+            self._fetch(MANIFEST, path, None)
+        try:
+            manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if isinstance(manifest["genomes"], list):
+                return manifest
+        except OSError:
+            raise self._refuse_offline(MANIFEST) from None
+        except (ValueError, KeyError, TypeError):
+            pass
+        what = f"its {MANIFEST} is not of genomes"
+        fix = "give a folder that `genodiff data genomes LIST --out FOLDER` built"
+        raise DataError(what, file=self.url, fix=fix)
+
+    def fetch(self, name: str, digest: str) -> Path:
+        """The local copy of a file, made where it is not there. Raises `DataError`."""
+        path = self.local / name
+        if not path.resolve().is_relative_to(self.local.resolve()):
+            fix = "do not use it"
+            raise DataError(f"names a file outside of it ({name})", file=self.url, fix=fix)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.lock"):
+            done = path.with_name(f"{path.name}.sha256")
+            if path.is_file() and done.is_file() and done.read_text() == _stamp(path, digest):
+                return path
+            if self.offline:
+                raise self._refuse_offline(name)
+            self._fetch(name, path, digest)
+            atomic.write_text(done, _stamp(path, digest))
+        return path
+
+    def _fetch(self, name: str, path: Path, digest: str | None) -> None:
+        """Copy a file to `path`, where it appears when it is whole, and has this sha256."""
+        reason = ""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for attempt in range(fetch.TRIES):
+            if attempt:
+                time.sleep(fetch.PAUSE * 2 ** (attempt - 1))
+            log.debug("fetching %s/%s", self.url, name)
+            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
+                part = Path(folder) / "part"
+                try:
+                    self._copy(name, part)
+                except (OSError, ValueError, ImportError) as fault:
+                    reason = str(fault).splitlines()[0][:120] if str(fault) else "no answer"
+                    if isinstance(fault, ValueError | ImportError | FileNotFoundError):
+                        break  # another try gives the same
+                    continue
+                if digest not in (None, sha256_file(part)):
+                    reason = "its sha256 is not that of the manifest"
+                    continue
+                with open(part, "rb") as file:
+                    os.fsync(file.fileno())
+                os.replace(part, path)
+                return
+        fix = "check the address and the connection"
+        raise DataError(f"{name} could not be fetched ({reason})", file=self.url, fix=fix)
+
+    def _copy(self, name: str, part: Path) -> None:
+        scheme = urlsplit(self.url).scheme
+        if scheme in _REFUSED:
+            raise ValueError(f"{scheme}:// is not safe on its way: give https:// or object storage")
+        where = f"{self.url.rstrip('/')}/{name}"
+        if scheme == "https":
+            fetch.copy_https(where, part)
+            return
+        import fsspec  # type: ignore[import-untyped]
+
+        with fsspec.open(where, "rb") as source, open(part, "wb") as out:
+            shutil.copyfileobj(source, out, _CHUNK)
+
+    def _refuse_offline(self, name: str) -> DataError:
+        what = f"{name} is not in the cache, and --offline forbids fetching it"
+        return DataError(what, file=self.url, fix="go online once")
+
+
+def _stamp(path: Path, digest: str) -> str:
+    found = os.stat(path)
+    return f"{digest} {found.st_size} {found.st_mtime_ns}"
