@@ -24,7 +24,8 @@ def test_columns_in_any_order_comments_and_defaults(folder: Path) -> None:
     a, b = read_genome_list(folder / "list.tsv").rows
     assert (a.name, a.weight, a.species, a.split, a.line) == ("a", 1.0, "", "cluster", 5)
     assert (b.name, b.weight, b.species) == ("b", 2.5, "Homo_sapiens")
-    assert b.path == str(folder / "b.fa.gz") and b.split == str(folder / "s.bed")
+    assert b.path == str(folder / "b.fa.gz")
+    assert b.split == str(folder / "s.bed")
 
 
 def test_the_order_of_lines_decides_nothing(folder: Path) -> None:
@@ -59,14 +60,16 @@ def test_each_bad_line_is_told_with_its_number(
     with pytest.raises(DataError) as raised:
         read_genome_list(path)
     assert said in str(raised.value)
-    assert raised.value.line == 3 and raised.value.fix
+    assert raised.value.line == 3
+    assert raised.value.fix
 
 
 def test_all_bad_lines_are_told_at_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write_list(folder / "l.tsv", [{"path": "x.fa"}, {"path": "a.fa"}, {"path": "y.fa"}])
     with caplog.at_level(logging.ERROR, "genodiff"), pytest.raises(DataError) as raised:
         read_genome_list(path)
-    assert "line 2: x.fa is no file" in caplog.text and raised.value.line == 4
+    assert "line 2: x.fa is no file" in caplog.text
+    assert raised.value.line == 4
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,6 @@ def test_all_bad_lines_are_told_at_once(folder: Path, caplog: pytest.LogCaptureF
 )
 def test_a_table_without_its_columns_is_refused(folder: Path, text: str, said: str) -> None:
     (folder / "l.tsv").write_text(text)
-    with pytest.raises(DataError, match="line|names") as raised:
+    with pytest.raises(DataError, match=r"line|names") as raised:
         read_genome_list(folder / "l.tsv")
     assert said in str(raised.value)

@@ -193,7 +193,8 @@ def gather_hashes(
     chosen = sorted({contigs[m].genome for m in members})
     total = sum(len(sketches[g].kmers) for g in chosen)
     limit = np.uint64(int(int(SAMPLED) * min(1.0, MOST_HASHES / max(total, 1))))
-    found, whose = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    found: list[Words] = [np.zeros(0, np.uint64)]
+    whose: list[Ints] = [np.zeros(0, np.int64)]
     for genome in chosen:
         numbers = of_genome[genome]
         ends = np.cumsum([contigs[n].length for n in numbers])

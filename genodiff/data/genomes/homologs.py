@@ -105,8 +105,8 @@ def leave_homologs_out(
 ) -> HomologyCheck:
     """Leave out of valid and test what they share with train (valid: or test), where `strict`.
 
-    `rows` are the intervals of train, valid and test; `strict` says it of each genome. The shares that are told are of tiles, before
-    anything was left out, of all genomes.
+    `rows` are the intervals of train, valid and test; `strict` says it of each genome. The shares
+    that are told are of tiles, before anything was left out, of all genomes.
     """
     kept = [list(rows[0]), list(rows[1]), list(rows[2])]
     told: dict[str, Any] = {}
@@ -165,10 +165,10 @@ def find_duplicates(
                 | {"containment": 1.0, "identity": 1.0}
             )
     size = _sum_lengths(contigs, len(genomes))
-    for a, b, containment in compare_assemblies(sketches):
-        small = min(a, b, key=lambda g: (size[g], g))
+    for one, other, containment in compare_assemblies(sketches):
+        small = min(one, other, key=lambda g: (size[g], g))
         rows.append(
-            {"kind": "assembly", "a": genomes[a], "b": genomes[b], "bases": size[small]}
+            {"kind": "assembly", "a": genomes[one], "b": genomes[other], "bases": size[small]}
             | {"containment": round(containment, 4), "identity": round(containment ** (1 / K), 4)}
         )
     return rows

@@ -105,8 +105,8 @@ def read_genome_list(path: str | Path) -> GenomeList:
                 raise
             faults.append(fault)
     if faults:
-        for fault in faults[:-1]:
-            log.error("error: %s", fault)
+        for other in faults[:-1]:
+            log.error("error: %s", other)
         raise faults[-1]
     if not rows:
         raise DataError("names no genome", file=path, fix=_HEADER_FIX)

@@ -1,8 +1,8 @@
 """Parquet tables of sequences, as Hugging Face `datasets` reads and writes them.
 
 In: a column `sequence` (or `seq`, `text`, `dna`), and one that names each row: `name`, `id` or
-`contig`, else rows are called row1, row2, ... With `contig`, `start` and `end`, as written here, a
-row is called CONTIG:START-END.
+`contig`, else rows are called row1, row2, ... With `genome`, `contig`, `start` and `end`, as
+written here, a row is called GENOME/CONTIG:START-END.
 
 Out: a folder of SPLIT-00000.parquet, ... with a row for each window: genome, species, contig,
 start, end (0-based, half-open) and sequence. `datasets.load_dataset("parquet",
@@ -26,6 +26,7 @@ from genodiff.io.input_file import InputFile
 PARQUET = ".parquet"
 _SEQUENCE = ("sequence", "seq", "text", "dna")
 _NAME = ("name", "id", "contig")
+_PLACE = ("genome", "contig", "start", "end")
 _ROWS = 4096
 BASES = 1 << 26
 """Bases in a file that is written."""
@@ -52,11 +53,11 @@ def read_parquet_contents(path: Path, source: InputFile) -> Iterator[Content]:
         what = f"has no column 'sequence' (it has {', '.join(columns[:8])})"
         raise DataError(what, file=path, fix="call the column of DNA 'sequence'")
     label = next((name for name in _NAME if name in columns), None)
-    placed = {"contig", "start", "end"} <= set(columns)
-    wanted = [sequence, *(["contig", "start", "end"] if placed else [label] if label else [])]
+    placed = set(_PLACE) <= set(columns)
+    wanted = [sequence, *(_PLACE if placed else [label] if label else [])]
     table, seen, row = make_encoding_table(), set[str](), 0
     for first in range(0, total, _ROWS):
-        part = frame.select(dict.fromkeys(wanted)).slice(first, _ROWS).collect()
+        part = frame.select(list(dict.fromkeys(wanted))).slice(first, _ROWS).collect()
         for values in part.iter_rows(named=True):
             row += 1
             name = _name_row(values, label, placed, row)
@@ -76,7 +77,7 @@ def read_parquet_contents(path: Path, source: InputFile) -> Iterator[Content]:
 
 def _name_row(values: dict[str, Any], label: str | None, placed: bool, row: int) -> str:
     if placed:
-        return f"{values['contig']}:{values['start']}-{values['end']}"
+        return f"{values['genome']}/{values['contig']}:{values['start']}-{values['end']}"
     words = [] if label is None or values[label] is None else str(values[label]).split()
     return words[0] if words else f"row{row}"
 

@@ -1,0 +1,234 @@
+"""Many genomes as stores: the same bytes whatever the order, the processes and the kills; what has
+changed is built again and nothing else; copies elsewhere; tables of datasets."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import fsspec
+import numpy as np
+import polars as pl
+import pytest
+from many_genomes import read_tree, write_family, write_list
+
+from genodiff.alphabet import DNA
+from genodiff.api.genomes import build_genomes
+from genodiff.data import fetch
+from genodiff.data.genomes.collection import build_collection
+from genodiff.data.genomes.listing import read_genome_list
+from genodiff.data.genomes.remote import RemoteFolder
+from genodiff.data.genomes.store import GenomesWindows, open_genomes
+from genodiff.data.recipe import Recipe
+from genodiff.errors import DataError
+
+OWN = Recipe(name="own")
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    made = write_family(tmp_path / "fa")
+    rows = [{"path": f"fa/{n}.fa", "species": f"s{a}", "weight": str(1 + a)} for n, a in made]
+    return write_list(tmp_path / "l.tsv", rows)
+
+
+def test_bytes_depend_on_neither_order_nor_processes(listed: Path, tmp_path: Path) -> None:
+    genomes = read_genome_list(listed)
+    build_collection(genomes, tmp_path / "one")
+    lines = listed.read_text().splitlines()
+    listed.write_text("\n".join([lines[0], *lines[:0:-1]]) + "\n")
+    build_collection(read_genome_list(listed), tmp_path / "two", jobs=2)
+    one, two = (read_tree(tmp_path / name) for name in ("one", "two"))
+    assert one == two
+    assert len(one) == 3 + 12 * 6
+
+
+def test_each_genome_is_stored_as_its_file_has_it(listed: Path, tmp_path: Path) -> None:
+    build_collection(read_genome_list(listed), tmp_path / "one")
+    store = open_genomes(tmp_path / "one")
+    store.verify()
+    truth = b""
+    for i in range(12):
+        text = (tmp_path / "fa" / f"g{i:02d}.fa").read_bytes()
+        truth += b"".join(text.split(b"\n")[1::2])
+    ids = DNA.encode(truth)
+    assert np.array_equal(store.flat[:], ids)
+    assert np.array_equal(store.flat[11_990:24_010], ids[11_990:24_010])
+    assert np.array_equal(
+        store.flat[np.array([[5, 30_000], [12_000, 1]])], ids[[[5, 30_000], [12_000, 1]]]
+    )
+    assert np.array_equal(store.ids("g03/c1"), ids[42_000:48_000])
+    cut = GenomesWindows(store, OWN, "train", 500)
+    data = cut.gather(cut.flat_start, cut.length, DNA.pad_id)
+    assert all(
+        np.array_equal(row, ids[a : a + 500])
+        for row, a in zip(data, cut.flat_start.tolist(), strict=True)
+    )
+    (tmp_path / "one" / "g03" / "genome.ids").write_bytes(b"\0" * 12_000)
+    with pytest.raises(DataError, match="is not what was built"):
+        open_genomes(tmp_path / "one").verify()
+
+
+def test_only_what_has_changed_is_built_again(listed: Path, tmp_path: Path) -> None:
+    genomes, out = read_genome_list(listed), tmp_path / "one"
+    key = build_collection(genomes, out)["key"]
+    before = {p.name: p.stat().st_mtime_ns for p in out.iterdir()}
+    os.utime(tmp_path / "fa" / "g01.fa", ns=(5, 5))  # read again, and found to be the same
+    assert build_collection(genomes, out)["key"] == key
+    assert {p.name: p.stat().st_mtime_ns for p in out.iterdir()} == before
+    text = (tmp_path / "fa" / "g01.fa").read_text()
+    (tmp_path / "fa" / "g01.fa").write_text(text.replace("A", "C", 1))
+    assert build_collection(genomes, out)["key"] != key
+    now = {p.name: p.stat().st_mtime_ns for p in out.iterdir()}
+    assert {n for n in now if now[n] != before[n]} == {
+        "g01",
+        "manifest.json",
+        "splits.npy",
+        "duplicates.tsv",
+    }
+
+
+def test_a_build_that_was_killed_ends_with_the_same_bytes(listed: Path, tmp_path: Path) -> None:
+    build_collection(read_genome_list(listed), tmp_path / "calm")
+    command = [sys.executable, "-c", _BUILD, str(listed), str(tmp_path / "killed")]
+    for crash in (3, 30, 61):
+        environment = dict(os.environ, GENODIFF_CRASH_AT=str(crash))
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)
+        assert done.returncode == -signal.SIGKILL
+    subprocess.run(command, check=True, capture_output=True)
+    assert read_tree(tmp_path / "killed") == read_tree(tmp_path / "calm")
+
+
+_BUILD = """
+import sys
+from pathlib import Path
+from genodiff.data.genomes.collection import build_collection
+from genodiff.data.genomes.listing import read_genome_list
+if __name__ == "__main__":
+    build_collection(read_genome_list(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_workers_end_with_a_parent_that_was_killed(listed: Path, tmp_path: Path) -> None:
+    code = _BUILD.replace("sys.argv[2])", "sys.argv[2]), jobs=2").replace("Path(sys", "Path(sys")
+    script = tmp_path / "build.py"
+    script.write_text(code)
+    parent = subprocess.Popen([sys.executable, str(script), str(listed), str(tmp_path / "out")])
+    children: list[int] = []
+    until = time.monotonic() + 60
+    while len(children) < 2 and parent.poll() is None and time.monotonic() < until:
+        tasks = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+        children = [int(w) for w in tasks.read_text().split()] if tasks.exists() else []
+        time.sleep(0.01)
+    parent.kill()
+    parent.wait()
+    while any(_runs(pid) for pid in children) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(_runs(pid) for pid in children)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_built_genomes_are_read_from_object_storage(
+    listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_collection(read_genome_list(listed), tmp_path / "one")
+    files = fsspec.filesystem("memory")
+    files.put(str(tmp_path / "one"), "/bucket/many", recursive=True)
+    here, there = open_genomes(tmp_path / "one"), open_genomes("memory://bucket/many")
+    assert here.fingerprint == there.fingerprint
+    assert np.array_equal(here.flat[23_000:25_000], there.flat[23_000:25_000])
+    assert [p.name for p in there.path.iterdir() if p.is_dir()] == ["g01", "g02"]  # only these came
+    files.rm("/bucket/many/g01", recursive=True)
+    again = open_genomes("memory://bucket/many", offline=True)
+    assert np.array_equal(here.flat[23_000:25_000], again.flat[23_000:25_000])
+    with pytest.raises(DataError, match="--offline forbids"):
+        again.flat[0:10]
+    monkeypatch.setattr(fetch, "PAUSE", 0.0)
+    files.pipe("/bucket/many/g00/genome.ids", b"\0" * 12_000)
+    with pytest.raises(DataError, match="its sha256 is not that of the manifest"):
+        open_genomes("memory://bucket/many").flat[0:10]
+    assert not list(there.path.glob("g00/genome.ids"))
+    files.rm("/bucket/many", recursive=True)
+
+
+def test_built_genomes_are_read_from_a_web_server(
+    listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_collection(read_genome_list(listed), tmp_path / "one")
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def __init__(self, *args: object) -> None:
+            super().__init__(*args, directory=str(tmp_path))  # type: ignore[arg-type]
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Quiet)
+    Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/one"
+    try:
+        with pytest.raises(DataError, match="http:// is not safe"):
+            open_genomes(url)
+        monkeypatch.setattr(fetch, "SCHEMES", ("http",))
+        monkeypatch.setattr(
+            RemoteFolder, "_copy", lambda s, n, p: fetch.copy_https(f"{s.url}/{n}", p)
+        )
+        store = open_genomes(url)
+        assert np.array_equal(store.flat[5:9], open_genomes(tmp_path / "one").flat[5:9])
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_manifest_may_not_name_files_outside_its_folder() -> None:
+    with pytest.raises(DataError, match="names a file outside of it"):
+        RemoteFolder("memory://x").fetch("../../evil", "0" * 64)
+
+
+def test_tables_of_datasets_in_and_out(listed: Path, tmp_path: Path) -> None:
+    built = build_genomes(listed, jobs=1, seq_len=400, parquet=tmp_path / "pq")
+    frame = pl.read_parquet(tmp_path / "pq" / "train-00000.parquet")
+    assert frame.columns == ["genome", "species", "contig", "start", "end", "sequence"]
+    assert len(frame) == built.parquet["train"] == built.row["windows"]["train"]
+    row = frame.row(7, named=True)
+    text = (tmp_path / "fa" / f"{row['genome']}.fa").read_text().split("\n")
+    truth = text[1 if row["contig"] == "c0" else 3]
+    assert row["sequence"] == truth[row["start"] : row["end"]]
+    rows = [{"path": f"pq/{s}-00000.parquet", "split": s, "name": s} for s in ("train", "valid")]
+    back = build_genomes(write_list(tmp_path / "two.tsv", rows), jobs=1, seq_len=400)
+    assert back.row["windows"] == {**built.row["windows"], "test": 0}
+    store = open_genomes(back.path)
+    name = f"train/{row['genome']}/{row['contig']}:{row['start']}-{row['end']}"
+    assert DNA.decode(store.ids(name)) == truth[row["start"] : row["end"]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"dna_": ["ACGT"]}, "no column 'sequence'"),
+        ({"sequence": ["ACGT", None]}, "row 2 has no sequence"),
+        ({"sequence": ["ACGT", "ACGT"], "id": ["a", "a"]}, "row 2 is called a"),
+        ({"sequence": ["ACGT", "ACXT"], "id": ["a", "b"]}, "base 3"),
+        (None, "is no parquet file"),
+    ],
+)
+def test_a_bad_table_is_told_with_its_row(
+    tmp_path: Path, columns: dict[str, list[str]] | None, said: str
+) -> None:
+    if columns is None:
+        (tmp_path / "t.parquet").write_bytes(b"PAR1 but not really")
+    else:
+        pl.DataFrame(columns).write_parquet(tmp_path / "t.parquet")
+    path = write_list(tmp_path / "l.tsv", [{"path": "t.parquet", "split": "train"}])
+    with pytest.raises(DataError, match=said):
+        build_genomes(path, jobs=1, out=tmp_path / "out")
