@@ -207,8 +207,8 @@ def gather_hashes(
         kmers, owner = kmers[order], owner[order]
         new = np.ones(len(kmers), bool)
         new[1:] = (kmers[1:] != kmers[:-1]) | (owner[1:] != owner[:-1])
-        found.append(kmers[new])
-        whose.append(owner[new])
+        found.append(kmers[new].astype(np.uint64))
+        whose.append(owner[new].astype(np.int64))
     return np.concatenate(found), np.concatenate(whose)
 
 

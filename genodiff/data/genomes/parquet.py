@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.data.dna_build import Content, make_encoding_table
@@ -37,8 +38,6 @@ def read_parquet_contents(path: Path, source: InputFile) -> Iterator[Content]:
 
     Raises `DataError` naming the row.
     """
-    import polars as pl
-
     for _ in source.blocks():
         pass  # its hash; polars reads the file by itself
     try:
@@ -88,8 +87,6 @@ def write_windows(windows: DnaWindows, genomes: list[dict[str, Any]], folder: Pa
     Soft-masked bases are in lower case. Memory for `BASES` at a
     time. Raises `MachineError`.
     """
-    import polars as pl
-
     letters = np.zeros(256, np.uint8)
     for letter in "ACGTN":
         at = int(DNA.encode(letter)[0])

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import fsspec  # type: ignore[import-untyped]
 from filelock import FileLock
 
 from genodiff.data import fetch
@@ -119,8 +120,6 @@ class RemoteFolder:
         if scheme == "https":
             fetch.copy_https(where, part)
             return
-        import fsspec  # type: ignore[import-untyped]
-
         with fsspec.open(where, "rb") as source, open(part, "wb") as out:
             shutil.copyfileobj(source, out, _CHUNK)
 
