@@ -25,6 +25,7 @@ from genodiff.data.genomes.remote import RemoteFolder
 from genodiff.data.genomes.store import GenomesWindows, open_genomes
 from genodiff.data.recipe import Recipe
 from genodiff.errors import DataError
+from genodiff.io.identity import sha256_file
 
 OWN = Recipe(name="own")
 
@@ -92,6 +93,28 @@ def test_only_what_has_changed_is_built_again(listed: Path, tmp_path: Path) -> N
     }
 
 
+def test_files_that_are_not_as_listed_are_told_with_their_lines(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_family(tmp_path / "fa", n=4)
+    (tmp_path / "fa" / "g02.fa").write_text(">x\nACGT!CGT\n")
+    files = [tmp_path / "fa" / f"g{i:02d}.fa" for i in range(4)]
+    rows = [{"path": str(f), "split": "train", "sha256": sha256_file(f)} for f in files]
+    rows[3]["sha256"] = "0" * 64
+    path = write_list(tmp_path / "l.tsv", rows)
+    with caplog.at_level("ERROR", "genodiff"), pytest.raises(DataError) as raised:
+        build_collection(read_genome_list(path), tmp_path / "out")
+    told = f"{caplog.text}\n{raised.value}"
+    assert "line 4: the genome g02 cannot be used" in told
+    assert "line 5: the genome g03 cannot be used: its sha256 is" in told
+    built = {p.name for p in (tmp_path / "out").iterdir() if p.is_dir()}
+    assert built == {"g00", "g01"}  # whole or not there
+    right = path.read_text().replace("0" * 64, sha256_file(files[3]))
+    path.write_text("\n".join(line for line in right.splitlines() if "g02" not in line) + "\n")
+    build_collection(read_genome_list(path), tmp_path / "out")
+    assert open_genomes(tmp_path / "out").genome_names == ("g00", "g01", "g03")
+
+
 def test_a_build_that_was_killed_ends_with_the_same_bytes(listed: Path, tmp_path: Path) -> None:
     build_collection(read_genome_list(listed), tmp_path / "calm")
     command = [sys.executable, "-c", _BUILD, str(listed), str(tmp_path / "killed")]
@@ -114,7 +137,7 @@ if __name__ == "__main__":
 
 
 def test_workers_end_with_a_parent_that_was_killed(listed: Path, tmp_path: Path) -> None:
-    code = _BUILD.replace("sys.argv[2])", "sys.argv[2]), jobs=2").replace("Path(sys", "Path(sys")
+    code = _BUILD.replace("sys.argv[2])", "sys.argv[2]), jobs=2")
     script = tmp_path / "build.py"
     script.write_text(code)
     parent = subprocess.Popen([sys.executable, str(script), str(listed), str(tmp_path / "out")])

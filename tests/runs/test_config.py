@@ -192,6 +192,18 @@ def test_each_setting_but_the_free_ones_changes_the_digest() -> None:
     assert len(digests | {tiny().digest()}) == len(changed) + 1
 
 
+def test_a_run_without_genomes_keeps_the_digest_that_it_had_before_there_were_any() -> None:
+    config = tiny()
+    written = config.model_dump(mode="json")
+    assert not {"genomes", "labels", "classes"} & set(written)
+    assert "temperature" not in written["data"]
+    assert "genomes" in RunConfig.model_fields
+    many = {**TINY, "recipe": "own", "genomes": "list.tsv"}
+    even = resolve_config({**many, "temperature": 2.0})
+    assert even.model_dump(mode="json")["data"]["temperature"] == 2.0
+    assert even.digest() != resolve_config(many).digest()
+
+
 def test_leaves_name_every_setting_once() -> None:
     places = [place for place, _ in list_leaves(tiny().model_dump())]
     assert len(places) == len(set(places))
