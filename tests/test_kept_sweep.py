@@ -23,7 +23,7 @@ def write_sweep(folder: Path, task: str) -> Path:
 
 def test_what_is_packed_comes_back_but_the_weights(tmp_path: Path) -> None:
     sweep = write_sweep(tmp_path / "a", "one")
-    assert pack_sweep(sweep, tmp_path / "a.tar.xz") == 5
+    assert pack_sweep(sweep, tmp_path / "a.tar.xz") == 4
     unpack_sweep(tmp_path / "a.tar.xz", tmp_path / "b")
     assert (tmp_path / "b/units/key-one/result.json").read_text() == "one"
     assert not (tmp_path / "b/units/key-one/model.safetensors").exists()

@@ -42,8 +42,6 @@ def join_sweep(sweep: Path, other: Path) -> None:
     """
     for path in sorted(p for p in other.rglob("*") if p.is_file() and _is_kept(p, other)):
         to = sweep / path.relative_to(other)
-        if path.suffix == ".md" and path.parent == other:
-            continue  # a page is written anew
         if not to.exists():
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, to)
@@ -64,4 +62,7 @@ def join_sweep(sweep: Path, other: Path) -> None:
 def _is_kept(path: Path, sweep: Path) -> bool:
     inside = path.relative_to(sweep)
     hidden = any(part.startswith(".") for part in inside.parts)
-    return not hidden and path.name not in WEIGHTS and path.suffix not in (".html", ".part")
+    page = path.parent == sweep and path.suffix in (".html", ".md")  # written anew
+    return (
+        not (hidden or page) and path.name not in WEIGHTS and path.suffix not in (".html", ".part")
+    )
