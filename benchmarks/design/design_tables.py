@@ -23,7 +23,7 @@ from genodiff.runs.folder import find_git_revision  # noqa: E402
 
 AIMS = {"high": 1, "low": -1}
 ORDER = ["unguided", "cfg", "smc", "smc-strong", "beam", "best-of-n", "exact", "first-order"]
-ORDER += ["ga", "ledidi", "greedy"]
+ORDER += ["redesign", "edit", "edit-even", "ga", "ledidi", "greedy"]
 JUDGES = {"guided": "oracle A, which guided", "judge": "oracle B", "third": "ridge on C"}
 LEAST_WORDS = 0.85
 

@@ -6,6 +6,8 @@ Editors begin from native cores of held-out chromosomes, drawn by the seed:
 
     ga       32 of them, 20 generations of 32: parents by tournaments of 3, uniform crossover, each
              base changed with chance 1/80, the best two stay; the best of the last is the design
+    redesign `genodiff redesign --max-edits 12 --guidance smc` on the best of 32
+    edit     rounds of editing by the generator (editing.py); edit-even fills evenly in its place
     ledidi   Ledidi's own settings on one of them, but for `max_iter`; the best of its 16
     greedy   tangermeme's greedy substitution on one of them
 
@@ -20,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from editing import Editor, Fill, count_each, fill_by_network, fill_evenly, search_train
 from promoter_oracles import Counting, score
 from yeast import read_fasta, write_fasta
 
@@ -27,6 +30,7 @@ import genodiff
 from genodiff.scoring.one_hot import decode_one_hot, encode_one_hot
 
 LENGTH = 80
+EDITS = 12
 ENDS = {1: 16.0, -1: 1.6}  # Ledidi needs a value to reach: the 99th and first percentile measured
 
 
@@ -61,9 +65,9 @@ class Task:
         return read_fasta(self.draw(label, guide))
 
 
-def particles(task: Task, drawn: int) -> int:
+def particles(task: Task, drawn: int, spent: int = 0) -> int:
     """As many as the calls allow, in fours."""
-    return task.calls // (drawn * (task.steps - 1) + 1) // 4 * 4
+    return (task.calls - spent) // (drawn * (task.steps - 1) + 1) // 4 * 4
 
 
 def run_unguided(task: Task) -> list[str]:
@@ -112,6 +116,35 @@ def ask(oracle: Counting, x: np.ndarray) -> np.ndarray:
 def _choose(value: np.ndarray, n: int, draws: np.random.Generator) -> np.ndarray:
     rivals = draws.integers(len(value), size=(n, 3))
     return rivals[np.arange(n), value[rivals].argmax(1)]
+
+
+def run_edit(task: Task, fill: Fill | None = None) -> list[str]:
+    """Editing in rounds, by the generator unless `fill` is given."""
+    data = task.generator.parent / "data"
+    words = count_each(read_fasta(data / "natives_train.fa")).sum(0)
+    filling = fill or fill_by_network(task.generator)
+    editor = Editor(task.natives, task.oracle, filling, search_train(data), words)
+    return editor.run(task.n, task.calls, task.seed)
+
+
+def run_redesign(task: Task) -> list[str]:
+    """Of each of 32 natives the best is designed anew, at most `EDITS` bases of it."""
+    model = genodiff.load(task.generator, device="cpu")
+    draws = np.random.default_rng([task.seed, 5])
+    size = particles(task, 2, spent=32)
+
+    def rate(texts: list[str]) -> list[float]:
+        return [float(x) for x in score(task.oracle, texts)]
+
+    found = []
+    for i in range(task.n):
+        some = [task.natives[j] for j in draws.choice(len(task.natives), 32, False).tolist()]
+        start = some[int(score(task.oracle, some).argmax())]
+        guide = {"strength": 4.0, "options": {"particles": size, "drawn": 2}}
+        rules = {"max_edits": EDITS}
+        how: dict[str, Any] = {"steps": task.steps, "seed": 1000 * task.seed + i, "guide": guide}
+        found += model.redesign(start, regions=[(0, LENGTH)], rules=rules, oracle=rate, **how)
+    return found
 
 
 def draw_starts(task: Task) -> list[str]:
@@ -163,6 +196,9 @@ METHODS: dict[str, Callable[[Task], list[str]]] = {
     "smc-strong": lambda task: task.guide("smc", 4.0, particles=particles(task, 2), drawn=2),
     "beam": lambda task: task.guide("beam", 4.0, particles=particles(task, 2), drawn=2),
     "exact": lambda task: task.guide("exact", 1.0, drawn=task.calls // (4 * LENGTH)),
+    "redesign": run_redesign,
+    "edit": run_edit,
+    "edit-even": lambda task: run_edit(task, fill_evenly),
     "ga": run_ga,
     "ledidi": run_ledidi,
     "greedy": run_greedy,

@@ -42,14 +42,14 @@ class Sizes(NamedTuple):
     tuning_steps: int = 100  # of the conditional networks
     epochs: int = 8
     n: int = 4  # designs of a method, an aim and a seed
-    many: int = 20  # of smc and of the methods without calls
+    many: int = 20  # of smc, of editing in rounds, and of the methods without calls
     few: int = 2  # of best-of-n
     calls: int = 640  # of the oracle, for each design
     steps: int = 16
 
 
 TINY = Sizes(4, 2, 1, 2, 4, 1, 320, 4)
-MANY = ("unguided", "cfg", "smc")
+MANY = ("unguided", "cfg", "smc", "edit", "edit-even")
 
 
 def main() -> None:
