@@ -29,6 +29,7 @@ KINDS = (
     "op_conv", "module_mamba", "caduceus_ps_tiny_fused", "caduceus_ph_tiny_fused", "mdlm_dit_tiny",
     "mdlm_dimamba_adaln", "train_caduceus_ps_mdlm",
 )  # fmt: skip
+READ_SIGMA = ("mdlm_dit_tiny", "mdlm_dimamba_adaln")
 STEPS = 2  # of a training run; the full set has 10
 WHOLE = 24
 IDS = ("input_ids", "input_ids_rc", "labels", "x0")
@@ -90,7 +91,12 @@ def condense(x: Tensor) -> list[float]:
 
 
 def differences(record: dict[str, Any]) -> list[str]:
-    """The names of the answers that are missing or off by more than 1e-9 of their size."""
+    """The names of the answers that are missing or off by more than 1e-9 of their size.
+
+    It is 1e-5 for networks that read sigma: their table of frequencies is float32, and torch's exp
+    differs by a last bit between processors.
+    """
+    limit = 1e-5 if record["name"] in READ_SIGMA else 1e-9
     found = adapter.run(rebuild(record))
     wrong = []
     for name, (shape, values) in record["answers"].items():
@@ -100,7 +106,7 @@ def differences(record: dict[str, Any]) -> list[str]:
         got = np.array(condense(found[name]))
         size = max(1.0, float(np.abs(values).max()))
         error = float(np.abs(got - values).max())
-        if not error <= 1e-9 * size:
+        if not error <= limit * size:
             wrong.append(f"{name} is off by {error:.2g} of {size:.2g}")
     return wrong
 
