@@ -36,7 +36,7 @@ def evaluate(
     baselines: bool = True,
     mixture: bool | None = None,
     context: Literal["window", "contig"] = "window",
-    memory: Literal["on", "off"] = "off",
+    memory: Literal["on", "off"] | None = None,
     batch_size: int = 32,
     seed: int = 1,
     domain: Literal["dna", "text"] | None = None,
@@ -56,7 +56,8 @@ def evaluate(
     "NAME=FILE") give {"suite": {recipe: values}}. Of another genome the test split is scored by
     default, so that the Markov lines are fitted on its train part and nothing has seen what is
     scored; `split="all"` scores every base, beside lines of the run's own train split.
-    `memory` "on" mixes in what the training genome holds, and gives the network alone beside it.
+    `memory` "on" mixes in what the training genome holds, and gives the network alone beside it;
+    None does so for a run that was trained with a memory.
     `t_steps` are numbers of sampling steps, few ones too, whose bounds are measured with masks of
     their own. `keep` adds the result to RUN/eval.json, unless `run` is a published folder; a file
     there that holds no JSON object is replaced with `force` only. With `shard`, "i/n", the draws of

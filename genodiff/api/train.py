@@ -35,6 +35,7 @@ def train(
     text: str | Path | None = None,
     genomes: str | Path | None = None,
     labels: str | Path | None = None,
+    memory: bool = False,
     preset: str | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
@@ -60,7 +61,8 @@ def train(
     was built of one; `data={"temperature": T}` evens out how often each is drawn.
     `labels` is a table (CONTIG LABEL) or BED file (CONTIG START END LABEL): the network learns the
     law of each class beside that of all, for `genodiff.sample(label=...)`; with `genomes`,
-    "species" is the list's column.
+    "species" is the list's column. With `memory` it is trained beside a memory of the train split,
+    and learns what that does not know.
     `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`. With `devices` that many
     processes share each step, each on a GPU of its own or on the CPU; a script that asks for them
     needs `if __name__ == "__main__":`.
@@ -76,6 +78,7 @@ def train(
         text=text,
         genomes=genomes,
         labels=labels,
+        memory=memory,
         preset=preset,
         config=config,
         out=out,
@@ -214,6 +217,7 @@ def plan_run(
     text: str | Path | None = None,
     genomes: str | Path | None = None,
     labels: str | Path | None = None,
+    memory: bool = False,
     preset: str | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
@@ -268,6 +272,8 @@ def plan_run(
         from genodiff.runs.labels import read_label_settings
 
         over |= read_label_settings(make_absolute(labels or words_of), given, over)
+    if memory:
+        over |= {"backbone.recalls": True}
     start = None
     if init is not None:
         start, given, over = _read_init(str(init), resume or out, given, over)

@@ -41,6 +41,11 @@ class Backbone(nn.Module):
     """The class of rows that come without labels; None is no class."""
 
     @property
+    def recalls(self) -> bool:
+        """Whether `forward` takes `recalled` (B, L, 4), what a memory says of each position."""
+        return bool(getattr(self.settings, "recalls", False))
+
+    @property
     def d_out(self) -> int:
         """The width of `features`."""
         return self.settings.d_model

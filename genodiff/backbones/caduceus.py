@@ -20,10 +20,16 @@ from torch.utils.checkpoint import checkpoint
 
 from genodiff.backbones.backbone import NETWORKS, Backbone
 from genodiff.backbones.conditioning import embed_classes
-from genodiff.backbones.kinds.caduceus import CaduceusSettings
+from genodiff.backbones.kinds.caduceus import RECALLED, CaduceusSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
-from genodiff.backbones.strand import exchange_strands, join_strands, stack_strands, vote
+from genodiff.backbones.strand import (
+    exchange_strands,
+    flip_positions,
+    join_strands,
+    stack_strands,
+    vote,
+)
 from genodiff.errors import UsageError
 from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
 from genodiff.kernels.linear import linear
@@ -121,11 +127,15 @@ class Caduceus(Backbone):
                 draws.normal(vocab_size, settings.d_model, std=_EMBEDDING_STD).float()
             )
         )
-        # Zero at first: until it has learnt a class, the network is the one without classes.
+        # Zeros at first: until it has learnt a class, the network is the one without classes, and
+        # until it has learnt to read a memory, the one without a memory.
         self.classes = (
             nn.Parameter(torch.zeros(settings.n_classes, settings.d_model))
             if settings.n_classes
             else None
+        )
+        self.recalled = (
+            nn.Parameter(torch.zeros(RECALLED, settings.d_model)) if settings.recalls else None
         )
         # Stores the residual stream in this dtype between blocks; None leaves it as computed
         # (float32 under autocast).
@@ -144,13 +154,15 @@ class Caduceus(Backbone):
         *,
         rows: Bool[Tensor, "B L"] | None = None,
         labels: Int[Tensor, " B"] | None = None,
+        recalled: Float[Tensor, "B L 4"] | None = None,
     ) -> Float[Tensor, "*positions {self.vocab_size}"]:
         """Logits (B, L, V), or those of the true positions of `rows`, (n, V), in reading order.
 
         `lengths` gives each row's length where rows are padded on the right; padding then changes
-        nothing. `labels` are the rows' classes, -1 for none.
+        nothing. `labels` are the rows' classes, -1 for none. `recalled` is what a memory says of
+        each position: weights of four tokens, those of the other strand in reverse order.
         """
-        hidden = take_last(self._stream(xt, lengths, labels))
+        hidden = take_last(self._stream(xt, lengths, labels, recalled=recalled))
         head = self.embedding if self.head is None else self.head
         if self.complement is None:
             return linear(hidden if rows is None else hidden[rows], head)
@@ -211,16 +223,29 @@ class Caduceus(Backbone):
             states.append(join_strands(rows, lengths) if self.paired else rows)
         return states
 
-    def _embed(self, xt: Tensor, lengths: Tensor | None, labels: Tensor | None) -> Tensor:
+    def _embed(
+        self,
+        xt: Tensor,
+        lengths: Tensor | None,
+        labels: Tensor | None,
+        recalled: Tensor | None = None,
+    ) -> Tensor:
         """What the first block reads. With paired strands, the strands are rows.
 
-        Both strands have the same class, so the network stays equivariant.
+        Both strands have the same class, and what is recalled of the other one is turned, so the
+        network stays equivariant.
         """
         labels = self.fill_labels(xt, labels)
+        if recalled is not None and self.recalled is None:
+            raise UsageError("this network reads no memory", fix="train one with --memory")
         if self.complement is not None:
             xt = stack_strands(xt, self.complement, lengths)
             labels = None if labels is None else labels.repeat(2)
         found = F.embedding(xt, self.embedding)
+        if recalled is not None and self.recalled is not None:
+            if self.complement is not None:
+                recalled = torch.cat([recalled, flip_positions(recalled, lengths).flip(2)])
+            found = found + recalled.to(found.dtype) @ self.recalled
         if labels is None or self.classes is None:
             return found
         return found + embed_classes(labels, self.classes)[:, None]
@@ -231,6 +256,7 @@ class Caduceus(Backbone):
         lengths: Tensor | None,
         labels: Tensor | None = None,
         every: bool = False,
+        recalled: Tensor | None = None,
     ) -> Iterator[Tensor]:
         """The input of each block without the residual, then the output of the last norm.
 
@@ -238,7 +264,7 @@ class Caduceus(Backbone):
         come.
         """
         mask = None
-        hidden = self._embed(xt, lengths, labels)
+        hidden = self._embed(xt, lengths, labels, recalled)
         row_lengths = (
             torch.cat([lengths, lengths]) if lengths is not None and self.paired else lengths
         )

@@ -63,8 +63,9 @@ class Batch(NamedTuple):
         device = next(backbone.parameters()).device  # type: ignore[attr-defined]
         there = {name: part.to(device) for name, part in known.items() if part is not None}
         told = partial(backbone, **there)
-        # `partial` hides it, and the head would run on all rows.
-        told.selects_rows = getattr(backbone, "selects_rows", False)  # type: ignore[attr-defined]
+        # `partial` hides them: the head would run on all rows, a memory would not be read.
+        for name in ("selects_rows", "recalls"):
+            setattr(told, name, getattr(backbone, name, False))
         return told
 
 

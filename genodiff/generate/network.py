@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-Denoiser = Callable[[Tensor, Tensor | None], Tensor]
+Denoiser = Callable[..., Tensor]
 
 
 def make_denoiser(
@@ -18,18 +18,25 @@ def make_denoiser(
     It learns the lengths of shorter rows from the padding on their right.
     """
 
-    def logits(xt: Tensor, sigma: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
+    def logits(
+        xt: Tensor,
+        sigma: Tensor | None = None,
+        rows: Tensor | None = None,
+        recalled: Tensor | None = None,
+    ) -> Tensor:
         # Up to the last token that is no padding: the padding may be a token of the text, too (an
         # end token).
         lengths = ((xt != pad_id) * torch.arange(1, xt.shape[1] + 1, device=xt.device)).amax(1)
         padded = bool((lengths < xt.shape[1]).any())
-        only = {} if rows is None else {"rows": rows}
-        found: Tensor = backbone(xt, sigma, lengths if padded else None, **only)
+        given = {"rows": rows, "recalled": recalled}
+        more = {name: value for name, value in given.items() if value is not None}
+        found: Tensor = backbone(xt, sigma, lengths if padded else None, **more)
         if tick is not None:
             tick(len(xt))
         return found
 
-    logits.selects_rows = getattr(backbone, "selects_rows", False)  # type: ignore[attr-defined]
+    for name in ("selects_rows", "recalls"):
+        setattr(logits, name, getattr(backbone, name, False))
     return logits
 
 
@@ -59,7 +66,15 @@ class ExactNetwork:
         self.backbone, self.pad_id = backbone, pad_id
         self.exact: Denoiser | None = None
 
-    def __call__(self, xt: Tensor, sigma: Tensor | None = None) -> Any:
+    @property
+    def recalls(self) -> bool:
+        """Whether the network reads what a memory says."""
+        return bool(getattr(self.backbone, "recalls", False))
+
+    def __call__(
+        self, xt: Tensor, sigma: Tensor | None = None, recalled: Tensor | None = None
+    ) -> Any:
         if self.exact is None:
             self.exact = make_denoiser(copy.deepcopy(self.backbone).double(), self.pad_id)
-        return self.exact(xt, None if sigma is None else sigma.double())
+        more = {} if recalled is None else {"recalled": recalled}
+        return self.exact(xt, None if sigma is None else sigma.double(), **more)

@@ -71,7 +71,7 @@ def write_samples(
     `screener` sees all before anything is written. Raises `UsageError`, `MachineError`;
     `GenodiffError` where the screener refuses.
     """
-    how = choose_sampler(how, model.objective)
+    how = choose_sampler(how, model.objective, recalls=model.recalls)
     if how.batch_size is None and templates is None:
         how = replace(how, batch_size=choose_batch_size(model, length))
     alphabet = model.alphabet
@@ -192,7 +192,7 @@ def describe_draw(how: Sampling, nfe: int) -> str:
         "top_p": how.top_p,
         "stride": how.stride,
         "allow_n": how.allow_n,
-        "memory": how.memory,
+        "memory": None if how.memory == "off" else how.memory,
     }
     usual = Sampling()
     given = {name: value for name, value in fine.items() if value != getattr(usual, name)}

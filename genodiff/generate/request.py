@@ -62,7 +62,7 @@ class SampleRequest(ABC):
                 fix=f"give a {self.domain.name} run, or another flag than "
                 f"{self.domain.output_flag}",
             )
-        self.model, self.how = model, choose_sampler(how, model.objective)
+        self.model, self.how = model, choose_sampler(how, model.objective, recalls=model.recalls)
         self.n = n or (1 if fills else self.domain.n_samples)
 
     screener: Screener | None = None

@@ -135,7 +135,7 @@ def fill_pieces(
     guiding: Guiding | None = None,
 ) -> Iterator[Sample]:
     """Each piece with its masks filled, in order, numbered from `first`."""
-    how = choose_sampler(how, model.objective)
+    how = choose_sampler(how, model.objective, recalls=model.recalls)
     window = model.config.data.seq_len
     if how.stride is not None and how.stride > window:
         raise UsageError(
@@ -172,7 +172,7 @@ def measure_planned_workload(
     how: Sampling | None = None,
 ) -> Workload:
     """What filling gaps takes, of texts whose windows (start, end) are known."""
-    how = choose_sampler(how, model.objective)
+    how = choose_sampler(how, model.objective, recalls=model.recalls)
     share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS)
     expected = partial(SAMPLERS[str(how.sampler)].evaluations, **how.options)
     records = bases = windows = 0

@@ -41,7 +41,8 @@ class Sampling:
     `stride` None means half the trained length. `allow_n` lets N be drawn too. `batch_size` None
     means as many windows as keep the device busy; it changes the speed only. `options` are the
     sampler's own settings by name; those that are not given are its defaults. `memory` is that of
-    the training genome (`generate/sample_memory.py`).
+    the training genome (`generate/sample_memory.py`); None is "on" for a network that was trained
+    with one, and "off" for any other.
     """
 
     sampler: str | None = None
@@ -52,7 +53,7 @@ class Sampling:
     allow_n: bool = False
     batch_size: int | None = None
     options: Mapping[str, float] = field(default_factory=dict)
-    memory: str = "off"
+    memory: str | None = None
 
     def __post_init__(self) -> None:
         if self.sampler is not None and self.sampler not in SAMPLERS.list_names():
@@ -68,7 +69,7 @@ class Sampling:
                 f"top-p {self.top_p} is not above 0 and at most 1",
                 fix="give 1 for the model's own law",
             )
-        if self.memory not in MEMORIES:
+        if self.memory is not None and self.memory not in MEMORIES:
             fix = did_you_mean(self.memory, list(MEMORIES))
             raise UsageError(f"no memory '{self.memory}'", fix=fix)
         require_positive("steps", self.steps)
@@ -86,9 +87,17 @@ class Sampling:
         require_positive("batch size", self.batch_size)
 
 
-def choose_sampler(how: Sampling | None, objective: Objective) -> Sampling:
-    """`how` with its sampler named. Raises `UsageError` for one that does not fit the objective."""
+def choose_sampler(
+    how: Sampling | None, objective: Objective, *, recalls: bool = False
+) -> Sampling:
+    """`how` with its sampler named, and its memory.
+
+    `recalls` says that the network was trained with one. Raises `UsageError` for a sampler that
+    does not fit the objective.
+    """
     how, known = how or Sampling(), objective.samplers
+    if how.memory is None:
+        how = replace(how, memory="on" if recalls else "off")
     if how.sampler is None:
         how = replace(how, sampler=next(iter(known)))
     if how.sampler not in known:

@@ -172,6 +172,9 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
     if settings.n_classes:
         what = "a network with classes has no place for them in the layout caduceus"
         raise UsageError(what, file=model.run, fix="give --format safetensors")
+    if settings.recalls:
+        what = "a network that reads a memory has no place for it in the layout caduceus"
+        raise UsageError(what, file=model.run, fix="give --format safetensors")
     origin = find_origin(model)
     paired = settings.strands == "paired"
     if paired and fused is not None and fused != settings.alternate_strands:

@@ -2,7 +2,8 @@
 
     p'(a at i | xt) = w0_i · p(a at i | xt) + copy_ia
 
-p is the denoiser's own distribution over A, C, G, T. What calls it knows nothing of the memory.
+p is the denoiser's own distribution over A, C, G, T. What calls it knows nothing of the memory. A
+denoiser that was trained with a memory (`recalls`) is told `recalled`, copy itself, as well.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from genodiff.memory.memory import Intervals, Memory, Recalled
 from genodiff.memory.text import NONE, Codes
 
 Denoiser = Callable[..., Tensor]
+_HALF = (torch.bfloat16, torch.float16)
 
 
 def remembering(
@@ -31,7 +33,8 @@ def remembering(
     """`denoiser` with `memory`: (xt (B, L), sigma) → logits (B, L, V).
 
     The logits change at masked places where the memory has something to say, and only in the
-    columns of `targets` (ids of A, C, G, T), whose total chance stays. All others keep their bits.
+    columns of `targets` (ids of A, C, G, T), whose total chance stays. All others keep their bits,
+    but for those of half precision, which become float32.
     `without`: for each row of a batch the interval of the memory's text to leave out
     (`Memory.exclude`). Padding on the right of a row is not read, so a row's logits do not depend
     on the others' lengths. Raises `ValueError` for another number of rows.
@@ -39,13 +42,15 @@ def remembering(
     columns = torch.tensor(list(targets))
     code_of = np.full(256, NONE, np.uint8)
     code_of[list(targets)] = range(4)
+    reads = bool(getattr(denoiser, "recalls", False))
 
     def remember(xt: Tensor, *more: Tensor) -> Tensor:
-        logits = denoiser(xt, *more)
         ids = xt.cpu().numpy()
         lengths = ((ids != pad_id) * np.arange(1, ids.shape[1] + 1)).max(1, initial=0)
         recalled = _recall_rows(memory, code_of[ids], lengths, without)
-        background, copy = (torch.from_numpy(x).to(logits.device) for x in recalled)
+        background, copy = (torch.from_numpy(x).to(xt.device) for x in recalled)
+        logits = denoiser(xt, *more, **({"recalled": copy} if reads else {}))
+        logits = logits.float() if logits.dtype in _HALF else logits
         changes = (xt == mask_id) & (background < 1)
         at = columns.to(logits.device)
         mine = logits[..., at].double()

@@ -198,6 +198,11 @@ class RunConfig(Settings):
                 f"{len(self.classes)} classes of labels, and a network of "
                 f"{getattr(self.backbone, 'n_classes', 0)}; give another --preset, or no labels"
             )
+        if getattr(self.backbone, "recalls", False) and not domain.has_two_strands:
+            raise ValueError(
+                f"'backbone.recalls' (--memory) does not go with domain {domain.name}; it is for "
+                f"DNA"
+            )
         if not self.classes and any(getattr(self.data, one) is not None for one in LABEL_SETTINGS):
             raise ValueError("settings of labels, and no labels; give --labels FILE")
         if self.data.rc_augment is True and not domain.has_two_strands:
@@ -235,6 +240,9 @@ class RunConfig(Settings):
                 f"one reads one way (causal)"
             )
             raise UsageError(what, file=file, fix="give another --preset, or --objective ar")
+        if getattr(self.backbone, "recalls", False) and OBJECTIVES[name].kind != "masked":
+            what = f"--memory is for masked networks, and this is {name}"
+            raise UsageError(what, file=file, fix="leave it out, or give another --objective")
         if self.classes and self.backbone.causal:
             what = f"objective {name} knows no classes of windows"
             raise UsageError(what, file=file, fix="leave --labels out")

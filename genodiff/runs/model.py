@@ -68,6 +68,11 @@ class TrainedModel(NamedTuple):
         return self._replace(backbone=one, label=label, digest=digest)
 
     @property
+    def recalls(self) -> bool:
+        """Whether its network was trained with a memory, and reads one."""
+        return bool(getattr(self.backbone, "recalls", False))
+
+    @property
     def objective(self) -> Objective:
         """What the network was trained with, and is to be judged by."""
         return build_objective(self.config, self.diffusion)

@@ -1,9 +1,17 @@
-"""The memory of a store's split: built once, kept in the cache folder, found again by its key."""
+"""The memory of a store's split: built once, kept in the cache folder, found again by its key.
+
+A run that is trained with a memory remembers it in its checkpoints (`data["memory"]`): where it is,
+its fingerprint, its numbers and its effort. Whoever opens that run's memory gets the same one, or an
+error.
+"""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from genodiff.alphabet import DNA
 from genodiff.data.dna_store import find_dna_store
@@ -16,7 +24,9 @@ from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.identity import sha256_json
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.index_files import FORMAT, fingerprint_memory, open_memory, write_memory
-from genodiff.memory.memory import Memory
+from genodiff.memory.memory import NOWHERE, Memory
+from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.search import Effort
 from genodiff.runs.feed import find_recipe, open_data
 from genodiff.runs.model import TrainedModel
 
@@ -77,10 +87,41 @@ def open_train_memory(
         store = _open_trained_store(model, offline)
     legacy = model.config.data.legacy_caduceus_tiling
     stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy)
-    memory, folder = _open_memory(store, "train", stretches, None, None)
+    return _tell(
+        store, *_open_memory(store, "train", stretches, None, None), model.data.get("memory")
+    )
+
+
+def open_memory_of_run(
+    store: Store, *, legacy_caduceus_tiling: bool = False, remembered: dict[str, Any] | None = None
+) -> TrainMemory:
+    """The memory that a run is trained with, of its store's train split.
+
+    `remembered` is what a run that goes on says of its own. Raises `DataError` where that is
+    another one.
+    """
+    stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling)
+    return _tell(store, *_open_memory(store, "train", stretches, None, None), remembered)
+
+
+def _tell(
+    store: Store, memory: Memory, folder: Path, remembered: dict[str, Any] | None
+) -> TrainMemory:
+    """A memory with what an output says of it; with the numbers of the run that remembers it."""
+    fingerprint = fingerprint_memory(folder)
+    if remembered is not None:
+        if remembered.get("fingerprint") != fingerprint:
+            raise DataError(
+                f"is another memory than the run was trained with: its fingerprint is "
+                f"{fingerprint}, but was {remembered.get('fingerprint')}",
+                file=folder,
+                fix="bring that training genome back, or begin a new run",
+            )
+        numbers = MemoryNumbers.parse(remembered["numbers"], file=folder, error=DataError)
+        memory = memory.with_numbers(numbers).with_effort(Effort(**remembered["effort"]))
     told = {
         "folder": str(folder),
-        "fingerprint": fingerprint_memory(folder),
+        "fingerprint": fingerprint,
         "source": store.source.path,
         "content": store.manifest["key"],
         "split": "train",
@@ -89,6 +130,29 @@ def open_train_memory(
         "effort": asdict(memory.effort),
     }
     return TrainMemory(memory, store, told)
+
+
+def leave_out_own(
+    memory: Memory, store: Store, flat_start: Sequence[int], length: Sequence[int]
+) -> list[tuple[int, int]]:
+    """For windows of a memory's own store: the interval of its text that each must not read.
+
+    A window that holds a base of the memory leaves out its own locus, with its length on either
+    side; any other leaves out nothing.
+    """
+    contigs = np.searchsorted(store.offsets, flat_start, "right") - 1
+    found = []
+    for at, n, contig in zip(flat_start, length, contigs.tolist(), strict=True):
+        start = int(at) - int(store.offsets[contig])
+        found.append(leave_out_locus(memory, store.names[contig], start, start + int(n)))
+    return found
+
+
+def leave_out_locus(memory: Memory, contig: str, start: int, end: int) -> tuple[int, int]:
+    """The interval that a window of the memory's own contig must not read."""
+    if memory.text.find_interval(contig, start, end) == NOWHERE:
+        return NOWHERE
+    return memory.exclude(contig, start, end)
 
 
 def identify_memory(told: dict[str, Any]) -> dict[str, Any]:

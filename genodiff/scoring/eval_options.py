@@ -44,8 +44,9 @@ class EvalOptions:
     mixture: bool | None = field(default=None, metadata=_OF_DNA)
     """The mixture of context orders; None: where it takes little time."""
     context: Literal["window", "contig"] = field(default="window", metadata=_OF_DNA)
-    memory: Literal["on", "off"] = field(default="off", metadata=_OF_DNA)
-    """Mix in what the training genome holds (`scoring/window_memory.py`)."""
+    memory: Literal["on", "off"] | None = field(default=None, metadata=_OF_DNA)
+    """Mix in what the training genome holds (`scoring/window_memory.py`); None: where the run was
+    trained with a memory."""
     text: str | None = field(default=None, metadata=_OF_TEXT)
     recipe: str | None = field(default=None, metadata=_OF_TEXT)
     """Another recipe in the place of the run's (zero-shot)."""
@@ -79,18 +80,22 @@ class EvalOptions:
                     f"--t-steps {steps} is not between 1 and {_MOST_STEPS:,}",
                     fix="give numbers of sampling steps, such as 10",
                 )
-        if self.memory == "on":
+        self.check_memory(self.memory == "on")
+        if self.max_minutes is not None and not 0 < self.max_minutes < math.inf:
+            raise UsageError(
+                f"--max-minutes {self.max_minutes} is not above 0", fix="give a time in minutes"
+            )
+
+    def check_memory(self, mixed: bool) -> None:
+        """Raises `UsageError` for options that a memory, where one is mixed in, cannot have."""
+        if mixed:
             for flag, given in (
                 ("--context contig", self.context != "window"),
                 ("--t-steps", self.t_steps is not None),
             ):
                 if given:
                     what = f"--memory on and {flag} exclude each other"
-                    raise UsageError(what, fix="leave one of them out")
-        if self.max_minutes is not None and not 0 < self.max_minutes < math.inf:
-            raise UsageError(
-                f"--max-minutes {self.max_minutes} is not above 0", fix="give a time in minutes"
-            )
+                    raise UsageError(what, fix="leave one of them out, or give --memory off")
 
     @property
     def passes(self) -> int:

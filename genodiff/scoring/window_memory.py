@@ -20,7 +20,7 @@ from genodiff.memory.memory import NOWHERE, Memory
 from genodiff.memory.remembering import remembering
 from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.training_memory import open_train_memory
+from genodiff.runs.training_memory import leave_out_locus, open_train_memory
 from genodiff.scoring.eval_data import EvalData
 from genodiff.scoring.eval_options import EvalOptions
 
@@ -50,9 +50,7 @@ class WindowMemory(NamedTuple):
         if name is None:
             return NOWHERE
         start = int(self.windows.start[row])
-        end = start + int(self.windows.length[row])
-        inside = self.memory.text.find_interval(name, start, end) != NOWHERE
-        return self.memory.exclude(name, start, end) if inside else NOWHERE
+        return leave_out_locus(self.memory, name, start, start + int(self.windows.length[row]))
 
 
 class RepeatedDenoiser:
@@ -75,11 +73,14 @@ def open_window_memory(
 ) -> WindowMemory | None:
     """The memory of what a model was trained on, for windows that are scored; None without one.
 
+    A network that was trained with a memory has it unless the options say "off".
+
     Raises `UsageError` for a network or windows that it cannot serve, `DataError` and
     `CheckpointError` where the training genome is not to be had.
     """
-    if options.memory == "off":
+    if options.memory == "off" or (options.memory is None and not model.recalls):
         return None
+    options.check_memory(True)
     if model.objective.kind != "masked":
         what = f"--memory on is for masked networks, and this is {model.objective.name}"
         raise UsageError(what, fix="leave it out")

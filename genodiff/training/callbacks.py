@@ -25,6 +25,7 @@ from genodiff.runs.folder import RunFolder
 from genodiff.runs.model import collect_tensors
 from genodiff.training.horizon import Plan
 from genodiff.training.loggers import RunLoggers
+from genodiff.training.memory import Remember
 from genodiff.training.module import Pretraining
 from genodiff.training.optimizer import (
     WeightAverage,
@@ -68,10 +69,11 @@ class Boundary(pl.Callback):
         counters: Counters,
         state: State | None,
         loggers: RunLoggers | None = None,
+        remember: Remember | None = None,
     ) -> None:
         self.config, self.plan, self.average, self.objective = config, plan, average, objective
         self.valid, self.signals, self.folder, self.state = valid, signals, folder, state
-        self.counters, self.loggers = counters, loggers
+        self.counters, self.loggers, self.remember = counters, loggers, remember
         self.last_valid: tuple[float, float] | None = None
         self.stopped_by: int | None = None
         self.reporter: Reporter | None = None
@@ -160,7 +162,9 @@ class Boundary(pl.Callback):
         averaged = self.average.module
         assert isinstance(averaged, Backbone)
         precision = self.config.train.precision
-        found = validate(self.objective, averaged, self.valid, module.device, precision)
+        found = validate(
+            self.objective, averaged, self.valid, module.device, precision, self.remember
+        )
         if not math.isfinite(found[0]):
             raise GenodiffError(
                 f"step {step}: the validation bound is not finite",

@@ -26,6 +26,7 @@ from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
 from genodiff.runs.config import RunConfig
 from genodiff.runs.inputs import make_inputs
+from genodiff.training.memory import Remember
 from genodiff.training.optimizer import adamw
 from genodiff.training.spikes import Rewind, SpikeWatch
 
@@ -33,13 +34,20 @@ _log = logging.getLogger("genodiff")
 
 
 def batch_loss(
-    objective: Objective, backbone: Backbone, batch: Batch, soft_weight: float
+    objective: Objective,
+    backbone: Backbone,
+    batch: Batch,
+    soft_weight: float,
+    remember: Remember | None = None,
 ) -> tuple[LossTerms, Tensor]:
     """The loss terms of a micro-batch and the sum of its position weights.
 
-    All random draws use the uniform numbers stored in the batch.
+    All random draws use the uniform numbers stored in the batch. `remember` gives the network a
+    memory.
     """
     inputs = make_inputs(batch, backbone, batch.x0.device, soft_weight)
+    if remember is not None:
+        inputs = inputs._replace(denoiser=remember(inputs.denoiser, batch))
     assert inputs.clean.weight is not None
     return objective.loss(*inputs), inputs.clean.weight.sum()
 
@@ -49,7 +57,7 @@ class Pretraining(pl.LightningModule):
 
     `totals` are the sums of the current step: nats, unweighted nats, tokens, weights. `grad_norm`
     is the norm before clipping. `keep_batches`, if given, writes down the batches of a step that is
-    not finite, and says where.
+    not finite, and says where. `remember` gives the network a memory.
     """
 
     def __init__(
@@ -61,8 +69,10 @@ class Pretraining(pl.LightningModule):
         world_size: int = 1,
         spikes: SpikeWatch | None = None,
         keep_batches: Callable[[int, list[Batch]], object] | None = None,
+        remember: Remember | None = None,
     ) -> None:
         super().__init__()
+        self._remember = remember
         self.spikes, self._keep_batches = spikes or SpikeWatch(), keep_batches
         self.backbone = backbone
         self._objective, self._config, self._soft_weight = objective, config, soft_weight
@@ -94,7 +104,8 @@ class Pretraining(pl.LightningModule):
         if getattr(self._config.backbone, "dropout", 0.0):
             keys = dropout_keys(self._config.seed, batch.index)
             self.backbone.dropout_keys = keys.to(batch.x0.device, non_blocking=True)
-        terms, weights = batch_loss(self._objective, self.backbone, batch, self._soft_weight)
+        given = self._objective, self.backbone, batch, self._soft_weight
+        terms, weights = batch_loss(*given, self._remember)
         found = torch.stack(
             [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]
         ).double()

@@ -17,7 +17,7 @@ from torch.optim import AdamW
 
 from genodiff.runs.sections import OptimSettings
 
-_EMBEDDINGS = ("embedding", "head", "classes")
+_EMBEDDINGS = ("embedding", "head", "classes", "recalled")
 
 
 def has_weight_decay(name: str, parameter: nn.Parameter) -> bool:

@@ -62,6 +62,7 @@ from genodiff.training.faults import name_fault
 from genodiff.training.faulty_batches import keep_batches
 from genodiff.training.horizon import open_plan
 from genodiff.training.loggers import RunLoggers
+from genodiff.training.memory import open_run_memory
 from genodiff.training.module import Pretraining
 from genodiff.training.optimizer import WeightAverage
 from genodiff.training.ranks import World, end_process_group, read_world
@@ -258,31 +259,38 @@ def _fit(
         record=world.rank == 0,
     )
     files = session = None
+    batches = open_train_batches(feed, config, rank=world.rank, world_size=world.size)
+    valid = open_valid_batches(feed, config)
+    memory = open_run_memory(
+        config, feed, batches, valid, None if state is None else state.counters["data"]
+    )
     soft_mask = measure_soft_mask(feed) if world.rank == 0 else {}
-    identity = feed.store.identity() | soft_mask
+    known = feed.store.identity() | memory.identity
+    identity = known | soft_mask
     if world.rank == 0:
         write_config(out, config)
         write_tokenizer(out, feed.tokenizer)
         session = describe_session(argv, device, counters.step) | begun
         write_provenance(out, config, identity, session)
-        files = RunFolder(out, config, feed.alphabet, feed.store.identity(), counters.step)
+        files = RunFolder(out, config, feed.alphabet, known, counters.step)
     boundary = Boundary(
         config,
         plan,
         average,
         objective,
-        open_valid_batches(feed, config),
+        valid,
         signals,
         files,
         counters,
         state,
         loggers,
+        memory.valid,
     )
     soft = feed.recipe.soft_mask_weight
     spikes = SpikeWatch(state.counters.get("recent", ()) if state else ())
     keep = partial(keep_batches, out, world.rank)
-    module = Pretraining(backbone, objective, config, soft, world.size, spikes, keep)
-    batches = open_train_batches(feed, config, rank=world.rank, world_size=world.size)
+    given = objective, config, soft, world.size, spikes, keep
+    module = Pretraining(backbone, *given, memory.train)
     loader = open_loader(
         batches.from_batch((counters.step + counters.passed) * config.train.accumulate),
         count_workers(config, device),

@@ -63,9 +63,11 @@ def start_from_weights(backbone: nn.Module, start: WarmStart, alphabet: Alphabet
     if alphabet.fingerprint() != start.vocabulary:
         what = f"is of another vocabulary than '{alphabet.name}'"
         raise CheckpointError(what, file=start.path, fix="give weights of the same vocabulary")
-    tensors, classes = start.tensors, getattr(backbone, "classes", None)
-    if classes is not None and "classes" not in tensors:
-        tensors = {**tensors, "classes": classes.detach()}  # zeros: classes are learnt from here on
+    tensors = dict(start.tensors)
+    for name in ("classes", "recalled"):  # zeros: they are learnt from here on
+        table = getattr(backbone, name, None)
+        if table is not None and name not in tensors:
+            tensors[name] = table.detach()
     fill_module(backbone, tensors)
     differ = start.parity(backbone)
     if not differ <= TOLERANCE:

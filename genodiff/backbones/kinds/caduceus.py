@@ -19,6 +19,8 @@ from genodiff.backbones.settings import (
 if TYPE_CHECKING:
     import genodiff.backbones.caduceus
 
+RECALLED = 4
+"""Numbers that a memory says of a position: the chance that it copies A, C, G or T."""
 STATE_EVERY = 16
 """Steps between two states that a scan on a GPU keeps: a tile of its kernels."""
 
@@ -67,13 +69,19 @@ class CaduceusSettings(BackboneSettings):
     n_classes: int = Field(
         default=0, ge=0, description="classes that may be asked for; none of them adds nothing"
     )
+    recalls: bool = Field(
+        default=False, description="reads what a memory of the training genome says of each base"
+    )
 
     @model_serializer(mode="wrap")
     def _without_classes(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """A network without classes is written as before there were any: its digest stays."""
+        """A network without classes or memory is written as before there were any: its digest
+        stays.
+        """
         written = dump(self)
-        if not self.n_classes:
-            written.pop("n_classes", None)
+        for name in ("n_classes", "recalls"):
+            if not getattr(self, name):
+                written.pop(name, None)
         return written
 
     @model_validator(mode="after")
@@ -109,7 +117,8 @@ class CaduceusSettings(BackboneSettings):
     def n_parameters(self, vocab_size: int) -> int:
         """The number of weights, without building them."""
         d = self.d_model
-        tables = vocab_size * d * (1 if self.tied_head else 2) + self.n_classes * d
+        rows = vocab_size * (1 if self.tied_head else 2) + self.n_classes + RECALLED * self.recalls
+        tables = rows * d
         return tables + self.n_layer * count_mamba_weights(self, d) + count_norm_weights(self, d)
 
     def count_step_bytes(self, length: int, word: int) -> StepBytes | None:

@@ -77,11 +77,12 @@ def eval(
         ),
     ] = "window",
     memory: Annotated[
-        Literal["on", "off"],
+        Literal["on", "off"] | None,
         Parameter(
-            help="on: the network with a memory of its training genome, beside the network alone."
+            help="on: the network with a memory of its training genome, beside the network alone "
+            "(default: on for a run of train --memory)."
         ),
-    ] = "off",
+    ] = None,
     batch_size: Annotated[
         int, Parameter(help="Windows at a time: changes the speed, not the figures.")
     ] = 32,

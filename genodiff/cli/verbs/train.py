@@ -70,6 +70,13 @@ def train(
             "word species with --genomes. See sample --label."
         ),
     ] = None,
+    memory: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Train beside a memory of the train split: the network learns what it lacks.",
+        ),
+    ] = False,
     preset: Annotated[
         str | None,
         Parameter(
@@ -137,6 +144,7 @@ def train(
         text=text,
         genomes=genomes,
         labels=labels,
+        memory=memory,
         preset=preset,
         config=config,
         out=out,
