@@ -159,7 +159,7 @@ class Model(ModelMaps, ModelDesigns):
         stride: int | None = None,
         allow_n: bool = False,
         batch_size: int | None = None,
-        memory: str = "off",
+        memory: str | None = None,
         prompt: str | None = None,
         records: bool = False,
     ) -> list[Any]:
@@ -172,7 +172,7 @@ class Model(ModelMaps, ModelDesigns):
         `stride` is how many new bases a window adds beyond the trained length. Only A, C, G and T
         come out unless `allow_n`. `prompt` is how each text begins. Record i depends on (`seed`, i)
         alone: `batch_size` changes the speed only. `memory` is "off", "on" or "novel", as in
-        `genodiff.sample`. With `records`, each is a `SampledSequence`.
+        `genodiff.sample`, and so is its default. With `records`, each is a `SampledSequence`.
         Raises `UsageError` for settings that contradict one another.
         """
         options = dict(sampler_options or {})
@@ -196,7 +196,7 @@ class Model(ModelMaps, ModelDesigns):
         top_p: float = 1.0,
         stride: int | None = None,
         batch_size: int | None = None,
-        memory: str = "off",
+        memory: str | None = None,
         records: bool = False,
     ) -> Any:
         """`sequences` with every N, n and ? filled, in the form in which they were given.

@@ -53,7 +53,7 @@ def sample(
     prompt: str | None = None,
     sampler: str | None = None,
     sampler_options: Mapping[str, float] | None = None,
-    memory: str = "off",
+    memory: str | None = None,
     steps: int | None = None,
     bits_lost: float | None = None,
     temperature: float = 1.0,
@@ -86,7 +86,8 @@ def sample(
     `genodiff.Model.sample`. `bits_lost` chooses the steps: as few as lose that many bits per 1,000
     positions against one at a time, by the curve of the valid split. `memory` is "off", "on" (the
     network remembers its training genome) or "novel" (so too, and no record has a longer match with
-    it than 9 in 10 held-out sequences). Record i depends on (`seed`, i) alone.
+    it than 9 in 10 held-out sequences). None is "on" for a run that was trained with a memory,
+    without `bed` and `region`, and "off" for any other. Record i depends on (`seed`, i) alone.
 
     `label` is a class of a run that was trained with labels: its law is drawn from. With cfg it is
     what the law of all is guided to.
@@ -118,7 +119,11 @@ def sample(
         raise UsageError("a prompt is for text, and the domain is dna", fix="leave it out")
     known = "text" if prompt is not None else domain
     given = {"--allow-n": allow_n, "--line-width": line_width != 60, "--bed": bed is not None}
-    given |= {"--region": bool(region), "--only-filled": only_filled, "--memory": memory != "off"}
+    given |= {
+        "--region": bool(region),
+        "--only-filled": only_filled,
+        "--memory": memory not in (None, "off"),
+    }
     given["--screen"] = screener is not None
     if known == "text":
         _refuse_for_text(given)
@@ -130,7 +135,7 @@ def sample(
         raise UsageError(
             "regions to fill, and no genome that they are of", fix="give --template FASTA"
         )
-    if partly and memory != "off":
+    if partly and memory not in (None, "off"):
         what = "--memory is for new sequences and templates, not --bed and --region"
         raise UsageError(what, fix="cut the regions out as a template")
     if only_filled and not partly:

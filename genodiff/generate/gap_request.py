@@ -51,6 +51,7 @@ class GapRequest(SampleRequest):
     """`n` fillings of regions of a genome, written as FASTA."""
 
     domain = DNA
+    remembers = False
 
     def __init__(
         self,

@@ -47,6 +47,7 @@ class RedesignRequest(SampleRequest):
     """`n` designs of each region, written as FASTA."""
 
     domain = DNA
+    remembers = False
 
     def __init__(
         self,

@@ -62,11 +62,16 @@ class SampleRequest(ABC):
                 fix=f"give a {self.domain.name} run, or another flag than "
                 f"{self.domain.output_flag}",
             )
-        self.model, self.how = model, choose_sampler(how, model.objective, recalls=model.recalls)
+        recalls = model.recalls and self.remembers
+        self.model, self.how = model, choose_sampler(how, model.objective, recalls=recalls)
         self.n = n or (1 if fills else self.domain.n_samples)
 
     screener: Screener | None = None
     """What sees DNA before it is written."""
+
+    remembers: bool = True
+    """Whether a network that was trained with a memory has it where nothing is said. Regions of a
+    genome do not: a memory of that genome would copy the original back."""
 
     @abstractmethod
     def gaps(self) -> Iterable[NDArray[np.bool_]]:

@@ -82,7 +82,7 @@ def sample(
     allow_n: bool = False,
     batch_size: int | None = None,
     options: Mapping[str, float] | None = None,
-    memory: str = "off",
+    memory: str | None = None,
     tick: Callable[[int], None] | None = None,
 ) -> Iterator[Sample]:
     """`n` new sequences of `length` bases, in order, as they are ready.

@@ -42,7 +42,7 @@ class Sampling:
     means as many windows as keep the device busy; it changes the speed only. `options` are the
     sampler's own settings by name; those that are not given are its defaults. `memory` is that of
     the training genome (`generate/sample_memory.py`); None is "on" for a network that was trained
-    with one, and "off" for any other.
+    with one, unless regions of a genome are filled, and "off" for any other.
     """
 
     sampler: str | None = None

@@ -296,6 +296,12 @@ class PublishedBackbone(Network):
             return join_strands(rows) if self.paired else rows, []
         return (states := self._list_states(input_ids, None))[-1], states
 
-    def _embed(self, xt: Tensor, lengths: Tensor | None, labels: Tensor | None = None) -> Tensor:
+    def _embed(
+        self,
+        xt: Tensor,
+        lengths: Tensor | None,
+        labels: Tensor | None = None,
+        recalled: Tensor | None = None,
+    ) -> Tensor:
         h = xt if xt.is_floating_point() else self.embeddings(xt)
         return strands_as_rows(h) if self.paired else h

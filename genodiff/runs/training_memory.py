@@ -1,8 +1,8 @@
 """The memory of a store's split: built once, kept in the cache folder, found again by its key.
 
-A run that is trained with a memory remembers it in its checkpoints (`data["memory"]`): where it is,
-its fingerprint, its numbers and its effort. Whoever opens that run's memory gets the same one, or an
-error.
+A run that is trained with a memory remembers it in its checkpoints (`data["memory"]`): where it
+is, its fingerprint, its numbers and its effort. Whoever opens that run's memory gets the same one,
+or an error.
 """
 
 import logging
@@ -165,7 +165,7 @@ def _open_trained_store(model: TrainedModel, offline: bool) -> Store:
         raise CheckpointError(
             "does not say which genome it was trained on, which a memory needs",
             file=model.run,
-            fix="give a run of genodiff, or leave out --memory",
+            fix="give a run of genodiff, or --memory off",
         )
     try:
         # The FASTA file itself may be gone: what was built of it serves.
@@ -180,7 +180,7 @@ def _open_trained_store(model: TrainedModel, offline: bool) -> Store:
         raise DataError(
             f"a memory needs the genome that the run was trained on, and it {fault.what}",
             file=fault.file,
-            fix="bring it back, or leave out --memory",
+            fix="bring it back, or give --memory off",
         ) from None
 
 

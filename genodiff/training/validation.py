@@ -23,7 +23,8 @@ def validate(
     """Bits per token and its 95 % half-width over windows.
 
     `backbone` is used as it is; hand in the averaged one. `precision` is that of training: "bf16"
-    computes under autocast. `remember` gives it a memory. The half-width takes windows as independent draws.
+    computes under autocast. `remember` gives it a memory. The half-width takes windows as
+    independent draws.
     """
     low = torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16")
     nats, bases = [], []

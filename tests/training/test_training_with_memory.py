@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_run import NETWORK, SEQ_LEN, genome_text
+from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
 
+import genodiff
 from genodiff.alphabet import DNA
 from genodiff.api.train import plan_run
 from genodiff.errors import DataError, GenodiffError, UsageError
+from genodiff.generate.sample_memory import SampleMemory
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.runs import training_memory
@@ -215,12 +217,13 @@ def test_what_cannot_have_a_memory_is_refused_in_one_line(fasta: Path, tmp_path:
         assert "\n" not in str(fault.value)
     with pytest.raises(GenodiffError, match="recalls"):
         plan_run("text8", memory=True, out=tmp_path / "y")
+    config = configure(fasta)
+    wide = config.data.model_copy(update={"seq_len": 9000})
+    feed = open_feed(config)
+    batches = open_train_batches(feed, config)
+    wide_config = config.model_copy(update={"data": wide})
     with pytest.raises(UsageError, match="windows of at most"):
-        config = configure(fasta)
-        wide = config.data.model_copy(update={"seq_len": 9000})
-        feed = open_feed(config)
-        batches = open_train_batches(feed, config)
-        open_run_memory(config.model_copy(update={"data": wide}), feed, batches, None, None)
+        open_run_memory(wide_config, feed, batches, None, None)
 
 
 def test_the_loss_is_that_of_the_network_that_remembers(copied: Path) -> None:
@@ -242,3 +245,44 @@ def test_the_loss_is_that_of_the_network_that_remembers(copied: Path) -> None:
     assert backbone.recalled.grad is not None
     assert torch.isfinite(backbone.recalled.grad).all()
     assert float(backbone.recalled.grad.abs().max()) > 0
+
+
+def test_a_run_remembers_by_default_but_where_a_genome_is_filled(
+    fasta: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regions of a genome would be filled with what stood there, from the memory of that genome."""
+    reads, plain = (
+        save_run(tmp_path / str(recalls), configure(fasta, recalls=recalls))
+        for recalls in (True, False)
+    )
+    opened = []
+    for name in ("__init__", "wrap"):
+        real = getattr(SampleMemory, name)
+        monkeypatch.setattr(
+            SampleMemory, name, lambda *a, _real=real, _name=name: opened.append(_name) or _real(*a)
+        )
+    draw: dict[str, Any] = {"steps": 4, "device": "cpu", "n": 1}
+    template = tmp_path / "gap.fa"
+    template.write_text(">g\nACGTNNNNACGT\n")
+    region = ["c2:101-120"]
+
+    told = genodiff.sample(reads, out=tmp_path / "a.fa", length=32, **draw)
+    assert told["memory"]["mode"] == "on"
+    assert "wrap" in opened
+    told = genodiff.sample(reads, out=tmp_path / "b.fa", template=template, **draw)
+    assert told["memory"]["mode"] == "on"
+    opened.clear()
+    told = genodiff.sample(reads, out=tmp_path / "c.fa", length=32, memory="off", **draw)
+    assert "memory" not in told
+    told = genodiff.sample(plain, out=tmp_path / "d.fa", length=32, **draw)
+    assert "memory" not in told
+    told = genodiff.sample(reads, out=tmp_path / "e.fa", template=fasta, region=region, **draw)
+    assert "memory" not in told
+    told = genodiff.redesign(reads, out=tmp_path / "f.fa", fasta=fasta, region=region, **draw)
+    assert "memory" not in told
+    genodiff.load(reads, device="cpu").redesign("ACGTNNNNACGT", 1, steps=4)
+    assert opened == []
+    with pytest.raises(UsageError, match="new sequences and templates"):
+        genodiff.sample(
+            reads, out=tmp_path / "g.fa", template=fasta, region=region, memory="on", **draw
+        )

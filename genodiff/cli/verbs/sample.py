@@ -115,12 +115,13 @@ def sample(
         ),
     ] = None,
     memory: Annotated[
-        Literal["on", "off", "novel"],
+        Literal["on", "off", "novel"] | None,
         Parameter(
             help="on: with a memory of the training genome; novel: and no record copies more of it "
-            "than 9 in 10 held-out sequences."
+            "than 9 in 10 held-out sequences (default: on for a run of train --memory, without "
+            "--bed and --region)."
         ),
-    ] = "off",
+    ] = None,
     allow_n: Annotated[
         bool, Parameter(negative="", help="Let N be drawn as well as A, C, G and T.")
     ] = False,
