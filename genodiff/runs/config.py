@@ -193,6 +193,8 @@ class RunConfig(Settings):
             raise ValueError("'data.temperature' is for many genomes; give --genomes LIST")
         if self.genomes is not None and self.data.legacy_caduceus_tiling:
             raise ValueError("'data.legacy_caduceus_tiling' is not for many genomes")
+        if self.genomes is not None and getattr(self.backbone, "recalls", False):
+            raise ValueError("'backbone.recalls' (--memory) is not for many genomes; leave it out")
         if self.classes and getattr(self.backbone, "n_classes", 0) != len(self.classes):
             raise ValueError(
                 f"{len(self.classes)} classes of labels, and a network of "

@@ -217,6 +217,9 @@ def test_what_cannot_have_a_memory_is_refused_in_one_line(fasta: Path, tmp_path:
         assert "\n" not in str(fault.value)
     with pytest.raises(GenodiffError, match="recalls"):
         plan_run("text8", memory=True, out=tmp_path / "y")
+    several = {"recipe": "own", "genomes": "list.tsv", "backbone": NETWORK | {"recalls": True}}
+    with pytest.raises(GenodiffError, match="not for many genomes"):
+        resolve_config(several)
     config = configure(fasta)
     wide = config.data.model_copy(update={"seq_len": 9000})
     feed = open_feed(config)
