@@ -86,6 +86,7 @@ def model(chain: Chain, seq_len: int, name: str = "linear") -> Any:
         step=7,
         digest="0123456789ab",
         run=SimpleNamespace(name="toy"),
+        recalls=False,
     )
 
 

@@ -46,6 +46,7 @@ def judge(seq_len: int, objective: Any = Ar) -> Any:
         objective=objective(diffusion),
         alphabet=DNA,
         config=config,
+        recalls=False,
     )
 
 
