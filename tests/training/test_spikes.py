@@ -49,8 +49,8 @@ class Jump:
     def __init__(self, steps: set[int], rows: int = 4) -> None:
         self.steps, self.rows, self.real = steps, rows, module_file.batch_loss
 
-    def __call__(self, diffusion: Any, backbone: torch.nn.Module, batch: Any, soft: float) -> Any:
-        terms, weights = self.real(diffusion, backbone, batch, soft)
+    def __call__(self, diffusion: Any, backbone: torch.nn.Module, batch: Any, *more: Any) -> Any:
+        terms, weights = self.real(diffusion, backbone, batch, *more)
         if int(batch.index[0]) // self.rows in self.steps:
             terms = terms._replace(nats=terms.nats * 9, nats_unweighted=terms.nats_unweighted * 9)
         return terms, weights
