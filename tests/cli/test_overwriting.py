@@ -211,7 +211,7 @@ def test_every_verb_is_known_to_write_or_not_to_write() -> None:
 
 def test_what_takes_an_output_is_no_reader() -> None:
     app = build_app()
-    for name in READERS | CACHE:
+    for name in (READERS | CACHE) - {"data genomes"}:  # --out is where it has its stores
         found = app
         for word in name.split():
             found = found[word]

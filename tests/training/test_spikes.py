@@ -104,8 +104,8 @@ def test_rewind_goes_back_and_past_the_batches_and_so_does_a_run_that_was_interr
 
     real = module_file.batch_loss
 
-    def killed(diffusion: Any, backbone: Any, batch: Any, soft: float) -> Any:
-        return die() if int(batch.index[0]) // 4 == 9 else real(diffusion, backbone, batch, soft)
+    def killed(diffusion: Any, backbone: Any, batch: Any, *more: Any) -> Any:
+        return die() if int(batch.index[0]) // 4 == 9 else real(diffusion, backbone, batch, *more)
 
     monkeypatch.setattr(module_file, "batch_loss", killed)
     with pytest.raises((KeyboardInterrupt, SystemExit, GenodiffError)):
