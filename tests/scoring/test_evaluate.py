@@ -12,7 +12,7 @@ import pytest
 import torch
 from tiny_run import NETWORK, SEQ_LEN, genome_text, write_run
 from worlds import dna_like
-from yeast import yeast_codes
+from yeast_tests import yeast_codes
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.data.dna_store import build_dna_store

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from yeast import yeast_codes
+from yeast_tests import yeast_codes
 
 from genodiff.alphabet import DNA
 from genodiff.data.stretches import Coded, encode_bases

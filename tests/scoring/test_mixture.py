@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_markov import codes_of, counted_slowly
-from yeast import yeast_codes
+from yeast_tests import yeast_codes
 
 from genodiff.data.stretches import LETTERS, Codes
 from genodiff.errors import DataError
