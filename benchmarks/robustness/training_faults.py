@@ -235,9 +235,9 @@ def _poison(place: str, value: float, step: int, seed: int) -> None:
         at = int(torch.randint(tensor.numel(), (1,), generator=generator))
         tensor.data.view(-1)[at] = value
 
-    def batch_loss(objective: Any, backbone: torch.nn.Module, batch: Any, soft: float) -> Any:
+    def batch_loss(objective: Any, backbone: torch.nn.Module, batch: Any, *rest: Any) -> Any:
         if int(batch.index[0]) // len(batch.index) + 1 != step:
-            return real(objective, backbone, batch, soft)
+            return real(objective, backbone, batch, *rest)
         parameters = [p for p in backbone.parameters() if p.requires_grad]
         chosen = parameters[int(torch.randint(len(parameters), (1,), generator=generator))]
         if place == "weight":
@@ -253,7 +253,7 @@ def _poison(place: str, value: float, step: int, seed: int) -> None:
                 return spoiled if isinstance(out, torch.Tensor) else (spoiled, *out[1:])
 
             hook = mixer.register_forward_hook(change)
-        terms, weights = real(objective, backbone, batch, soft)
+        terms, weights = real(objective, backbone, batch, *rest)
         if hook is not None:
             hook.remove()
         if place == "loss":
