@@ -349,6 +349,7 @@ class Model(ModelMaps, ModelDesigns):
         region: Sequence[str] = (),
         background: int | str = "off",
         haplotypes: bool = False,
+        memory: Literal["on", "off"] | None = None,
         seed: int = 1,
         batch_size: int | None = None,
     ) -> pl.DataFrame:
@@ -364,7 +365,9 @@ class Model(ModelMaps, ModelDesigns):
         `region` (chr1:1,000-2,000) takes the variants there alone. `background`, "on" or a number,
         ranks each score among so many random variants of the genome: percentile, z and phred.
         `haplotypes` scores the phased variants of one copy (GT, PS) together too: the column of
-        this name has a row for each copy that carries the ALT.
+        this name has a row for each copy that carries the ALT. `memory` "on" mixes in what the
+        training genome holds, but for each window's own locus (None: where the run was trained with
+        a memory).
         Raises `UsageError` for a model of text, `DataError` for variants of another genome.
         """
         return make_score_frame(
@@ -381,6 +384,7 @@ class Model(ModelMaps, ModelDesigns):
             batch_size=batch_size,
             background=background,
             haplotypes=haplotypes,
+            memory=memory,
         )
 
 

@@ -78,6 +78,7 @@ def score(
     allow_mismatches: bool = False,
     background: int | str = "off",
     haplotypes: bool = False,
+    memory: str | None = None,
     seed: int = 1,
     device: str = "auto",
     json: bool = False,
@@ -150,7 +151,7 @@ def score(
             model, work, target, device=device, json=json, fresh=fresh, force=force,
             unit=unit, region=region, run=run, fasta=fasta, variants=variants,
             method=method, se=se, context=context, exact=exact, batch_size=batch_size, seed=seed,
-            places=places, haplotypes=haplotypes,
+            places=places, haplotypes=haplotypes, memory=memory,
         )  # fmt: skip
         from genodiff.io.variant_check import explain_contradictions
 
@@ -194,6 +195,7 @@ def make_score_frame(
     batch_size: int | None,
     background: int | str = "off",
     haplotypes: bool = False,
+    memory: str | None = None,
 ) -> pl.DataFrame:
     """What `genodiff.Model.score_variants` gives."""
     check_score_options(method, unit, se, context, batch_size)
@@ -203,7 +205,7 @@ def make_score_frame(
     from genodiff.scoring.variant_output import make_frame
     from genodiff.scoring.variant_run import VariantRun
 
-    options = _make_options(method, se, context, exact, batch_size, seed)
+    options = _make_options(method, se, context, exact, batch_size, seed, memory)
     places = parse_background(background)
     with Genome(fasta) as genome, _open_any(variants) as source:
         work = VariantRun(source, genome, region, None)
@@ -245,6 +247,7 @@ def _make_options(
     exact: bool,
     batch_size: int | None,
     seed: int,
+    memory: str | None,
 ) -> ScoreOptions:
     from genodiff.scoring.variant_scores import ScoreOptions
 
@@ -252,7 +255,7 @@ def _make_options(
     length = None if twice or context is None else int(context)
     return ScoreOptions(
         method=method, se=se, seed=seed, context=length, double=twice, exact=exact,
-        batch_size=batch_size,
+        batch_size=batch_size, memory=memory,
     )  # fmt: skip
 
 
@@ -299,6 +302,7 @@ def _write(
     seed: int,
     places: int | None,
     haplotypes: bool,
+    memory: str | None,
 ) -> dict[str, Any]:
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_file, sha256_json, stamp_time
@@ -306,9 +310,10 @@ def _write(
     from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.scoring.variant_journal import VariantJournal
     from genodiff.scoring.variant_output import OutputForm, find_output_form
+    from genodiff.scoring.variant_scores import tell_memory
 
     keep_freed_memory()
-    options = _make_options(method, se, context, exact, batch_size, seed)
+    options = _make_options(method, se, context, exact, batch_size, seed, memory)
     trained, genome, began = model.trained, work.genome, time.monotonic()
     about = {
         "version": __version__, "model": trained.digest, "genome": genome.sha256[:12],
@@ -320,6 +325,9 @@ def _write(
     if haplotypes:
         _ask_haplotypes(work, trained, context, method)
         about["haplotypes"] = work.span
+    kept = tell_memory(trained, genome, memory)
+    if kept is not None:
+        about["memory"] = kept["fingerprint"][:12]
     given = {"path": str(variants), "sha256": sha256_file(work.source.path)}
     whole = {**about, "genome": genome.sha256, "variants": given["sha256"], "region": list(region)}
     asked = {key: value for key, value in whole.items() if key not in ("unit", "background")}
@@ -354,6 +362,7 @@ def _write(
             "region": list(region), "shard": list(work.shard) if work.shard else None,
             "cut": list(work.cut), "request": sha256_json(whole), **work.tally.describe(),
             "background": drawn and {"n": places, "seed": seed, "classes": drawn.describe()},
+            **({} if kept is None else {"memory": kept}),
             "indexed": indexed, "device": device, "argv": sys.argv,
             "seconds": round(time.monotonic() - began, 3), "created": stamp_time(),
         }  # fmt: skip

@@ -5,6 +5,8 @@ network together and are never padded, so a row's values do not depend on its co
 
 A network that reads one strand may be asked about both: the logarithms of x and of its reverse
 complement are averaged, base by base.
+
+With a memory of the training genome, a window that says where it is from does not read that place.
 """
 
 from collections.abc import Sequence
@@ -15,11 +17,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
-from genodiff.errors import GenodiffError
+from genodiff.errors import GenodiffError, UsageError
+from genodiff.memory.memory import NOWHERE
+from genodiff.memory.remembering import remembering
+from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.own_loci import Genome, OwnLoci, Place
+from genodiff.runs.training_memory import open_train_memory
 from genodiff.scoring.spelling_pair import Ids
 
 Logs = NDArray[np.float64]
+_Key = tuple[bytes, tuple[int, int]]
 
 _MOST_BASES = 1 << 18  # of a batch
 _BASES = 1 << 15  # of a batch of no given size: calls of the network cost little beside their work
@@ -30,7 +38,8 @@ class MaskedReader:
 
     `complement` (ids by id) is the other strand of a window, or None where there are no strands;
     with `both_strands`, every window is read on both. An evaluation is one window, on one strand or
-    on both. `batch_size` None makes batches of so many windows as one call is worth.
+    on both. `batch_size` None makes batches of so many windows as one call is worth. `loci` is a
+    memory that the denoiser is given.
     """
 
     def __init__(
@@ -42,12 +51,13 @@ class MaskedReader:
         both_strands: bool = False,
         batch_size: int | None = None,
         device: torch.device | str = "cpu",
+        loci: OwnLoci | None = None,
     ) -> None:
         if both_strands and complement is None:
             raise ValueError("both strands need a complement")
         self.denoiser, self.diffusion, self.complement = denoiser, diffusion, complement
         self.both_strands, self.batch_size, self.device = both_strands, batch_size, device
-        self.evaluations = 0
+        self.loci, self.evaluations = loci, 0
         self._column = np.full(256, -1, np.int64)
         self._column[list(diffusion.targets)] = np.arange(len(diffusion.targets))
         if complement is not None:
@@ -69,38 +79,53 @@ class MaskedReader:
         return self._column[ids]
 
     @torch.inference_mode()
-    def read(self, windows: Sequence[Ids]) -> list[Logs]:
+    def read(
+        self, windows: Sequence[Ids], places: Sequence[Place | None] | None = None
+    ) -> list[Logs]:
         """For each window the logarithms (M, K) at its M masks, over the K targets; float64.
 
-        A window without a mask gives (0, K) and costs nothing. Raises `GenodiffError` for values
-        that are not finite.
+        `places` say where windows are from, for a memory. A window without a mask gives (0, K) and
+        costs nothing. Raises `GenodiffError` for values that are not finite.
         """
         none = np.zeros((0, len(self.diffusion.targets)))
-        known = {window.tobytes(): window for window in windows if (window == self.mask_id).any()}
-        alike: dict[tuple[int, int], list[bytes]] = {}
-        for content, window in known.items():
-            alike.setdefault((len(window), self._find_only_mask(window)), []).append(content)
-        found: dict[bytes, Logs] = {}
+        keys = self._name(windows, places)
+        pairs = zip(keys, windows, strict=True)
+        known = {key: window for key, window in pairs if (window == self.mask_id).any()}
+        alike: dict[tuple[int, int], list[_Key]] = {}
+        for key, window in known.items():
+            alike.setdefault((len(window), self._find_only_mask(window)), []).append(key)
+        found: dict[_Key, Logs] = {}
         for (length, _), contents in sorted(alike.items()):
             rows = max(1, min(self.batch_size or _BASES // length, _MOST_BASES // length))
             for first in range(0, len(contents), rows):
                 some = contents[first : first + rows]
-                group = np.stack([known[content] for content in some])
-                found.update(zip(some, self._read_group(group), strict=True))
+                group = np.stack([known[key] for key in some])
+                own = [interval for _, interval in some]
+                found.update(zip(some, self._read_group(group, own), strict=True))
         self.evaluations += len(known)
-        return [found.get(window.tobytes(), none) for window in windows]
+        return [found.get(key, none) for key in keys]
 
-    def _read_group(self, group: Ids) -> list[Logs]:
-        given = self._evaluate(group)
+    def _name(self, windows: Sequence[Ids], places: Sequence[Place | None] | None) -> list["_Key"]:
+        """What tells windows apart: their ids, and the interval of a memory that they leave out."""
+        if self.loci is None or places is None:
+            return [(window.tobytes(), NOWHERE) for window in windows]
+        pairs = zip(windows, places, strict=True)
+        return [(window.tobytes(), self.loci.leave_out(place)) for window, place in pairs]
+
+    def _read_group(self, group: Ids, own: list[tuple[int, int]]) -> list[Logs]:
+        given = self._evaluate(group, own)
         if not self.both_strands or self.complement is None:
             return given
-        other = self._evaluate(self.complement[group[:, ::-1]])
+        other = self._evaluate(self.complement[group[:, ::-1]], own)
         return [(one + two[::-1, self._turned]) / 2 for one, two in zip(given, other, strict=True)]
 
-    def _evaluate(self, group: Ids) -> list[Logs]:
+    def _evaluate(self, group: Ids, own: list[tuple[int, int]]) -> list[Logs]:
         xt = torch.from_numpy(np.ascontiguousarray(group).astype(np.int64)).to(self.device)
         masked = group == self.mask_id
-        chosen = self._ask(xt, masked)
+        denoiser = self.denoiser
+        if self.loci is not None:
+            denoiser = remembering(denoiser, self.loci.memory, without=own)
+        chosen = self._ask(denoiser, xt, masked)
         logs: Logs = self.diffusion.target_logits(chosen).double().log_softmax(-1).cpu().numpy()
         if not np.isfinite(logs).all():
             raise GenodiffError("the network's values are not finite", fix="use another checkpoint")
@@ -111,18 +136,18 @@ class MaskedReader:
         at = int(window.tobytes().find(self.mask_id))
         return at if window.tobytes().find(self.mask_id, at + 1) < 0 else -1
 
-    def _ask(self, xt: Tensor, masked: NDArray[np.bool_]) -> Tensor:
+    def _ask(self, denoiser: Denoiser, xt: Tensor, masked: NDArray[np.bool_]) -> Tensor:
         """The logits (M, V) of all masks, row after row; no more is computed than they need."""
         at = int(masked[0].argmax())
-        logits_at = getattr(self.denoiser, "logits_at", None)
+        logits_at = getattr(denoiser, "logits_at", None)
         if logits_at is not None and masked[:, at].all() and masked.sum() == len(masked):
             found: Tensor = logits_at(xt, at)
             return found
         sigma, rows = self._sigma(masked).to(self.device), torch.from_numpy(masked).to(self.device)
-        if getattr(self.denoiser, "selects_rows", False):
-            found = self.denoiser(xt, sigma, rows=rows)  # type: ignore[call-arg]
+        if getattr(denoiser, "selects_rows", False):
+            found = denoiser(xt, sigma, rows=rows)
             return found
-        return self.denoiser(xt, sigma)[rows]
+        return denoiser(xt, sigma)[rows]
 
     def _sigma(self, masked: NDArray[np.bool_]) -> Tensor:
         """What the network is told of the noise: that of the time with this share of masks."""
@@ -130,8 +155,29 @@ class MaskedReader:
         return self.diffusion.sigma(self.diffusion.schedule.inverse(visible))
 
 
-def open_reader(model: TrainedModel, *, batch_size: int | None = None) -> MaskedReader:
-    """A reader of a trained model of DNA.
+def open_loci(
+    model: TrainedModel, genome: Genome | None, memory: str | None, *, longest: int
+) -> OwnLoci | None:
+    """The memory of a model's training genome beside a genome whose windows are read.
+
+    `memory` is "on", "off", or None: on where the network was trained with one. `longest` is that
+    of a window, in bases. Raises `UsageError` for windows that are too long; `DataError` and
+    `CheckpointError` where the training genome is not to be had.
+    """
+    if memory not in (None, "on", "off"):
+        raise UsageError(f"no memory '{memory}'", fix="give on or off")
+    if memory == "off" or (memory is None and not model.recalls):
+        return None
+    if longest > MOST_WINDOW:
+        what = f"--memory on takes windows of at most {MOST_WINDOW:,} bases, not {longest:,}"
+        raise UsageError(what, fix="give a smaller --context, or --memory off")
+    return OwnLoci(open_train_memory(model), genome)
+
+
+def open_reader(
+    model: TrainedModel, *, batch_size: int | None = None, loci: OwnLoci | None = None
+) -> MaskedReader:
+    """A reader of a trained model of DNA, with a memory where `loci` is one.
 
     A network that reads both strands is asked once; any other is asked on both.
     """
@@ -143,4 +189,5 @@ def open_reader(model: TrainedModel, *, batch_size: int | None = None) -> Masked
         both_strands=complement is not None and not backbone.paired,
         batch_size=batch_size,
         device=next(backbone.parameters()).device,
+        loci=loci,
     )

@@ -105,7 +105,8 @@ class SiteScores:
 
     def read(self) -> None:
         """Read all windows that were prepared."""
-        logs = self._reader.read([one.window for one in self._windows.values()])
+        places = [(key[0], one.start, one.end) for key, one in self._windows.items()]
+        logs = self._reader.read([one.window for one in self._windows.values()], places)
         self._logs = dict(zip(self._windows, logs, strict=True))
 
     def score(self, allele: Allele) -> float:
@@ -193,12 +194,15 @@ def measure_spacing(
         return None
 
     def read_alone(some: Sequence[Site]) -> list[Logs]:
-        windows = [cut_site(genome, alphabet, reader, *site, context)[2] for site in some]
-        return [logs[0] for logs in reader.read(windows)]
+        cut = [cut_site(genome, alphabet, reader, *site, context) for site in some]
+        places = [(contig, one[0], one[1]) for (contig, _), one in zip(some, cut, strict=True)]
+        return [logs[0] for logs in reader.read([one[2] for one in cut], places)]
 
     def read_shared(some: Sequence[Site], spacing: int) -> list[Logs]:
         shared = [share_window(genome, alphabet, reader, *site, context, spacing) for site in some]
-        logs = reader.read([one.window for one in shared])
+        pairs = zip(some, shared, strict=True)
+        places = [(contig, one.start, one.end) for (contig, _), one in pairs]
+        logs = reader.read([one.window for one in shared], places)
         return [rows[one.place] for rows, one in zip(logs, shared, strict=True)]
 
     found = None

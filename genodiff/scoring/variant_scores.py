@@ -13,19 +13,23 @@ A score is a function of the model, the seed and the window's two spellings alon
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
+from genodiff.io.identity import sha256_json
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.masked_reader import MaskedReader, open_reader
+from genodiff.runs.own_loci import Place
+from genodiff.runs.training_memory import identify_memory
+from genodiff.scoring.masked_reader import MaskedReader, open_loci, open_reader
 from genodiff.scoring.shared_sites import SiteScores, Spacing, measure_spacing
 from genodiff.scoring.span_scores import Estimate, Steps, score_chain, score_llr
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
 from genodiff.scoring.variant_windows import (
+    LONGEST_SPAN,
     Contigs,
     CutWindow,
     UnscorableError,
@@ -56,7 +60,9 @@ class ScoreOptions:
     `se` is the standard error that `nelbo` goes on to, in nats, and `most` the windows after which
     it stops. `context` is in bases, None for the trained length. `double` scores twice, the second
     time at double context. `exact` gives every SNV an evaluation of its own. `batch_size` is in
-    windows, None for as many as one call of the network is worth.
+    windows, None for as many as one call of the network is worth. `memory` "on" mixes in what the
+    training genome holds, but for each window's own locus; None does so where the network was
+    trained with a memory.
     """
 
     method: Method = "auto"
@@ -68,6 +74,7 @@ class ScoreOptions:
     orders: int = 8
     most: int = 4096
     batch_size: int | None = None
+    memory: str | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -116,6 +123,7 @@ class _ScoreJob(NamedTuple):
 
     steps: Steps
     method: str
+    contig: str
     start: int
     end: int
     light: bool  # one window or two, and no more
@@ -153,8 +161,11 @@ def score_alleles(
     """
     check_model(model)
     options = options or ScoreOptions()
-    reader = open_reader(model, batch_size=options.batch_size)
     context = options.context or model.config.data.seq_len
+    loci = open_loci(
+        model, genome, options.memory, longest=context * (1 + options.double) + LONGEST_SPAN
+    )
+    reader = open_reader(model, batch_size=options.batch_size, loci=loci)
     spacing = None
     if not options.exact and options.method in ("auto", "llr", "chain"):
         spacing = find_spacing(reader, model, genome, context)
@@ -168,6 +179,12 @@ def score_alleles(
         yield from (compare_contexts(one, two) for one, two in pairs)
 
 
+def tell_memory(model: TrainedModel, genome: Contigs, memory: str | None) -> dict[str, Any] | None:
+    """What an output says of the memory that scores are given; None without one."""
+    loci = open_loci(model, genome, memory, longest=model.config.data.seq_len)
+    return None if loci is None else loci.told
+
+
 def check_model(model: TrainedModel) -> None:
     """Raises `UsageError` for a model of text, and for one that sees the left alone."""
     if model.alphabet.domain != "dna":
@@ -178,14 +195,16 @@ def check_model(model: TrainedModel) -> None:
         raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
 
 
-_SPACINGS: dict[tuple[str, str, int], Spacing | None] = {}
+_SPACINGS: dict[tuple[str, str, int, str], Spacing | None] = {}
 
 
 def find_spacing(
     reader: MaskedReader, model: TrainedModel, genome: Contigs, context: int
 ) -> Spacing | None:
     """`measure_spacing`, once in a process for a model, genome and context."""
-    known = (model.digest, getattr(genome, "sha256", None) or str(id(genome)), context)
+    memory = None if reader.loci is None else identify_memory(reader.loci.told)
+    genome_name = getattr(genome, "sha256", None) or str(id(genome))
+    known = (model.digest, genome_name, context, sha256_json(memory))
     if known not in _SPACINGS:
         _SPACINGS[known] = measure_spacing(reader, model.alphabet, genome, context)
     return _SPACINGS[known]
@@ -247,7 +266,7 @@ class Scorer:
             return AlleleScore(None, None, None, self.options.method, 0, 0, 0, fault.reason)
         method = choose_method(cut.pair, self.options.method)
         steps = start_score(self.reader, cut.pair, self.options)
-        return _ScoreJob(steps, method, cut.start, cut.end, method == "llr")
+        return _ScoreJob(steps, method, cut.contig, cut.start, cut.end, method == "llr")
 
     def _start_site(self, sites: SiteScores, allele: Allele) -> _SiteJob:
         check_alleles(self.genome, [allele])
@@ -264,8 +283,11 @@ class Scorer:
     def _finish(self, held: list["_Held"]) -> Iterator[AlleleScore]:
         if self._sites is not None:
             self._sites.read()
+        jobs = [one for one in held if isinstance(one, _ScoreJob)]
         estimates = run_together(
-            [one.steps for one in held if isinstance(one, _ScoreJob)], self.reader
+            [one.steps for one in jobs],
+            self.reader,
+            [(one.contig, one.start, one.end) for one in jobs],
         )
         for one in held:
             if isinstance(one, AlleleScore):
@@ -287,13 +309,22 @@ class Scorer:
             self._sites.clear()
 
 
-def run_together(jobs: Sequence[Steps], reader: MaskedReader) -> Iterator[Estimate]:
-    """The estimates of all `jobs`, in their order; what they ask for is read together."""
+def run_together(
+    jobs: Sequence[Steps], reader: MaskedReader, places: Sequence[Place] | None = None
+) -> Iterator[Estimate]:
+    """The estimates of all `jobs`, in their order; what they ask for is read together.
+
+    `places` say where the windows of each job are from, for a memory.
+    """
     found: dict[int, Estimate] = {}
     asked: dict[int, list[Ids]] = {number: next(steps) for number, steps in enumerate(jobs)}
     while asked:
-        logs = iter(reader.read([window for windows in asked.values() for window in windows]))
-        answers = {number: [next(logs) for _ in windows] for number, windows in asked.items()}
+        windows = [window for some in asked.values() for window in some]
+        own = None
+        if places is not None:
+            own = [places[number] for number, some in asked.items() for _ in some]
+        logs = iter(reader.read(windows, own))
+        answers = {number: [next(logs) for _ in some] for number, some in asked.items()}
         asked = {}
         for number, answer in answers.items():
             try:

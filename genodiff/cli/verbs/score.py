@@ -99,6 +99,13 @@ def score(
             "32,768 bases).",
         ),
     ] = None,
+    memory: Annotated[
+        Literal["on", "off"] | None,
+        Parameter(
+            help="on: with a memory of the training genome, each window's own locus left out "
+            "(default: on for a run of train --memory)."
+        ),
+    ] = None,
     shard: Annotated[
         str | None, Parameter(help="i/n: the i-th of n parts; `genodiff merge` joins them.")
     ] = None,
@@ -144,6 +151,7 @@ def score(
             exact=exact,
             unit=unit,
             batch_size=batch_size,
+            memory=memory,
             region=region or (),
             shard=shard,
             background=background,
