@@ -18,6 +18,7 @@ from genodiff.api.map_output import (
     finish_map,
     gather_rows,
     identify_genome,
+    name_memory,
 )
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
@@ -47,6 +48,7 @@ def dependencies(
     exact: bool = False,
     context: int | None = None,
     unit: Literal["nats", "bits"] = "nats",
+    memory: Literal["on", "off"] | None = None,
     batch_size: int = 8,
     device: str = "auto",
     plan: bool = False,
@@ -62,7 +64,8 @@ def dependencies(
     The dependency of target j on source i is the largest change of the log-odds of any base at j,
     with j masked, by putting another base at i, in `unit`. Targets `every` bases apart are masked
     together, and what that changes is measured and told; `exact` masks each by itself. `context` is
-    in bases (default: the trained length).
+    in bases (default: the trained length). `memory` "on" mixes in what the training genome holds,
+    but for each window's own locus.
 
     Rows are kept in OUT.partial until `out` is there, and the same call goes on after them; `fresh`
     starts anew. With `plan` nothing is computed, and evaluations are counted. `force` replaces a
@@ -90,10 +93,10 @@ def dependencies(
                 "exact_evaluations": count_pair_evaluations(regions, None), "files": files,
             }  # fmt: skip
         model = load(run, device=device)
-        work = _MapWork(model, genome, regions, apart, context, batch_size)
+        work = _MapWork(model, genome, regions, apart, context, batch_size, memory)
         about = {
             "checkpoint": model.digest, "every": apart,
-            "context": context or model.config.data.seq_len,
+            "context": context or model.config.data.seq_len, **name_memory(model, genome, memory),
         }  # fmt: skip
         identity = identify_genome(genome)
         request = {"dependencies": about, "genome": identity, "regions": [r[:4] for r in regions]}
@@ -127,6 +130,7 @@ def map_dependencies(
     exact: bool,
     context: int | None,
     unit: str,
+    memory: str | None,
     batch_size: int,
 ) -> list[PairMap]:
     """What `genodiff.Model.dependencies` gives, for each region."""
@@ -136,7 +140,7 @@ def map_dependencies(
 
     with open_contigs(sequences) as genome:
         regions = list_map_regions(genome, region, bed, longest=LONGEST)
-        work = _MapWork(model, genome, regions, apart, context, batch_size)
+        work = _MapWork(model, genome, regions, apart, context, batch_size, memory)
         return work.split(list(work.rows(0)), _scale(unit))
 
 
@@ -157,9 +161,9 @@ class _MapWork:
 
     def __init__(
         self, model: Model, genome: Contigs, regions: Sequence[MapRegion], every: int | None,
-        context: int | None, batch_size: int,
+        context: int | None, batch_size: int, memory: str | None,
     ) -> None:  # fmt: skip
-        from genodiff.scoring.masked_reader import open_reader
+        from genodiff.scoring.masked_reader import open_loci, open_reader
         from genodiff.scoring.variant_scores import check_model
 
         trained = model.trained
@@ -167,7 +171,8 @@ class _MapWork:
         self._genome, self._alphabet, self._regions = genome, trained.alphabet, regions
         self._targets, self._every = trained.diffusion.targets, every
         self._context = context or trained.config.data.seq_len
-        self._reader: MaskedReader = open_reader(trained, batch_size=batch_size)
+        loci = open_loci(trained, genome, memory, longest=self._context)
+        self._reader: MaskedReader = open_reader(trained, batch_size=batch_size, loci=loci)
         self._maps: dict[tuple[MapRegion, int | None], DependencyMap] = {}
 
     def _open(self, region: MapRegion, every: int | None) -> DependencyMap:

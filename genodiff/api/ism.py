@@ -16,6 +16,7 @@ from genodiff.api.map_output import (
     finish_map,
     gather_rows,
     identify_genome,
+    name_memory,
 )
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
@@ -48,6 +49,7 @@ def ism(
     label: str | None = None,
     context: int | None = None,
     unit: Literal["nats", "bits"] = "nats",
+    memory: Literal["on", "off"] | None = None,
     batch_size: int = 8,
     device: str = "auto",
     plan: bool = False,
@@ -61,7 +63,8 @@ def ism(
     .parquet, .npz, .svg or .html; "-" is a table on stdout.
 
     A score is log p(base | all others) − log p(reference | all others) in `unit`, what `genodiff
-    score --exact` gives for the same SNV. `context` is in bases (default: the trained length). With
+    score --exact` gives for the same SNV. `context` is in bases (default: the trained length).
+    `memory` "on" mixes in what the training genome holds, but for each window's own locus. With
     a fine-tuned model it is the change of the log-odds of the class `label`, or of the value of a
     regression, of the region by itself.
 
@@ -83,7 +86,7 @@ def ism(
         regions = list_map_regions(genome, region, bed, longest=LONGEST)
         check_picture(target.ending, regions)
         model = load(run, device=device)
-        oracle = open_oracle(model, regions, label, context, batch_size)
+        oracle = open_oracle(model, regions, label, context, batch_size, memory)
         evaluations = count_saturation(regions, oracle=oracle is not None)
         sites = sum(len(one.letters) for one in regions)
         if plan:
@@ -93,12 +96,13 @@ def ism(
             }  # fmt: skip
 
         def rows(skip: int) -> Iterator[bytes]:
-            found = _score(model, oracle, genome, regions, context, batch_size, skip)
+            found = _score(model, oracle, genome, regions, context, batch_size, skip, memory)
             return (row.tobytes() for row in found)
 
         about = {
             "checkpoint": model.digest, "label": label,
             "context": None if oracle else context or model.config.data.seq_len,
+            **({} if oracle else name_memory(model, genome, memory)),
         }  # fmt: skip
         identity = identify_genome(genome)
         request = {"ism": about, "genome": identity, "regions": [one[:4] for one in regions]}
@@ -122,6 +126,7 @@ def open_oracle(
     label: str | None,
     context: int | None,
     batch_size: int,
+    memory: str | None,
 ) -> FittedOracle | None:
     """The oracle of a fine-tuned model; None for a run, whose own score is taken.
 
@@ -139,6 +144,9 @@ def open_oracle(
     if context is not None:
         what = "a fine-tuned model reads the region by itself, without context"
         raise UsageError(what, fix="leave --context out, and give a longer region")
+    if memory == "on":
+        what = "a fine-tuned model has no memory of a training genome"
+        raise UsageError(what, fix="leave --memory out")
     oracle = FittedOracle(model.fitted, label, batch_size=batch_size)
     oracle.check([len(one.letters) for one in regions])
     return oracle
@@ -165,6 +173,7 @@ def map_saturation(
     label: str | None,
     context: int | None,
     unit: str,
+    memory: str | None,
     batch_size: int,
 ) -> list[SaturationMap]:
     """What `genodiff.Model.ism` gives, for each region."""
@@ -174,8 +183,8 @@ def map_saturation(
 
     with open_contigs(sequences) as genome:
         regions = list_map_regions(genome, region, bed, longest=LONGEST)
-        oracle = open_oracle(model, regions, label, context, batch_size)
-        rows = _score(model, oracle, genome, regions, context, batch_size, 0)
+        oracle = open_oracle(model, regions, label, context, batch_size, memory)
+        rows = _score(model, oracle, genome, regions, context, batch_size, 0, memory)
         return _split(regions, [row.tobytes() for row in rows], unit, oracle)
 
 
@@ -187,14 +196,16 @@ def _score(
     context: int | None,
     batch_size: int,
     skip: int,
+    memory: str | None,
 ) -> Iterator[NDArray[np.float64]]:
     from genodiff.scoring.saturation import score_oracle, score_saturation
 
     if oracle is not None:
         return score_oracle(oracle, regions, skip=skip)
     return score_saturation(
-        model.trained, genome, regions, context=context, batch_size=batch_size, skip=skip
-    )
+        model.trained, genome, regions, context=context, batch_size=batch_size, skip=skip,
+        memory=memory,
+    )  # fmt: skip
 
 
 def _split(

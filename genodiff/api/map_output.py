@@ -16,6 +16,7 @@ from genodiff.errors import UsageError
 from genodiff.io.target import check_target, describe_file, is_own_file, is_stream
 
 if TYPE_CHECKING:
+    from genodiff.api.model import Model
     from genodiff.scoring.map_regions import MapRegion
     from genodiff.scoring.variant_windows import Contigs
 
@@ -84,6 +85,15 @@ def identify_genome(genome: Contigs) -> str:
         name: genome.fetch(name, 0, n).decode("latin-1") for name, n in genome.contigs.items()
     }
     return sha256_json(letters)
+
+
+def name_memory(model: Model, genome: Contigs, memory: str | None) -> dict[str, Any]:
+    """What a request and its sidecar say of the memory of a training genome; empty without one."""
+    from genodiff.runs.training_memory import identify_memory
+    from genodiff.scoring.variant_scores import tell_memory
+
+    told = tell_memory(model.trained, genome, memory)
+    return {} if told is None else {"memory": identify_memory(told)}
 
 
 def gather_rows(

@@ -25,6 +25,7 @@ class ModelMaps:
         label: str | None = None,
         context: int | None = None,
         unit: Literal["nats", "bits"] = "nats",
+        memory: Literal["on", "off"] | None = None,
         batch_size: int = 8,
     ) -> Any:
         """Scores (4, L), float64, of every base in place of every base: saturation mutagenesis.
@@ -36,13 +37,14 @@ class ModelMaps:
 
         One sequence gives one array, several a list. `sequences` may be a FASTA file; `region`
         (chr1:1,000-2,000) or `bed` then say which parts, and give a list. `context` is in bases
-        (default: the trained length). Raises `UsageError` for a model of text.
+        (default: the trained length). `memory` is that of `score_variants`. Raises `UsageError` for
+        a model of text.
         """
         from genodiff.api.ism import map_saturation
 
         found = map_saturation(
             self, sequences, bed=bed, region=region, label=label, context=context,  # type: ignore[arg-type]
-            unit=unit, batch_size=batch_size,
+            unit=unit, memory=memory, batch_size=batch_size,
         )  # fmt: skip
         arrays = [one.score for one in found]
         single = is_single(sequences, b"") and bed is None and not region
@@ -58,6 +60,7 @@ class ModelMaps:
         exact: bool = False,
         context: int | None = None,
         unit: Literal["nats", "bits"] = "nats",
+        memory: Literal["on", "off"] | None = None,
         batch_size: int = 8,
     ) -> Any:
         """The dependency map of a sequence of R bases: how a change at one base moves another.
@@ -68,14 +71,15 @@ class ModelMaps:
         most. The diagonal is 0, rows and columns at N are NaN.
 
         Targets `every` bases apart are masked together, which is quicker and not exact; `exact`
-        masks each by itself. One sequence gives one map, several a list; regions as in `ism`.
+        masks each by itself. One sequence gives one map, several a list; regions and `memory` as in
+        `ism`.
         Raises `UsageError` for more than 1,024 bases, and for a model of text.
         """
         from genodiff.api.dependencies import map_dependencies
 
         found: list[PairMap] = map_dependencies(
             self, sequences, bed=bed, region=region, every=every, exact=exact,  # type: ignore[arg-type]
-            context=context, unit=unit, batch_size=batch_size,
+            context=context, unit=unit, memory=memory, batch_size=batch_size,
         )  # fmt: skip
         single = is_single(sequences, b"") and bed is None and not region
         return found[0] if single else found
@@ -88,6 +92,7 @@ class ModelMaps:
         region: Sequence[str] = (),
         every: int | None = None,
         context: int | None = None,
+        memory: Literal["on", "off"] | None = None,
         batch_size: int = 8,
     ) -> Any:
         """What the model says of each base of a sequence given all others.
@@ -98,13 +103,13 @@ class ModelMaps:
 
         Each base is masked by itself: L evaluations. `every=m` masks every m-th base of a tile at
         once, which is quicker and not exact. One sequence gives one object, several a list; regions
-        as in `ism`. Raises `UsageError` for a model of text.
+        and `memory` as in `ism`. Raises `UsageError` for a model of text.
         """
         from genodiff.api.tracks import map_tracks
 
         found: list[BaseTracks] = map_tracks(
             self, sequences, bed=bed, region=region, every=every,  # type: ignore[arg-type]
-            context=context, batch_size=batch_size,
+            context=context, memory=memory, batch_size=batch_size,
         )  # fmt: skip
         single = is_single(sequences, b"") and bed is None and not region
         return found[0] if single else found

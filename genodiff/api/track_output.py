@@ -204,7 +204,18 @@ def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str,
         })  # fmt: skip
 
 
-_COMMON = ("model", "checkpoint", "context", "every", "company", "fasta", "bed", "region", "device")
+_COMMON = (
+    "model",
+    "checkpoint",
+    "context",
+    "every",
+    "company",
+    "memory",
+    "fasta",
+    "bed",
+    "region",
+    "device",
+)
 
 
 def pick_common(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
-from genodiff.api.map_output import check_map_options, identify_genome
+from genodiff.api.map_output import check_map_options, identify_genome, name_memory
 from genodiff.api.track_output import (
     NothingReadError,
     TrackForm,
@@ -51,6 +51,7 @@ def tracks(
     context: int | None = None,
     genome: str | None = None,
     email: str = NO_EMAIL,
+    memory: Literal["on", "off"] | None = None,
     batch_size: int = 8,
     shard: str | None = None,
     device: str = "auto",
@@ -71,7 +72,8 @@ def tracks(
 
     Each base is masked by itself, or with `every=m` each m-th base of a tile at once, which is
     quicker; how far the two differ is measured and told. `context` is in bases (default: the
-    trained length). With `shard`, "i/n", `out` is a .npy file of the i-th of n parts, and
+    trained length). `memory` "on" mixes in what the training genome holds, but for each window's
+    own locus. With `shard`, "i/n", `out` is a .npy file of the i-th of n parts, and
     `genodiff.merge` makes the folder of them. What is read is kept in OUT.partial until `out` is
     there, and the same call goes on after it; `fresh` starts anew. With `plan` nothing is computed.
     `force` renames a folder that genodiff did not write. Raises `UsageError`, `DataError`,
@@ -110,16 +112,17 @@ def tracks(
         form.check()
         if plan:
             return _describe_plan(work, request, form, str(out), path, part is not None)
+        kept = name_memory(model, contigs, memory)
         about = {
             "checkpoint": model.digest, "context": request.context, "every": every,
-            "genome": identify_genome(contigs), "intervals": work.intervals,
+            "genome": identify_genome(contigs), "intervals": work.intervals, **kept,
         }  # fmt: skip
         journal = _open_journal(journal_path, about, work, fresh=fresh, force=force)
         stack.callback(journal.close)
-        company = _read_all(model, work, request, journal, batch_size)
+        company = _read_all(model, work, request, journal, batch_size, memory)
         told = {
             "model": str(run), "checkpoint": model.digest, "context": request.context,
-            "every": every, "company": company,
+            "every": every, "company": company, "memory": kept.get("memory"),
             "fasta": {"path": path, "sha256": about["genome"]},
             "bed": None if bed is None else str(bed), "region": list(region), "device": device,
             "seconds": round(time.monotonic() - began, 3),
@@ -159,17 +162,23 @@ def _open_journal(
 
 
 def _read_all(
-    model: Model, work: TrackRun, request: Any, journal: RowJournal, batch_size: int
+    model: Model,
+    work: TrackRun,
+    request: Any,
+    journal: RowJournal,
+    batch_size: int,
+    memory: str | None,
 ) -> dict[str, Any] | None:
     """Fill the journal; what masking several bases at once changes, None where none are."""
     import logging
 
     from genodiff.kernels.allocator import keep_freed_memory
-    from genodiff.scoring.masked_reader import open_reader
+    from genodiff.scoring.masked_reader import open_loci, open_reader
     from genodiff.scoring.track_reader import measure_company
 
     keep_freed_memory()
-    reader = open_reader(model.trained, batch_size=batch_size)
+    loci = open_loci(model.trained, work.genome, memory, longest=request.context)
+    reader = open_reader(model.trained, batch_size=batch_size, loci=loci)
     if journal.kept:
         log = logging.getLogger("genodiff")
         log.info("%s: goes on after %s pieces", journal.path, f"{journal.kept:,}")
@@ -190,7 +199,7 @@ def _write_shard(
 
     bases = sum(one.end - one.start for one in work.pieces())
     write_chances(out, bases, journal.rows())
-    keys = ("checkpoint", "context", "every", "fasta")
+    keys = ("checkpoint", "context", "every", "fasta", "memory")
     about = {key: told[key] for key in keys} | {"intervals": work.intervals, **form.describe()}
     summary = {
         "genodiff": __version__, "holds": HOLDS, "out": out, "format": "npy", **pick_common(told),
@@ -226,12 +235,13 @@ def map_tracks(
     region: Sequence[str],
     every: int | None,
     context: int | None,
+    memory: str | None,
     batch_size: int,
 ) -> list[BaseTracks]:
     """What `genodiff.Model.tracks` gives, for each region in its order."""
     check_track_options(every, context, batch_size)
     from genodiff.scoring.map_regions import open_contigs
-    from genodiff.scoring.masked_reader import open_reader
+    from genodiff.scoring.masked_reader import open_loci, open_reader
     from genodiff.scoring.track_reader import TrackRequest, read_pieces
     from genodiff.scoring.track_run import TrackRun, list_intervals
     from genodiff.scoring.track_values import join_intervals, make_blocks
@@ -240,7 +250,6 @@ def map_tracks(
     check_model(model.trained)
     request = TrackRequest(context or model.config.data.seq_len, every)
     request.check()
-    reader = open_reader(model.trained, batch_size=batch_size)
 
     def read(one: tuple[str, int, int]) -> Iterator[BaseTracks]:
         work = TrackRun.make(contigs, [one], request.context, None)
@@ -249,4 +258,6 @@ def map_tracks(
 
     with open_contigs(sequences) as contigs:
         wanted = list_intervals(contigs, region, bed)
+        loci = open_loci(model.trained, contigs, memory, longest=request.context)
+        reader = open_reader(model.trained, batch_size=batch_size, loci=loci)
         return [found for one in wanted for found in read(one)]

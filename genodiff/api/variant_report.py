@@ -90,9 +90,9 @@ def _ask_model(
     from genodiff.api.load import load
     from genodiff.io.faidx import Genome
     from genodiff.reports.variant_page import TopVariant
-    from genodiff.scoring.masked_reader import open_reader
+    from genodiff.scoring.masked_reader import open_loci, open_reader
     from genodiff.scoring.variant_logos import read_logos
-    from genodiff.scoring.variant_windows import UnscorableError
+    from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
 
     path = fasta if fasta is not None else told["fasta"]["path"]
     model: Model = load(run, device=device)
@@ -107,7 +107,9 @@ def _ask_model(
             )
         context = told.get("context")
         length = context if isinstance(context, int) else trained.config.data.seq_len
-        reader = open_reader(trained)
+        memory = "on" if told.get("memory") else "off"
+        loci = open_loci(trained, genome, memory, longest=length + LONGEST_SPAN)
+        reader = open_reader(trained, loci=loci)
         found = []
         for row in least:
             try:
@@ -143,6 +145,7 @@ def _draw_again(
     options = ScoreOptions(
         method=told["method"], se=told["se"], seed=told["seed"] + 1, exact=told["exact"],
         context=context if isinstance(context, int) else None,
+        memory="on" if told.get("memory") else "off",
     )  # fmt: skip
     alleles = [_find_allele(row, genome) for row in drawn]
     scale = 1.0 if told["unit"] == "nats" else NATS_PER_BIT

@@ -1,7 +1,7 @@
 """Where windows of a genome stand in a memory: the loci that they must not read.
 
-A contig of a genome is the memory's own where it has the same bases, whatever the file, the name and
-the case. A window of such a contig leaves its own locus out, on both strands.
+A contig of a genome is the memory's own where it has the same bases, whatever the file, the name
+and the case. A window of such a contig leaves its own locus out, on both strands.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,14 @@ from genodiff.alphabet import DNA, SOFT
 from genodiff.data.store import Store
 from genodiff.memory.memory import NOWHERE
 from genodiff.runs.training_memory import TrainMemory, leave_out_locus
-from genodiff.runs.training_memory import Place as Place
+
+Place = tuple[str, int, int]
+"""A contig, and start and end of a window on it (0-based, half-open)."""
 
 _PIECE = 1 << 22  # bases that are compared at a time
 
 
-class Genome(Protocol):
+class LetterSource(Protocol):
     """Random access to letters, as `io.faidx.Genome` gives it."""
 
     @property
@@ -33,7 +35,7 @@ class OwnLoci:
     `genome` None: nothing is known of where windows are from, and nothing is left out.
     """
 
-    def __init__(self, found: TrainMemory, genome: Genome | None) -> None:
+    def __init__(self, found: TrainMemory, genome: LetterSource | None) -> None:
         self.memory, self.told = found.memory, found.told
         self._store, self._genome = found.store, genome
         self._names: dict[str, str | None] = {}
@@ -59,7 +61,7 @@ class OwnLoci:
         return self._names[contig]
 
 
-def _has_bases(store: Store, number: int, genome: Genome, contig: str) -> bool:
+def _has_bases(store: Store, number: int, genome: LetterSource, contig: str) -> bool:
     length, first = genome.contigs[contig], int(store.offsets[number])
     for start in range(0, length, _PIECE):
         end = min(start + _PIECE, length)

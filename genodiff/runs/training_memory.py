@@ -31,10 +31,6 @@ from genodiff.runs.feed import find_recipe, open_data
 from genodiff.runs.model import TrainedModel
 
 
-Place = tuple[str, int, int]
-"""A contig, and start and end of a window on it."""
-
-
 class TrainMemory(NamedTuple):
     """The memory of a model's train split, whose it is, and what an output says of it."""
 

@@ -61,6 +61,7 @@ class MapWindow(NamedTuple):
     last: int
     start: int
     end: int
+    contig: str
 
 
 class SourceRow(NamedTuple):
@@ -94,7 +95,7 @@ def cut_map_window(
     length, width = genome.contigs[region.contig], region.end - region.start
     start, end = place_window(region.start, region.end, width, context, length)
     ids = alphabet.encode(genome.fetch(region.contig, start, end))
-    return MapWindow(ids, region.start - start, region.end - start, start, end)
+    return MapWindow(ids, region.start - start, region.end - start, start, end, region.contig)
 
 
 class DependencyMap:
@@ -126,7 +127,7 @@ class DependencyMap:
         """(R, 4): the logarithms at each base of the region as it stands; NaN where it is N."""
         if self._given is None:
             found = np.full((len(self), len(self._targets)), np.nan)
-            logs = self.reader.read([self._mask(group) for group in self.groups])
+            logs = self._read([self._mask(group) for group in self.groups])
             for group, some in zip(self.groups, logs, strict=True):
                 found[group] = some
             self._given = found
@@ -153,7 +154,7 @@ class DependencyMap:
                 asked.append(self._mask(rest, source, self._targets[column]))
                 places.append((column, rest))
         after = {column: before.copy() for column in others}
-        for (column, rest), logs in zip(places, self.reader.read(asked), strict=True):
+        for (column, rest), logs in zip(places, self._read(asked), strict=True):
             (before if column == own else after[column])[rest] = logs
         for column in others:
             moved = find_log_odds(after[column][self.known]) - find_log_odds(before[self.known])
@@ -168,13 +169,17 @@ class DependencyMap:
         own, place = int(self._columns[source]), np.array([target])
         letters = [own, *(column for column in range(len(self._targets)) if column != own)]
         asked = [self._mask(place, source, self._targets[column]) for column in letters]
-        odds = [find_log_odds(logs) for logs in self.reader.read(asked)]
+        odds = [find_log_odds(logs) for logs in self._read(asked)]
         return max(float(np.abs(other - odds[0]).max()) for other in odds[1:])
 
     def read_sources(self, skip: int = 0) -> Iterator[SourceRow]:
         """The rows of all bases after the first `skip`, in order."""
         for source in range(skip, len(self)):
             yield self.read_source(source)
+
+    def _read(self, windows: list[Ids]) -> list[Logs]:
+        one = self.window
+        return self.reader.read(windows, [(one.contig, one.start, one.end)] * len(windows))
 
     def _mask(self, targets: Places, source: int | None = None, letter: int = 0) -> Ids:
         ids = self.window.ids.copy()

@@ -22,7 +22,7 @@ from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import Genome, OwnLoci, Place
+from genodiff.runs.own_loci import LetterSource, OwnLoci, Place
 from genodiff.runs.training_memory import open_train_memory
 from genodiff.scoring.spelling_pair import Ids
 
@@ -156,7 +156,7 @@ class MaskedReader:
 
 
 def open_loci(
-    model: TrainedModel, genome: Genome | None, memory: str | None, *, longest: int
+    model: TrainedModel, genome: LetterSource | None, memory: str | None, *, longest: int
 ) -> OwnLoci | None:
     """The memory of a model's training genome beside a genome whose windows are read.
 

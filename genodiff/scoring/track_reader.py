@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from genodiff.alphabet import Alphabet
 from genodiff.counter import Purpose, uniforms
 from genodiff.errors import DataError, UsageError
+from genodiff.runs.own_loci import Place
 from genodiff.scoring.masked_reader import Logs, MaskedReader
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.track_tiles import LEAST_CONTEXT, TrackPiece, find_tile, place_tile
@@ -72,6 +73,7 @@ class _PieceWindows(NamedTuple):
     """The masked windows of one piece, and which rows of what is read go where."""
 
     piece: TrackPiece
+    place: Place
     windows: list[Ids]
     rows: list[NDArray[np.int64]]  # rows of each window's answer that are wanted
     places: list[NDArray[np.int64]]  # and their bases, from the piece's start
@@ -112,7 +114,7 @@ def _mask_piece(
     start, end = place_tile(piece, request.context, genome.contigs[piece.contig])
     ids = encode_window(genome, alphabet, piece.contig, start, end)
     known, step = reader.are_targets(ids), request.step(piece)
-    found = _PieceWindows(piece, [], [], [])
+    found = _PieceWindows(piece, (piece.contig, start, end), [], [], [])
     for phase in range(step):
         masked = np.arange(piece.first + phase, piece.last, step)
         masked = masked[known[masked - start]]
@@ -129,7 +131,8 @@ def _mask_piece(
 
 def _read_piece(reader: MaskedReader, one: _PieceWindows) -> Chances:
     chances = np.full((one.piece.end - one.piece.start, 4), np.nan, np.float32)
-    for found, rows, places in zip(reader.read(one.windows), one.rows, one.places, strict=True):
+    logs = reader.read(one.windows, [one.place] * len(one.windows))
+    for found, rows, places in zip(logs, one.rows, one.places, strict=True):
         chances[places] = _normalise(found[rows])
     return chances
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.own_loci import Place
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.variant_windows import Contigs, cut_window
@@ -44,7 +45,7 @@ def read_logos(
         width = min(len(letters), LONGEST)
         left = max(0, at - FLANK)
         right = min(len(ids), at + width + FLANK)
-        logs = _read_alone(reader, ids, left, right)
+        logs = _read_alone(reader, ids, left, right, (cut.contig, cut.start, cut.end))
         text = model.alphabet.decode(ids[left:right])
         shown.append(
             SpellingLogo(text, logs, range(at - left, at - left + width), cut.start + left + 1)
@@ -52,7 +53,9 @@ def read_logos(
     return shown[0], shown[1]
 
 
-def _read_alone(reader: MaskedReader, ids: Ids, left: int, right: int) -> NDArray[np.float64]:
+def _read_alone(
+    reader: MaskedReader, ids: Ids, left: int, right: int, at: Place
+) -> NDArray[np.float64]:
     found = np.full((right - left, 4), np.nan)
     places = [place for place in range(left, right) if reader.are_targets(ids)[place]]
     windows = []
@@ -60,6 +63,6 @@ def _read_alone(reader: MaskedReader, ids: Ids, left: int, right: int) -> NDArra
         window = ids.copy()
         window[place] = reader.mask_id
         windows.append(window)
-    for place, logs in zip(places, reader.read(windows), strict=True):
+    for place, logs in zip(places, reader.read(windows, [at] * len(windows)), strict=True):
         found[place - left] = logs[0]
     return found

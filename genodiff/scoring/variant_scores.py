@@ -22,7 +22,7 @@ from genodiff.errors import UsageError
 from genodiff.io.identity import sha256_json
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import Place
+from genodiff.runs.own_loci import OwnLoci, Place
 from genodiff.runs.training_memory import identify_memory
 from genodiff.scoring.masked_reader import MaskedReader, open_loci, open_reader
 from genodiff.scoring.shared_sites import SiteScores, Spacing, measure_spacing
@@ -153,18 +153,20 @@ def score_alleles(
     genome: Contigs,
     alleles: Iterable[Item],
     options: ScoreOptions | None = None,
+    loci: OwnLoci | None = None,
 ) -> Iterator[AlleleScore]:
     """A score for each allele, or for each sequence of alleles of one haplotype, in their order.
 
     A variant that cannot be scored has a `note` in place of a value. Memory does not grow with
-    their number. Raises `UsageError` for a model of text or one that reads from left to right.
+    their number. `loci` is the memory, where it is open already. Raises `UsageError` for a model of
+    text or one that reads from left to right.
     """
     check_model(model)
     options = options or ScoreOptions()
     context = options.context or model.config.data.seq_len
-    loci = open_loci(
-        model, genome, options.memory, longest=context * (1 + options.double) + LONGEST_SPAN
-    )
+    if loci is None:
+        longest = context * (1 + options.double) + LONGEST_SPAN
+        loci = open_loci(model, genome, options.memory, longest=longest)
     reader = open_reader(model, batch_size=options.batch_size, loci=loci)
     spacing = None
     if not options.exact and options.method in ("auto", "llr", "chain"):

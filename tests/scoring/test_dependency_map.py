@@ -49,7 +49,7 @@ def open_map(
     reader: MaskedReader, ids: Any, first: int = 0, last: int | None = None, every: Any = None
 ) -> DependencyMap:
     ids = np.asarray(ids, np.uint8)
-    window = MapWindow(ids, first, len(ids) if last is None else last, 0, len(ids))
+    window = MapWindow(ids, first, len(ids) if last is None else last, 0, len(ids), "c")
     return DependencyMap(reader, window, reader.diffusion.targets, every)
 
 

@@ -24,7 +24,7 @@ from genodiff.cli.common import (
     convert_whole_number,
     stop_on_sigterm,
 )
-from genodiff.cli.map_flags import Fresh, MapBed, MapContext, MapRegions, WindowBatch
+from genodiff.cli.map_flags import Fresh, MapBed, MapContext, MapMemory, MapRegions, WindowBatch
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
@@ -65,6 +65,7 @@ def tracks(
         ),
     ] = None,
     email: Annotated[str, Parameter(help="Address that stands in the hub.")] = NO_EMAIL,
+    memory: MapMemory = None,
     batch_size: WindowBatch = 8,
     shard: Annotated[
         str | None, Parameter(help="i/n: the i-th of n parts; `genodiff merge` joins them.")
@@ -89,6 +90,7 @@ def tracks(
             context=context,
             genome=genome,
             email=email,
+            memory=memory,
             batch_size=batch_size,
             shard=shard,
             device=common.device,
