@@ -55,6 +55,7 @@ class Block(nn.Module):
             proj_bias=s.proj_bias, bidirectional=s.bidirectional, strategy=s.bidirectional_strategy,
             tie_directions=s.tie_directions, out_scale=1 / sqrt(s.n_layer), draws=draws,
         )  # fmt: skip
+        self.mixer.recompute = s.recompute_states
 
     def forward(self, residual: Tensor, mask: Tensor | None, mirrored: bool) -> Tensor:
         return self.mixer(self.norm(residual, mirrored), mask, mirrored)

@@ -129,6 +129,7 @@ class Mamba(nn.Module):
             bidirectional,
             tie_directions or not bidirectional,
         )
+        self.recompute = False  # the states of scans, on a GPU
         self.in_proj = Projection(d_model, 2 * d_inner, proj_bias, draws)
         self.out_proj = Projection(d_inner, d_model, proj_bias, draws, out_scale)
         if not self.tied:
@@ -164,7 +165,8 @@ class Mamba(nn.Module):
                     w_out.flip(0),
                     None if b_out is None else b_out.flip(0),
                 )
-            out = mixer(h, w_in, self.in_proj.bias, w_out, readings, ways, mask)
+            given = (w_in, self.in_proj.bias, w_out)
+            out = mixer(h, *given, readings, ways, mask, self.recompute)
             # Each direction adds the bias once.
             return out if b_out is None else out + len(readings) * b_out
         x, z = self._project_in(self.in_proj, h, mask, mirrored)

@@ -46,7 +46,7 @@ class Batch(NamedTuple):
     lengths: Tensor  # (B,) int64
     u_mask: Tensor  # (B, L) float64 in [0, 1)
     u_time: Tensor  # (B,) float64 in [0, 1)
-    u_shared: float
+    u_shared: float | Tensor  # a number; a scalar on the device for a CUDA graph
     slot: Tensor  # (B,) int64
     n_slots: int
     index: Tensor  # type: ignore[assignment]  # (B,) int64: sample number

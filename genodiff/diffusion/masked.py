@@ -199,7 +199,7 @@ def exact_count_mask(
 def times(
     method: Literal["iid", "stratified", "systematic"],
     u_own: Float[Tensor, " B"],
-    u_shared: float,
+    u_shared: float | Float[Tensor, ""],
     slot: Int[Tensor, " B"],
     n_slots: int,
 ) -> Float[Tensor, " B"]:

@@ -39,7 +39,7 @@ class Draws(NamedTuple):
 
     u_mask: Float[Tensor, "B L"]
     u_time: Float[Tensor, " B"]
-    u_shared: float
+    u_shared: float | Tensor
     slot: Int[Tensor, " B"]
     n_slots: int
 

@@ -7,16 +7,32 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from genodiff.kernels.captured import Captured, Recorder, find_recorder
+
 Denoiser = Callable[..., Tensor]
 
 
 def make_denoiser(
-    backbone: nn.Module, pad_id: int, tick: Callable[[int], None] | None = None
+    backbone: nn.Module,
+    pad_id: int,
+    tick: Callable[[int], None] | None = None,
+    record: Recorder | None = None,
 ) -> Denoiser:
     """The backbone as (xt, sigma) → logits.
 
-    It learns the lengths of shorter rows from the padding on their right.
+    It learns the lengths of shorter rows from the padding on their right. `record` makes CUDA
+    graphs of calls without padding; without it, `find_recorder` is asked about the device.
     """
+    graph, weights = None, list(backbone.parameters())
+    if record is None and weights:
+        record = find_recorder(weights[0].device.type)
+    if record is not None:
+        graph = Captured(
+            lambda xt, sigma=None: (backbone(xt, sigma, None),),
+            lambda: weights,
+            "a sampler's network",
+            record,
+        )
 
     def logits(
         xt: Tensor,
@@ -30,7 +46,11 @@ def make_denoiser(
         padded = bool((lengths < xt.shape[1]).any())
         given = {"rows": rows, "recalled": recalled}
         more = {name: value for name, value in given.items() if value is not None}
-        found: Tensor = backbone(xt, sigma, lengths if padded else None, **more)
+        found: Tensor
+        if graph is None or padded or more:
+            found = backbone(xt, sigma, lengths if padded else None, **more)
+        else:
+            (found,) = graph(xt) if sigma is None else graph(xt, sigma)
         if tick is not None:
             tick(len(xt))
         return found

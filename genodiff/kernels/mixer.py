@@ -41,14 +41,17 @@ def mixer(
     directions: Sequence[DirectionWeights],
     reverse: Sequence[bool],
     mask: Float[Tensor, "B L 1"] | None = None,
+    recompute: bool = False,
 ) -> Float[Tensor, "B L D"]:
     """`out`, without a bias.
 
     `reverse` says of each direction whether it runs from right to left. `mask` is 0 on padding to
-    the right of the sequences, which then has no influence.
+    the right of the sequences, which then has no influence. With `recompute` a GPU computes the
+    scans' states again in the backward pass, and keeps about half as much for it.
     """
     weights = join_weights(directions)
-    out: Tensor = MIXER(h, in_weight, in_bias, out_weight, mask, tuple(reverse), weights)
+    ways = tuple(reverse)
+    out: Tensor = MIXER(h, in_weight, in_bias, out_weight, mask, ways, weights, recompute)
     return out
 
 
@@ -114,7 +117,7 @@ def _scan(
 
 def _run_by_parts(
     h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Weights,
+    reverse: tuple[bool, ...], weights: Weights, recompute: bool = False,
 ) -> Tensor:  # fmt: skip
     directions = split_weights(weights)
     return mixer_by_parts(h, in_weight, in_bias, out_weight, directions, reverse, mask)
@@ -122,7 +125,7 @@ def _run_by_parts(
 
 def _triton_accepts(
     h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Weights,
+    reverse: tuple[bool, ...], weights: Weights, recompute: bool = False,
 ) -> bool:  # fmt: skip
     tensors = (h, in_weight, in_bias, out_weight, mask, *weights)
     return launch.fits(*tensors) and all(x is None or x.numel() > 0 for x in tensors)
@@ -130,7 +133,7 @@ def _triton_accepts(
 
 def _native_accepts(
     h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Weights,
+    reverse: tuple[bool, ...], weights: Weights, recompute: bool = False,
 ) -> bool:  # fmt: skip
     # Under autocast products would be in its dtype, which the C library does not have.
     return (

@@ -19,6 +19,8 @@ from genodiff.settings import find_kinds, read_yaml
 
 DEFAULT_STEPS = 10_000
 CONFIG = "config.yaml"
+RECOMPUTED = ("recompute_states", "checkpointing")
+"""Settings of a network that save memory, from the cheaper to the dearer."""
 
 ALIASES = {
     "steps": ("train", "max_steps"),
@@ -199,9 +201,10 @@ def keep_choices(folder: Path, config: RunConfig) -> RunConfig:
     if train.precision == "auto":
         choices["precision"] = begun.train.precision
     backbone = config.backbone
-    if open_ and hasattr(backbone, "checkpointing"):  # chosen with them
-        checkpointing = getattr(begun.backbone, "checkpointing", False)
-        backbone = backbone.model_copy(update={"checkpointing": checkpointing})
+    if open_:  # chosen with them
+        named = [name for name in RECOMPUTED if hasattr(backbone, name)]
+        kept = {name: getattr(begun.backbone, name, False) for name in named}
+        backbone = backbone.model_copy(update=kept)
     return config.model_copy(
         update={"train": train.model_copy(update=choices), "backbone": backbone}
     )

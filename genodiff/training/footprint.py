@@ -8,6 +8,7 @@ Of a Caduceus on a GPU the positions are counted (`BackboneSettings.count_step_b
 what autograd keeps is measured on one small row.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ from genodiff.io.free_memory import read_memory
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import find_alphabet
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective
+from genodiff.runs.resolve import RECOMPUTED
 
 _USABLE = 0.9  # of the free memory: allocators leave gaps
 _LOGITS = 16  # bytes for each: in the products' dtype, in float32, their log-softmax, its gradient
@@ -112,13 +114,13 @@ def find_free_bytes(device: str) -> int | None:
 def fit_batch(config: RunConfig, device: str) -> RunConfig:
     """The configuration with a batch size and its parts for the free memory, where left open.
 
-    Blocks are recomputed where not even one window fits otherwise. Raises `MachineError` where it
-    does not fit then.
+    Where not even one window fits otherwise, states of scans are recomputed, or else whole blocks.
+    Raises `MachineError` where it does not fit then.
     """
     free = find_free_bytes(device)
     if free is None:
         raise MachineError("the free memory is not known here", fix="give --batch-size a number")
-    for tried in (config, _recomputing(config)):
+    for tried in (config, *_recompute(config, device)):
         backbone = build_backbone(tried, find_alphabet(tried)).to(device)
         windows = measure_footprint(tried, backbone, device).count_windows(free)
         if windows:
@@ -129,11 +131,15 @@ def fit_batch(config: RunConfig, device: str) -> RunConfig:
     )
 
 
-def _recomputing(config: RunConfig) -> RunConfig:
-    if not hasattr(config.backbone, "checkpointing"):
-        return config
-    backbone = config.backbone.model_copy(update={"checkpointing": True})
-    return config.model_copy(update={"backbone": backbone})
+def _recompute(config: RunConfig, device: str) -> Iterator[RunConfig]:
+    """The configuration with less that is kept, then with less still."""
+    for name in RECOMPUTED:
+        # States are recomputed by a GPU's kernels alone, and what they take is counted there.
+        if hasattr(config.backbone, name) and (
+            name == "checkpointing" or device.startswith("cuda")
+        ):
+            backbone = config.backbone.model_copy(update={name: True})
+            yield config.model_copy(update={"backbone": backbone})
 
 
 def _divide(config: RunConfig, windows: int) -> RunConfig:

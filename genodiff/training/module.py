@@ -24,11 +24,13 @@ from genodiff.data.loader import Batch
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
+from genodiff.kernels.captured import Recorder
 from genodiff.runs.config import RunConfig
 from genodiff.runs.inputs import make_inputs
 from genodiff.training.memory import Remember
 from genodiff.training.optimizer import adamw
 from genodiff.training.spikes import Rewind, SpikeWatch
+from genodiff.training.step_graph import StepGraph
 
 _log = logging.getLogger("genodiff")
 
@@ -57,7 +59,8 @@ class Pretraining(pl.LightningModule):
 
     `totals` are the sums of the current step: nats, unweighted nats, tokens, weights. `grad_norm`
     is the norm before clipping. `keep_batches`, if given, writes down the batches of a step that is
-    not finite, and says where. `remember` gives the network a memory.
+    not finite, and says where. `remember` gives the network a memory. `record`, if given, makes
+    CUDA graphs of micro-batches.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Pretraining(pl.LightningModule):
         spikes: SpikeWatch | None = None,
         keep_batches: Callable[[int, list[Batch]], object] | None = None,
         remember: Remember | None = None,
+        record: Recorder | None = None,
     ) -> None:
         super().__init__()
         self._remember = remember
@@ -79,6 +83,12 @@ class Pretraining(pl.LightningModule):
         self._bases = (
             config.train.batch_size // config.train.accumulate // world_size * config.data.seq_len
         )
+        self._graph: StepGraph | None = None
+        # Dropout's keys, memories and other processes' gradients are not among a graph's inputs.
+        dropout = getattr(config.backbone, "dropout", 0.0)
+        if record is not None and world_size == 1 and not dropout and remember is None:
+            weights = list(backbone.parameters())
+            self._graph = StepGraph(self._measure, weights, config.train.accumulate, record)
         self.skipped = 0
         self.grad_norm = 0.0
         self.skip = False
@@ -104,14 +114,26 @@ class Pretraining(pl.LightningModule):
         if getattr(self._config.backbone, "dropout", 0.0):
             keys = dropout_keys(self._config.seed, batch.index)
             self.backbone.dropout_keys = keys.to(batch.x0.device, non_blocking=True)
+        graph = self._graph
+        run = graph.run if graph is not None and graph.takes(batch) else self._measure
+        loss, found = run(batch)
+        self.totals = self.totals + found
+        self.batches.append(batch)
+        return loss
+
+    def _measure(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The loss of a micro-batch, and what `totals` is to grow by."""
         given = self._objective, self.backbone, batch, self._soft_weight
         terms, weights = batch_loss(*given, self._remember)
         found = torch.stack(
             [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]
         ).double()
-        self.totals = self.totals + found
-        self.batches.append(batch)
-        return terms.nats / self._bases
+        return terms.nats / self._bases, found
+
+    def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        """The gradients of a micro-batch, where they did not come with the loss."""
+        if self._graph is None or not self._graph.add_gradients():
+            super().backward(loss, *args, **kwargs)
 
     def configure_gradient_clipping(self, *_: Any, **__: Any) -> None:
         """Clip the gradient, or drop it if it or the loss is not finite.

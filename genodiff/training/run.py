@@ -25,6 +25,7 @@ from genodiff.errors import CheckpointError, GenodiffError, Interrupted, Machine
 from genodiff.io.atomic import clear_leftovers
 from genodiff.io.identity import stamp_time
 from genodiff.kernels.allocator import keep_freed_memory
+from genodiff.kernels.captured import find_recorder
 from genodiff.kernels.gemm import routed_matmul
 from genodiff.runs.checkpoint import (
     CARD,
@@ -290,7 +291,7 @@ def _fit(
     spikes = SpikeWatch(state.counters.get("recent", ()) if state else ())
     keep = partial(keep_batches, out, world.rank)
     given = objective, config, soft, world.size, spikes, keep
-    module = Pretraining(backbone, *given, memory.train)
+    module = Pretraining(backbone, *given, memory.train, find_recorder(device))
     loader = open_loader(
         batches.from_batch((counters.step + counters.passed) * config.train.accumulate),
         count_workers(config, device),

@@ -14,7 +14,7 @@ import torch
 from genodiff.errors import UsageError
 from genodiff.io.cores import count_usable_cores
 from genodiff.runs.config import RunConfig
-from genodiff.runs.resolve import keep_choices
+from genodiff.runs.resolve import RECOMPUTED, keep_choices
 from genodiff.training.footprint import fit_batch
 from genodiff.training.ranks import read_world
 
@@ -46,7 +46,11 @@ def settle_config(config: RunConfig, device: str, folder: Path) -> RunConfig:
         "for the free memory: %d windows a step%s%s",
         config.train.batch_size,
         f", in {parts} parts" if parts > 1 else "",
-        ", blocks recomputed" if getattr(config.backbone, "checkpointing", False) else "",
+        "".join(
+            f", {what} recomputed"
+            for name, what in zip(RECOMPUTED, ("states of scans", "blocks"), strict=True)
+            if getattr(config.backbone, name, False)
+        ),
     )
     return config
 

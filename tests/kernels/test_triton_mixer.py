@@ -12,10 +12,12 @@ from torch import Tensor
 
 import genodiff.kernels.triton.mixer as triton_mixer
 import genodiff.kernels.triton.norm as triton_norm
+import genodiff.kernels.triton.weights as triton_weights
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.direction import DirectionWeights, join_weights
 from genodiff.kernels.mixer import mixer, mixer_by_parts
 from genodiff.kernels.norm import _add_by_parts
+from genodiff.kernels.triton import launch
 
 GPU = torch.cuda.is_available()
 on_cpu = pytest.mark.skipif(
@@ -145,11 +147,14 @@ def gradients(out: Tensor, gy: Tensor, x: dict[str, Tensor | None]) -> dict[str,
 
 
 def by_triton(
-    x: dict[str, Tensor | None], reverse: tuple[bool, bool], mask: Tensor | None
+    x: dict[str, Tensor | None],
+    reverse: tuple[bool, bool],
+    mask: Tensor | None,
+    recompute: bool = False,
 ) -> Tensor:
     weights = join_weights(directions(x))
     return triton_mixer.triton_mixer(
-        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], mask, reverse, weights
+        x["h"], x["in_weight"], x["in_bias"], x["out_weight"], mask, reverse, weights, recompute
     )  # type: ignore[arg-type]
 
 
@@ -196,6 +201,45 @@ def test_under_autocast_the_mixer_is_bfloat16_and_gradients_have_the_weights_dty
         for k, g in zip([k for k in x if x[k] is not None], got, strict=True)
     }
     assert max(errors.values()) < 2.5e-2, errors
+
+
+@on_cpu
+@pytest.mark.parametrize("split", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_states_that_are_computed_again_give_the_same_bits(
+    split: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if split:
+        for name, value in (("split_below", 10**6), ("split_into", 64), ("least_tiles", 1)):
+            monkeypatch.setitem(launch.CHOICES, name, value)
+    given, gy = problem(3, 5, 1, 1, 1, 6, True), normal(1, 6, 3, seed=7)
+    found, kept = [], []
+    for recompute in (False, True):
+        x = {k: None if v is None else v.float().requires_grad_() for k, v in given.items()}
+        sizes: list[int] = []
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t, sizes=sizes: sizes.append(t.numel()) or t,  # type: ignore[func-returns-value, misc]
+            lambda t: t,
+        ):
+            out = by_triton(x, (False, True), None, recompute)
+        kept.append(sum(sizes))
+        found.append(gradients(out, gy, x))
+    assert all(torch.equal(found[0][k], found[1][k]) for k in found[0])
+    # Two directions keep the states before two tiles of 4 steps and after them, of 8 channels.
+    assert kept[0] - kept[1] == 2 * 3 * 8
+
+
+@on_cpu
+def test_channels_that_fill_rows_up_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [triton_weights.pad_channels(236, word) for word in (2, 4)] == [240, 236]
+    given, gy = problem(3, 5, 1, 1, 1, 3, True), normal(1, 3, 3, seed=7)
+    found = []
+    for padded in (True, False):
+        if not padded:
+            monkeypatch.setattr(triton_weights, "pad_channels", lambda channels, word: channels)
+        x = {k: None if v is None else v.float().requires_grad_() for k, v in given.items()}
+        found.append(gradients(by_triton(x, (False, True), None), gy, x))
+    for name, value in found[1].items():
+        torch.testing.assert_close(found[0][name], value, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.gpu

@@ -61,20 +61,23 @@ def step_bytes(settings: Any, rows: int, length: int, precision: str) -> tuple[i
     "length", [1024, *(pytest.param(n, marks=pytest.mark.slow) for n in (8192, 131072))]
 )
 @pytest.mark.parametrize(
-    ("preset", "precision"),
+    ("preset", "precision", "more"),
     [
-        ("caduceus-ph-tiny", "bf16"),
-        ("caduceus-ps-470k", "bf16"),
-        ("caduceus-ph-1.9m", "fp32"),
-        ("caduceus-ps-7.7m", "bf16"),
-        ("mamba-470k", "bf16"),
-        ("dit-tiny", "bf16"),
+        ("caduceus-ph-tiny", "bf16", {}),
+        ("caduceus-ps-470k", "bf16", {}),
+        ("caduceus-ps-470k", "bf16", {"recompute_states": True}),
+        ("caduceus-ph-1.9m", "fp32", {}),
+        ("caduceus-ps-7.7m", "bf16", {}),
+        ("mamba-470k", "bf16", {"recompute_states": True}),
+        ("mamba-470k", "bf16", {}),
+        ("dit-tiny", "bf16", {}),
     ],
 )
 def test_what_a_step_on_a_gpu_keeps_is_what_is_counted(
-    preset: str, precision: str, length: int
+    preset: str, precision: str, more: dict[str, bool], length: int
 ) -> None:
-    settings = PRESETS[preset].model_copy(update={"n_layer": 2})  # layers are alike
+    layers = {"n_layer": 2}  # they are alike
+    settings = PRESETS[preset].model_copy(update=layers | more)
     counted = settings.count_step_bytes(length, 2 if precision == "bf16" else 4)
     assert counted is not None
     kept, most = window_bytes(settings, max(1, 4096 // length), length, precision)
@@ -100,6 +103,28 @@ def test_recomputed_blocks_keep_their_inputs() -> None:
     assert less is not None
     assert less.kept < whole.kept / 5
     assert less.kept > 2 * 16 * 4 * 256
+
+
+def test_a_gpu_recomputes_states_before_it_recomputes_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = tiny(batch_size="auto", n_layer=8, seq_len=256)
+    needed = []
+    for change in ({}, {"recompute_states": True}, {"checkpointing": True}):
+        backbone = config.backbone.model_copy(update=change)
+        found = count_footprint(config.model_copy(update={"backbone": backbone}), "fp32")
+        assert found is not None
+        needed.append(found.count_bytes(1))
+    assert needed == sorted(needed, reverse=True)
+    monkeypatch.setattr(footprint, "measure_footprint", lambda c, *_: count_footprint(c, "fp32"))
+    monkeypatch.setattr(torch.nn.Module, "to", lambda self, device: self)
+    chosen = []
+    for need in needed:
+        free = int(need / 0.9) + 1000
+        monkeypatch.setattr(footprint, "find_free_bytes", lambda device, free=free: free)
+        backbone = fit_batch(config, "cuda").backbone
+        chosen.append((backbone.recompute_states, backbone.checkpointing))  # type: ignore[attr-defined]
+    assert chosen == [(False, False), (True, False), (False, True)]
 
 
 def commands() -> list[str]:

@@ -24,6 +24,9 @@ RECALLED = 4
 STATE_EVERY = 16
 """Steps between two states that a scan on a GPU keeps: a tile of its kernels."""
 
+ROW_BYTES = 16
+"""Of what a row of a mixer's channels takes on a GPU is a multiple."""
+
 
 @BACKBONES.register("caduceus")
 class CaduceusSettings(BackboneSettings):
@@ -65,6 +68,11 @@ class CaduceusSettings(BackboneSettings):
         default=False,
         description="recompute each block in the backward pass: less memory, a third more time",
     )
+    recompute_states: bool = Field(
+        default=False,
+        description="on a GPU, compute the scans' states again in the backward pass: two thirds "
+        "of the memory, one scan more",
+    )
 
     n_classes: int = Field(
         default=0, ge=0, description="classes that may be asked for; none of them adds nothing"
@@ -75,11 +83,9 @@ class CaduceusSettings(BackboneSettings):
 
     @model_serializer(mode="wrap")
     def _without_classes(self, dump: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """A network without classes or memory is written as before there were any: its digest
-        stays.
-        """
+        """What is new and not used is not written: the digests of older networks stay."""
         written = dump(self)
-        for name in ("n_classes", "recalls"):
+        for name in ("n_classes", "recalls", "recompute_states"):
             if not getattr(self, name):
                 written.pop(name, None)
         return written
@@ -130,10 +136,13 @@ class CaduceusSettings(BackboneSettings):
         fused = directions == 1 or (self.tie_directions and self.bidirectional_strategy == "add")
         if not fused or self.norm != "rms":
             return None
-        d, e, strands = self.d_model, self.expand * self.d_model, 2 if self.paired else 1
+        d, strands = self.d_model, 2 if self.paired else 1
+        e = -(-self.expand * d * word // ROW_BYTES) * ROW_BYTES // word
         states = 4 * self.d_state * e * (ceil(length / STATE_EVERY) + 1) / length
         residual, normed = 4 * d, 4 + word * d
-        mixer = 3 * word * e + directions * (word * (self.rank + 2 * self.d_state) + states)
+        again = directions * states if self.recompute_states else 0
+        projected = word * (self.rank + 2 * self.d_state)
+        mixer = 3 * word * e + directions * (projected + states) - again
         block = residual + normed + mixer
         ids = 8
         if self.checkpointing:  # the inputs of blocks, and one block at a time in full
@@ -141,7 +150,7 @@ class CaduceusSettings(BackboneSettings):
         else:
             kept = self.n_layer * block + residual + normed + ids
         # The directions go through the kernels together.
-        working = e * ((3 + 5 * directions) * word + 2.5 + 5 * directions)
+        working = e * ((3 + 5 * directions) * word + 2.5 + 5 * directions) + again
         return StepBytes(strands * kept, strands * working)
 
     @property

@@ -23,9 +23,12 @@ from genodiff.kernels.native.scan import LowRank, allocate_states, scan_backward
 
 def native_mixer(
     h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Sequence[Tensor | None],
+    reverse: tuple[bool, ...], weights: Sequence[Tensor | None], recompute: bool = False,
 ) -> Tensor:  # fmt: skip
-    """As `mixer`, for tensors that the library can take; `weights` is from `join_weights`."""
+    """As `mixer`, for tensors that the library can take; `weights` is from `join_weights`.
+
+    States are kept, whatever `recompute` says.
+    """
     inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     out: Tensor = _Mixer.apply(h, in_weight, in_bias, out_weight, mask, reverse, keep, *weights)

@@ -2,9 +2,11 @@
 
 The equations are in `kernels/mixer.py`. Under autocast, products and tensors are of its dtype, sums
 and states float32. For the backward pass h, [x, z], Σ_d y_d, [r, B, C]_d and the scans' states are
-kept. Convolutions and step sizes are computed again; dx and dz are written into one buffer.
+kept. Convolutions and step sizes are computed again; dx and dz are written into one buffer. With
+`recompute` the states are computed again too, for a layer at a time: they are half of what is kept.
 
-The weights are packed by one kernel, and their gradients summed by one (`weights.py`).
+The weights are packed by one kernel, and their gradients summed by one (`weights.py`). Rows of
+channels begin at multiples of 16 bytes: there may be some channels more, which are zero.
 
 Both directions go through each kernel together, as two groups of rows. Half as many launches fill
 the machine twice as well.
@@ -14,12 +16,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.direction import split_weights
 from genodiff.kernels.triton.launch import kernels, use_device
 from genodiff.kernels.triton.scan import (
+    compute_states,
     pack_channels,
     scan_backward,
     scan_forward,
@@ -103,13 +107,22 @@ def conv_backward(
 
 def triton_mixer(
     h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
-    reverse: tuple[bool, ...], weights: Sequence[Tensor | None],
+    reverse: tuple[bool, ...], weights: Sequence[Tensor | None], recompute: bool = False,
 ) -> Tensor:  # fmt: skip
     """As `mixer`, for tensors that the kernels can take; `weights` is from `join_weights`."""
     inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
     out: Tensor = _Mixer.apply(
-        h, in_weight, in_bias, out_weight, mask, reverse, keep, compute_dtype(h), *weights
+        h,
+        in_weight,
+        in_bias,
+        out_weight,
+        mask,
+        reverse,
+        keep,
+        recompute,
+        compute_dtype(h),
+        *weights,
     )
     return out
 
@@ -189,21 +202,28 @@ def _order(mask: Tensor | None, reverse: tuple[bool, ...]) -> Tensor | None:
     return torch.cat([mask.flip(1) if back else mask for back in reverse])
 
 
+def _widen(bias: Tensor, channels: int) -> Tensor:
+    """The bias (2E) of [x, z] for so many channels."""
+    lacking = channels - len(bias) // 2
+    return F.pad(bias.view(2, -1), (0, lacking)).flatten() if lacking else bias
+
+
 class _Mixer(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor,
-        mask: Tensor | None, reverse: tuple[bool, ...], keep: bool, dtype: torch.dtype,
-        *weights: Tensor | None,
+        mask: Tensor | None, reverse: tuple[bool, ...], keep: bool, recompute: bool,
+        dtype: torch.dtype, *weights: Tensor | None,
     ) -> Tensor:  # fmt: skip
         with torch.autocast(h.device.type, enabled=False), use_device(h):
-            (rows, length, _), channels = h.shape, out_weight.shape[1]
+            rows, length, _ = h.shape
             ctx.dtype, flat = h.dtype, h.to(dtype).reshape(rows * length, -1)
             w = pack_weights(split_weights(weights), in_weight, out_weight, dtype)
+            channels, ctx.channels = w.w_out.shape[1], out_weight.shape[1]
             xz = (
                 flat @ w.w_in.t()
                 if in_bias is None
-                else torch.addmm(in_bias.to(dtype), flat, w.w_in.t())
+                else torch.addmm(_widen(in_bias.to(dtype), channels), flat, w.w_in.t())
             )
             x, z = xz[:, :channels].unflatten(0, (rows, length)), xz[:, channels:]
             m = None if mask is None else mask.to(dtype)
@@ -211,7 +231,16 @@ class _Mixer(torch.autograd.Function):
                 x.mul_(m)
             s = _ScanInputs(w, x, reverse, _order(m, reverse), None)
             y, states = scan_forward(
-                s.c, s.delta, w.A2, s.B, s.C, w.D, w.bias, softplus=True, reverse=False, keep=keep
+                s.c,
+                s.delta,
+                w.A2,
+                s.B,
+                s.C,
+                w.D,
+                w.bias,
+                softplus=True,
+                reverse=False,
+                keep=keep and not recompute,
             )
             total, gated = (torch.empty(x.shape, device=h.device, dtype=dtype) for _ in range(2))
             BT, BE, grid = _blocks(length, channels)
@@ -221,7 +250,9 @@ class _Mixer(torch.autograd.Function):
             )  # fmt: skip
             out = (gated.view(rows * length, channels) @ w.w_out.t()).view(h.shape)
             if keep:
-                ctx.save_for_backward(flat, m, xz, total, s.projected, states, *w)
+                ctx.save_for_backward(
+                    flat, m, xz, total, s.projected, None if recompute else states, *w
+                )
             ctx.reverse = reverse
             given = (in_weight, in_bias, out_weight, *weights)
             ctx.dtypes = [None if w is None else w.dtype for w in given]
@@ -249,11 +280,15 @@ class _Mixer(torch.autograd.Function):
             m = _order(mask, ctx.reverse)
             s = _ScanInputs(w, x, ctx.reverse, m, projected)
             d_projected = torch.empty_like(projected)
+            if states is None:
+                states = compute_states(
+                    s.c, s.delta, w.A2, s.B, s.C, w.bias, softplus=True, reverse=False
+                )
             found = scan_backward(
                 gy, s.c, s.delta, w.A2, s.B, s.C, w.D, w.bias, states, softplus=True, reverse=False,
                 to=s.split_states(d_projected),
             )  # fmt: skip
-            ddelta = found.delta.view(n, tokens, channels)
+            del states
             ddelta = found.delta.view(n, tokens, channels)
             torch.bmm(ddelta, w.dt, out=d_projected[..., : s.rank])
             dc = found.u.view(n, tokens, channels).baddbmm_(d_projected, w.x).view(s.c.shape)
@@ -264,14 +299,15 @@ class _Mixer(torch.autograd.Function):
                 dx.mul_(mask)
             d_in_bias = None
             if of_bias is not None:
-                d_in_bias = dxz.sum(0, dtype=torch.float32).to(of_bias)
+                d_in_bias = dxz.sum(0, dtype=torch.float32).view(2, channels)
+                d_in_bias = d_in_bias[:, : ctx.channels].flatten().to(of_bias)
             parts = WeightGradients(
                 found.A, found.D, found.bias, d_conv,
                 torch.bmm(d_projected.transpose(1, 2), s.flat),
                 torch.bmm(ddelta.transpose(1, 2), s.r),
                 dxz.t() @ flat, d_out_weight,
             )  # fmt: skip
-            sums = sum_gradients(parts, w)
+            sums = sum_gradients(parts, w, ctx.channels)
             # In the order of `DirectionWeights`.
             by_name = (
                 sums.conv, sums.conv_bias, sums.x, sums.dt, sums.bias, sums.A2, sums.D
@@ -284,5 +320,5 @@ class _Mixer(torch.autograd.Function):
             dh = (dxz @ w.w_in).view(rows, length, -1)
         return (
             dh.to(ctx.dtype), sums.w_in.to(of_in), d_in_bias, sums.w_out.to(of_out),
-            None, None, None, None, *grads
+            None, None, None, None, None, *grads
         )  # fmt: skip

@@ -127,12 +127,33 @@ def scan_forward(
     A2 is from `scale_rates`, D and bias are (groups, E): the rows of u are as many groups, one
     after the other. With `keep` the states are those for `scan_backward`: one before each tile.
     """
+    y = torch.empty(u.shape, device=u.device, dtype=u.dtype)
     go = _ScanLaunch(u, A2, softplus, reverse)
-    d, b = _floats(D, A2), _floats(bias, A2)
+    return y, _run_forward(go, u, delta, A2, B, C, D, bias, y, keep, h0)
+
+
+def compute_states(
+    u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, bias: Tensor | None, *,
+    softplus: bool, reverse: bool,
+) -> Tensor:  # fmt: skip
+    """The states for `scan_backward` alone, from a first state of 0."""
+    go = _ScanLaunch(u, A2, softplus, reverse)
+    return _run_forward(go, u, delta, A2, B, C, None, bias, None, True, None)
+
+
+def _run_forward(
+    go: _ScanLaunch, u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
+    bias: Tensor | None, to: Tensor | None, keep: bool, h0: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """The states of `scan_forward`; y is written `to`, where it is wanted."""
+    b = _floats(bias, A2)
+    d, y = (b, u) if to is None else (_floats(D, A2), to)
     bc = go.staged(B, C)
     states = A2.new_empty(go.rows, go.n_tiles + 1 if keep else go.segments, go.N, go.channels)
     states[:, 0] = 0 if h0 is None else h0.transpose(1, 2)
-    y = torch.empty(u.shape, device=u.device, dtype=u.dtype)
+    spans = states
+    if go.segments > 1 or to is None:
+        spans = A2.new_empty(go.rows, go.segments, go.channels)
     options = go.options("scan_forward") | dict(
         u_l=u.stride(1), delta_l=delta.stride(1), y_l=y.stride(1)
     )
@@ -140,17 +161,16 @@ def scan_forward(
     with use_device(u):
         if go.segments > 1:
             local = A2.new_zeros(go.rows, go.segments, go.N, go.channels)
-            spans = A2.new_empty(go.rows, go.segments, go.channels)
             go.k.scan_forward[go.grid](
                 u, delta, A2, bc, d, b, y, local, spans, go.length, go.tiles, go.group, *strides,
                 OUTPUT=False, KEEP=False, **options
             )  # fmt: skip
             go.chain(local, spans, A2, states, go.tiles if keep else 1, back=False)
         go.k.scan_forward[go.grid](
-            u, delta, A2, bc, d, b, y, states, states, go.length, go.tiles, go.group, *strides,
-            OUTPUT=True, KEEP=keep, **options,
+            u, delta, A2, bc, d, b, y, states, spans, go.length, go.tiles, go.group, *strides,
+            OUTPUT=to is not None, KEEP=keep, **options,
         )  # fmt: skip
-    return y, states
+    return states
 
 
 def scan_backward(

@@ -2,7 +2,8 @@
 
 One launch packs the weights of both directions before the forward pass, and one sums and converts
 the gradients at the end of the backward pass. Products have tensors of their own, which begin at
-addresses that matrix units like.
+addresses that matrix units like. Where rows of E channels would not, the kernels are given more
+channels, whose weights are zero: they stay zero, and their gradients are left out.
 """
 
 from typing import NamedTuple
@@ -20,7 +21,7 @@ _GAP = 64  # numbers: parts of a buffer begin at multiples
 
 
 class PackedWeights(NamedTuple):
-    """The weights of all directions, side by side: (directions, ...).
+    """The weights of all directions, side by side: (directions, ...). E is from `pad_channels`.
 
     Matrices of products are in the dtype of products, and everything else is float32.
     """
@@ -34,6 +35,12 @@ class PackedWeights(NamedTuple):
     bias: Tensor  # (n, E)
     w_in: Tensor  # (2E, D)
     w_out: Tensor  # (D, E)
+
+
+def pad_channels(channels: int, word: int) -> int:
+    """Channels whose rows of numbers of `word` bytes begin at multiples of 16 bytes."""
+    unit = 16 // word
+    return -(-channels // unit) * unit
 
 
 def _carve(shapes: list[tuple[int, ...]], like: Tensor, dtype: torch.dtype) -> list[Tensor]:
@@ -63,6 +70,7 @@ def pack_weights(
         first.dt_weight.shape,
     )
     N, R, width = first.A.shape[1], rank[1], len(w_out)
+    wide = pad_channels(channels, dtype.itemsize)
     w_in, w_out = w_in.contiguous(), w_out.contiguous()
     given = [
         x.contiguous()
@@ -72,16 +80,17 @@ def pack_weights(
             d.A, d.D, d.dt_bias, d.x_weight, d.dt_weight,
         )
     ]  # fmt: skip
-    vectors = [(n, channels, K), (n, channels), (n, N, channels), (n, channels), (n, channels)]
+    vectors = [(n, wide, K), (n, wide), (n, N, wide), (n, wide), (n, wide)]
     conv, conv_bias, A2, D, bias = _carve(vectors, w_in, torch.float32)
-    matrices: list[tuple[int, ...]] = [(n, P, channels), (n, channels, R)]
-    converted = w_in.dtype != dtype or w_out.dtype != dtype
-    x, dt, *shared = _carve(matrices + [w_in.shape, w_out.shape] * converted, w_in, dtype)
+    matrices: list[tuple[int, ...]] = [(n, P, wide), (n, wide, R)]
+    converted = w_in.dtype != dtype or w_out.dtype != dtype or wide != channels
+    outer: list[tuple[int, ...]] = [(2 * wide, width), (width, wide)]
+    x, dt, *shared = _carve(matrices + outer * converted, w_in, dtype)
     w_in_to, w_out_to = shared or (w_in, w_out)
     with use_device(w_in):
-        kernels().pack_weights[_grid(max(w_in.numel(), P * channels), 2 + 7 * n, _BLOCK)](
+        kernels().pack_weights[_grid(max(2 * wide * width, P * wide), 2 + 7 * n, _BLOCK)](
             *given, *given[-7:] * (2 - n), w_in, w_out, conv, conv_bias, A2, D, bias, x, dt,
-            w_in_to, w_out_to, channels, width, P, R, N=N, K=K,
+            w_in_to, w_out_to, channels, wide, width, P, R, N=N, K=K,
             CONVERTED=converted, BLOCK=_BLOCK, num_warps=1,
         )  # fmt: skip
     return PackedWeights(conv, conv_bias, x, dt, A2, D, bias, w_in_to, w_out_to)
@@ -100,23 +109,23 @@ class WeightGradients(NamedTuple):
     w_out: Tensor
 
 
-def sum_gradients(g: WeightGradients, weights: PackedWeights) -> PackedWeights:
-    """The gradients of the weights in float32, or of products in their dtype where that is it.
+def sum_gradients(g: WeightGradients, weights: PackedWeights, E: int) -> PackedWeights:
+    """The gradients of the weights of E channels in float32.
 
     `A2` holds that of A, (n, E, N).
     """
-    (n, E, K), (_, N, _) = weights.conv.shape, weights.A2.shape
+    (n, wide, K), (_, N, _) = weights.conv.shape, weights.A2.shape
     (_, P, _), R, width = weights.x.shape, weights.dt.shape[2], len(weights.w_out)
-    vectors = [weights.conv.shape, (n, E), (n, E, N), (n, E), (n, E)]
-    cast = g.w_in.dtype != torch.float32
-    matrices = [g.x.shape, g.dt.shape, g.w_in.shape, g.w_out.shape] * cast
+    vectors: list[tuple[int, ...]] = [(n, E, K), (n, E), (n, E, N), (n, E), (n, E)]
+    cast = g.w_in.dtype != torch.float32 or wide != E
+    matrices: list[tuple[int, ...]] = [(n, P, E), (n, E, R), (2 * E, width), (width, E)] * cast
     conv, conv_bias, A, D, bias, *found = _carve([*vectors, *matrices], g.A, torch.float32)
     x, dt, w_in, w_out = found or (g.x, g.dt, g.w_in, g.w_out)
     scan_rows, conv_rows = (t.shape[0] // n * t.shape[1] for t in (g.A, g.conv))
     with use_device(g.A):
-        kernels().sum_weights[_grid(N * E, 2 + 6 * n, _SUMMED)](
+        kernels().sum_weights[_grid(N * wide, 2 + 6 * n, _SUMMED)](
             g.A, g.D, g.bias, g.conv, g.x, g.dt, g.w_in, g.w_out, A, D, bias, conv, conv_bias, x,
-            dt, w_in, w_out, E, width, P, R, scan_rows, conv_rows, N=N, K=K, CAST=cast,
+            dt, w_in, w_out, E, wide, width, P, R, scan_rows, conv_rows, N=N, K=K, CAST=cast,
             BLOCK=_BLOCK, BM=_SUMMED, BE=_SUMMED, num_warps=1,
         )  # fmt: skip
     return PackedWeights(conv, conv_bias, x, dt, A, D, bias, w_in, w_out)

@@ -1,0 +1,79 @@
+"""Training whose micro-batches are played back as graphs; recordings stand for CUDA's on a CPU."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from recordings import Breaking, Played, Rounding, Stale, Unrecordable
+from test_step import batch
+from tiny_training import run_tiny, tiny
+
+from genodiff.alphabet import DNA
+from genodiff.runs.model import build_backbone, build_diffusion, build_objective
+from genodiff.training import run
+from genodiff.training.module import Pretraining
+
+
+def read_run(folder: Path) -> tuple[bytes, list[str]]:
+    """The weights, and the loss of each step with its gradient's norm."""
+    rows = (folder / "metrics.csv").read_text().splitlines()
+    names = rows[0].split(",")
+    kept = [names.index(name) for name in ("loss_hex", "grad_norm", "valid_bits")]
+    losses = [" ".join(row.split(",")[i] for i in kept) for row in rows[1:]]
+    return (folder / "model.safetensors").read_bytes(), losses
+
+
+HOW: dict[str, Any] = {"steps": 9, "batch_size": 4, "accumulate": 2, "validate_every": 5}
+
+
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
+def test_a_run_gives_the_same_bits_with_graphs_and_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+    precision: str,
+) -> None:  # fmt: skip
+    run_tiny(tmp_path / "plain", **HOW, precision=precision)
+    plain = read_run(tmp_path / "plain")
+    caplog.set_level(logging.INFO, "genodiff")
+    for record in (Played, Unrecordable, Breaking, Stale, Rounding):
+        caplog.clear()
+        monkeypatch.setattr(run, "find_recorder", lambda device, record=record: record)
+        run_tiny(tmp_path / record.__name__, **HOW, precision=precision)
+        assert read_run(tmp_path / record.__name__) == plain, record
+        said = [r for r in caplog.records if "the training step is" in r.getMessage()]
+        assert len(said) == 1, record
+        assert said[0].levelname == ("INFO" if record is Played else "WARNING")
+
+
+def module_of(record: Any, **changes: Any) -> Pretraining:
+    config = tiny(**changes)
+    objective = build_objective(config, build_diffusion(config, DNA))
+    return Pretraining(build_backbone(config, DNA), objective, config, 0.1, record=record)
+
+
+def test_padded_batches_are_run_as_they_are_and_gradients_add_up() -> None:
+    plain, graphed = (module_of(record, accumulate=2) for record in (None, Played))
+    assert graphed._graph is not None
+    for step in range(6):
+        for module in (plain, graphed):
+            module.begin_step(step)
+            module.zero_grad()
+            for part in (0, 1):
+                given = batch(2, 64, seed=2 * step + part, pad=3 if part and step % 2 else 0)
+                given = given._replace(u_shared=0.1 * step)
+                module.backward(module.training_step(given, part) / 2)
+        for a, b in zip(plain.parameters(), graphed.parameters(), strict=True):
+            assert (a.grad is None) == (b.grad is None)
+            assert a.grad is None or torch.equal(a.grad, b.grad)  # type: ignore[arg-type]
+        assert torch.equal(plain.totals, graphed.totals)
+    captured = graphed._graph.captured
+    assert captured.played == 3  # of nine without padding, six are run as they are or compared
+    assert not captured.fault
+
+
+def test_dropout_and_ranks_leave_no_graph() -> None:
+    config = tiny()
+    objective = build_objective(config, build_diffusion(config, DNA))
+    module = Pretraining(build_backbone(config, DNA), objective, config, 0.1, 2, record=Played)
+    assert module._graph is None
