@@ -193,8 +193,8 @@ def main() -> int:
     if arguments.block:
         return list_block(arguments.block, arguments.arch, folder)
     variants = [
-        ("scan_forward", {}), ("scan_forward", {"OUTPUT": False, "KEEP": False}), ("scan_carry",
-        {}), ("scan_backward", {}),
+        ("scan_forward", {}), ("scan_forward", {"OUTPUT": False, "KEEP": False}),
+        ("scan_forward", {"OUTPUT": False}), ("scan_carry", {}), ("scan_backward", {}),
         ("scan_backward", {"REVERSE": True}), ("scan_backward", {"SUMS": "plain"}), ("scan_chain",
         {}),
     ]  # fmt: skip
@@ -208,7 +208,7 @@ def main() -> int:
     for d_inner in arguments.d_inner:
         for dtype in ("bf16", "fp32"):
             for name, changes in (
-                variants if d_inner == arguments.d_inner[0] else variants[:1] + variants[3:4]
+                variants if d_inner == arguments.d_inner[0] else variants[:1] + variants[4:5]
             ):
                 label = " ".join([name, *(f"{k}={v}" for k, v in changes.items())])
                 cubin = folder / f"{name}-{dtype}-{d_inner}-{len(label)}.cubin"

@@ -54,7 +54,7 @@ class StepGraph:
     def _compute(self, *given: Any) -> tuple[Tensor, ...]:
         inputs = given[:-1]
         names, n_slots = given[-1]
-        parts = dict.fromkeys(_SOMETIMES) | dict(zip(names, inputs, strict=True))
+        parts: dict[str, Any] = dict(zip(names, inputs, strict=True))
         rows, length = parts["x0"].shape
         full = torch.full((rows,), length)
         batch = Batch(**parts, lengths=full, index=full, n_slots=n_slots)
