@@ -35,6 +35,16 @@ from genodiff.training.step_graph import StepGraph
 _log = logging.getLogger("genodiff")
 
 
+def _keep_no_casts(device: str) -> torch.autocast:
+    """Autocast as it is set, but weights are cast wherever they are used.
+
+    A graph would play on with copies that were cast once. And the gradients of a weight that is
+    used twice add up in float32, not in bfloat16.
+    """
+    dtype, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
+    return torch.autocast(device, dtype, enabled, cache_enabled=False)
+
+
 def batch_loss(
     objective: Objective,
     backbone: Backbone,
@@ -124,7 +134,8 @@ class Pretraining(pl.LightningModule):
     def _measure(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The loss of a micro-batch, and what `totals` is to grow by."""
         given = self._objective, self.backbone, batch, self._soft_weight
-        terms, weights = batch_loss(*given, self._remember)
+        with _keep_no_casts(batch.x0.device.type):
+            terms, weights = batch_loss(*given, self._remember)
         found = torch.stack(
             [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]
         ).double()

@@ -58,13 +58,10 @@ class StepGraph:
         rows, length = parts["x0"].shape
         full = torch.full((rows,), length)
         batch = Batch(**parts, lengths=full, index=full, n_slots=n_slots)
-        kind = parts["x0"].device.type
-        # Copies of weights that autocast keeps would not be made again when a graph is played.
-        with torch.autocast(
-            kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind), False
-        ):
-            loss, sums = self._measure(batch)
-        found = torch.autograd.grad(loss / self._parts, self._parameters, allow_unused=True)
+        loss, sums = self._measure(batch)
+        # As a backward pass that is called on its own: autocast is of the forward pass alone.
+        with torch.autocast(parts["x0"].device.type, enabled=False):
+            found = torch.autograd.grad(loss / self._parts, self._parameters, allow_unused=True)
         self._used = [i for i, gradient in enumerate(found) if gradient is not None]
         flat = torch.cat([gradient.flatten() for gradient in found if gradient is not None])
         return loss.detach(), sums.detach(), flat

@@ -263,12 +263,22 @@ def test_on_a_gpu_decays_near_one_do_not_drift() -> None:
 @pytest.mark.slow
 def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_functions() -> None:
     root = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "benchmarks/gpu/sass.py", "--json", "--d-inner", "256"]
+    command = [sys.executable, "benchmarks/gpu/sass.py", "--json", "--d-inner", "256", "236"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=compiling())
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = {(row["kernel"], row["dtype"]): row for row in map(json.loads, done.stdout.splitlines())}
+    found = list(map(json.loads, done.stdout.splitlines()))
+    # Slots of before the directions shared a launch, with Triton 3.9; 3.6 makes fewer.
+    before = {("forward", 256): 131.0, ("forward", 236): 136.4} | {
+        ("backward", 256): 349.4, ("backward", 236): 362.9
+    }  # fmt: skip
+    for (way, d_inner), slots in before.items():
+        (row,) = (
+            row for row in found
+            if (row["kernel"], row["dtype"], row["d_inner"]) == (f"scan_{way}", "bf16", d_inner)
+        )  # fmt: skip
+        assert row["slots_per_step"] <= slots, (way, d_inner)
+    rows = {(row["kernel"], row["dtype"]): row for row in found if row["d_inner"] == 256}
     assert rows["scan_forward", "bf16"]["mufu_fraction"] > 0.95
-    assert rows["scan_backward", "bf16"]["slots_per_step"] < 360
     # `scan_chain`, a scan over segments, moves its tiles through shared memory.
     through_time = [row for row in rows.values() if not row["kernel"].startswith("scan_chain")]
     assert all(row["shared"] == 0 for row in through_time if "plain" not in row["kernel"])

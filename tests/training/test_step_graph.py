@@ -8,10 +8,11 @@ import pytest
 import torch
 from recordings import Breaking, Played, Rounding, Stale, Unrecordable
 from test_step import batch
-from tiny_training import run_tiny, tiny
+from tiny_training import TINY, run_tiny, tiny
 
 from genodiff.alphabet import DNA
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective
+from genodiff.runs.resolve import resolve_config
 from genodiff.training import run
 from genodiff.training.module import Pretraining
 
@@ -72,8 +73,32 @@ def test_padded_batches_are_run_as_they_are_and_gradients_add_up() -> None:
     assert not captured.fault
 
 
-def test_dropout_and_ranks_leave_no_graph() -> None:
+def test_autocast_keeps_no_copies_of_weights_which_a_graph_would_read_again() -> None:
+    module, seen = module_of(None), []
+    module.backbone.register_forward_pre_hook(
+        lambda *_: seen.append(
+            (torch.is_autocast_enabled("cpu"), torch.is_autocast_cache_enabled())
+        )
+    )
+    with torch.autocast("cpu", torch.bfloat16):
+        module.training_step(batch(2, 64), 0)
+    assert seen == [(True, False)]
+
+
+def test_ranks_and_memories_leave_no_graph() -> None:
     config = tiny()
     objective = build_objective(config, build_diffusion(config, DNA))
-    module = Pretraining(build_backbone(config, DNA), objective, config, 0.1, 2, record=Played)
+    backbone = build_backbone(config, DNA)
+    given = backbone, objective, config, 0.1
+    assert Pretraining(*given, record=Played)._graph is not None
+    assert Pretraining(*given, 2, record=Played)._graph is None
+    remember = lambda denoiser, batch: denoiser  # noqa: E731
+    assert Pretraining(*given, remember=remember, record=Played)._graph is None
+
+
+def test_dropout_leaves_no_graph() -> None:
+    given = TINY | {"preset": "dit-tiny", "dropout": 0.1}
+    config = resolve_config({k: v for k, v in given.items() if k != "d_state"})
+    objective = build_objective(config, build_diffusion(config, DNA))
+    module = Pretraining(build_backbone(config, DNA), objective, config, 0.1, record=Played)
     assert module._graph is None
