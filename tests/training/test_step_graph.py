@@ -75,11 +75,11 @@ def test_padded_batches_are_run_as_they_are_and_gradients_add_up() -> None:
 
 def test_autocast_keeps_no_copies_of_weights_which_a_graph_would_read_again() -> None:
     module, seen = module_of(None), []
-    module.backbone.register_forward_pre_hook(
-        lambda *_: seen.append(
-            (torch.is_autocast_enabled("cpu"), torch.is_autocast_cache_enabled())
-        )
-    )
+
+    def note(*_: Any) -> None:
+        seen.append((torch.is_autocast_enabled("cpu"), torch.is_autocast_cache_enabled()))
+
+    module.backbone.register_forward_pre_hook(note)
     with torch.autocast("cpu", torch.bfloat16):
         module.training_step(batch(2, 64), 0)
     assert seen == [(True, False)]
