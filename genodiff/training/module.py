@@ -9,7 +9,8 @@ same for any split into micro-batches or ranks. A window with many N counts only
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import lightning.pytorch as pl
@@ -35,14 +36,19 @@ from genodiff.training.step_graph import StepGraph
 _log = logging.getLogger("genodiff")
 
 
-def _keep_no_casts(device: str) -> torch.autocast:
-    """Autocast as it is set, but weights are cast wherever they are used.
+@contextmanager
+def _keep_no_casts() -> Iterator[None]:
+    """A context in which autocast casts weights wherever they are used.
 
     A graph would play on with copies that were cast once. And the gradients of a weight that is
     used twice add up in float32, not in bfloat16.
     """
-    dtype, enabled = torch.get_autocast_dtype(device), torch.is_autocast_enabled(device)
-    return torch.autocast(device, dtype, enabled, cache_enabled=False)
+    kept = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(kept)
 
 
 def batch_loss(
@@ -134,7 +140,7 @@ class Pretraining(pl.LightningModule):
     def _measure(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The loss of a micro-batch, and what `totals` is to grow by."""
         given = self._objective, self.backbone, batch, self._soft_weight
-        with _keep_no_casts(batch.x0.device.type):
+        with _keep_no_casts():
             terms, weights = batch_loss(*given, self._remember)
         found = torch.stack(
             [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]

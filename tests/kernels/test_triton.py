@@ -134,6 +134,16 @@ def test_steps_that_are_tiny_or_make_decays_underflow_keep_their_precision() -> 
 
 
 @on_cpu
+@pytest.mark.slow
+@pytest.mark.parametrize(("length", "channels"), [(1, 118), (7, 236)])
+def test_interpreted_at_the_widths_of_470k_decays_near_one_do_not_drift(
+    length: int, channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch.kernels(), "BE", 64)  # wider tiles are fewer: the interpreter's time
+    assert_right(Problem(1, length, channels, 2, decay=0.02, reverse=length > 1, h0=True))
+
+
+@on_cpu
 def test_slices_and_expanded_gradients_are_taken_as_they_are() -> None:
     p = Problem(2, 6, 5, 3)
     truth = solve(p, naive_scan, torch.float64)

@@ -204,6 +204,33 @@ def test_under_autocast_the_mixer_is_bfloat16_and_gradients_have_the_weights_dty
 
 
 @on_cpu
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("length", "more"),
+    [
+        (1, {}),
+        (5, {"near_one": True, "recompute": True}),
+        (7, {"dtype": torch.bfloat16, "recompute": True}),
+    ],
+)
+def test_interpreted_a_block_of_470k_agrees_with_its_definition(
+    length: int, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """118 and 236 channels, which take 240 in bfloat16; norms, the residual sum, weights, mixer."""
+    from emulated import compare_block  # it needs Triton
+
+    monkeypatch.setattr(launch.kernels(), "BE", 64)  # fewer and wider tiles: the interpreter's time
+    monkeypatch.setattr(triton_mixer, "_blocks", lambda *size: (8, 64, (1, -(-size[1] // 64))))
+    generator = torch.Generator().manual_seed(1)
+    found = compare_block(
+        {"rows": 1, "length": length, "width": 118, "states": 2} | more,
+        lambda *shape: torch.randn(*shape, generator=generator),
+    )
+    assert len(found) == 20
+    assert max(found.values()) < (3e-2 if "dtype" in more else 4e-6), found
+
+
+@on_cpu
 @pytest.mark.parametrize("split", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_states_that_are_computed_again_give_the_same_bits(
     split: bool, monkeypatch: pytest.MonkeyPatch
