@@ -50,6 +50,37 @@ def test_a_stage_that_fails_or_hangs_is_recorded_and_the_rest_goes_on(tmp_path: 
     assert rows[0]["code"] == 3
     assert found["last.json"] == "[4]"
     assert found["slow.log"] == "2\n"
+    # At most eight files come back from a lent machine: Triton's cache is the third.
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["call-1.log", "call-1.tar.gz"]
+
+
+def test_what_a_call_that_was_cut_off_has_found_is_folded(tmp_path: Path) -> None:
+    folder = tmp_path / "call-1"
+    folder.mkdir()
+    row = {"kind": "norm", "batch": 1, "length": 3, "channels": 5, "decay": 1.0, "reverse": False}
+    row |= {"segments": None, "float32": {"y": 2e-7}, "bfloat16": {"y": 3e-3}}
+    row |= {"float32 repeats": True, "bfloat16 repeats": True}
+    lost = {"kind": "scan", "error": "out of time"}
+    found = {
+        "machine": {"device": "a GPU of tests", "copy_bytes_per_s": 4e12},
+        "parity": {"rows": [row, lost]},
+    }
+    for name, value in found.items():
+        (folder / f"{name}.json").write_text(json.dumps(value))
+    steps = [{"commit": "abc", "call": 1}, {"stage": "step", "code": -15, "why": "out of time"}]
+    (folder / "steps.jsonl").write_text("".join(json.dumps(s) + "\n" for s in steps))
+    archive = tmp_path / "call-1.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(folder, "call-1")
+    command = [sys.executable, str(GPU / "fold.py"), str(archive), "--to", str(tmp_path)]
+    subprocess.run(command, check=True, timeout=120)
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "## Measured: a GPU of tests" in text
+    assert "copies 4.00 TB/s" in text
+    assert "| norm | 1 | 3 | 5 | 1 | False |  | 2.0e-07 |" in text
+    assert 'Failed: {"stage": "step", "code": -15, "why": "out of time"}' in text
+    assert 'Failed: {"kind": "scan", "error": "out of time"}' in text
+    assert "mamba-ssm" not in text
 
 
 def test_every_stage_runs_a_script_that_is_there_and_a_call_ends_in_ten_minutes() -> None:

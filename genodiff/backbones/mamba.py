@@ -104,6 +104,9 @@ Reader = Callable[[Tensor, DirectionWeights, bool], Tensor]
 class Mamba(nn.Module):
     """A mixer (B, L, D) → (B, L, D), of one direction or two."""
 
+    recompute = False
+    """Whether a GPU's backward pass computes the states of scans again."""
+
     def __init__(
         self,
         d_model: int,
@@ -129,7 +132,6 @@ class Mamba(nn.Module):
             bidirectional,
             tie_directions or not bidirectional,
         )
-        self.recompute = False  # the states of scans, on a GPU
         self.in_proj = Projection(d_model, 2 * d_inner, proj_bias, draws)
         self.out_proj = Projection(d_inner, d_model, proj_bias, draws, out_scale)
         if not self.tied:

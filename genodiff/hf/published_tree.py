@@ -106,7 +106,7 @@ class PublishedMixer(Mamba):
         nn.Module.__init__(self)
         s = settings
         self.strategy, self.bidirectional = s.bidirectional_strategy, s.bidirectional
-        self.tied = s.tie_directions or not s.bidirectional
+        self.tied, self.recompute = s.tie_directions or not s.bidirectional, s.recompute_states
         self.mamba_fwd = PublishedDirection(s, projections=True)
         self.mamba_rev = (
             PublishedDirection(s, projections=not self.tied) if s.bidirectional else None
