@@ -13,6 +13,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import signal
 import sys
 import time
@@ -28,6 +29,12 @@ TINY: dict[str, Any] = {
 LIMIT = 180.0  # seconds of a session, after which it hangs
 
 
+def log_path(out: Path) -> Path:
+    """Where a run's sessions say what they do; not on a disk of its own, which may be full."""
+    folder = out.parent.parent if os.path.ismount(out.parent) else out.parent
+    return folder / f"{out.name}.log"
+
+
 def begin_session(
     config: dict[str, Any],
     out: Path,
@@ -41,8 +48,7 @@ def begin_session(
         return pid
     code = 99
     try:
-        log = out.with_name(f"{out.name}.log")
-        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        descriptor = os.open(log_path(out), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(descriptor, 2)
         if crash_at is not None:
             os.environ["GENODIFF_CRASH_AT"] = str(crash_at)
@@ -96,8 +102,22 @@ def has_ended(pid: int) -> bool:
 
 def count_operations(out: Path) -> int:
     """I/O operations of the last session, as it said itself."""
-    said = out.with_name(f"{out.name}.log").read_text(errors="replace")
+    said = log_path(out).read_text(errors="replace")
     return int(said.rpartition("operations: ")[2].split()[0])
+
+
+def read_resumed(out: Path) -> list[int]:
+    """The steps that sessions went on from, as their log says; one that began anew is not there."""
+    try:
+        said = log_path(out).read_text(errors="replace")
+    except OSError:
+        return []
+    return [int(step) for step in re.findall(r"going on from step (\d+)", said)]
+
+
+def count_resumed(out: Path) -> int:
+    """Sessions that went on from a step that is not 0."""
+    return sum(step > 0 for step in read_resumed(out))
 
 
 def last_step(out: Path) -> int:

@@ -3,7 +3,6 @@
 import csv
 import importlib.util
 import os
-import random
 import re
 import shutil
 import signal
@@ -17,14 +16,10 @@ from harness import (
     TINY,
     await_end,
     begin_session,
-    contents,
-    corrupt,
     find_ranks,
     finish,
     has_ended,
-    is_same,
     last_step,
-    list_checkpoints,
 )
 from score import Score, Trial, spread
 
@@ -167,34 +162,3 @@ def measure_growth(trial: Trial) -> Score:
     }  # fmt: skip
     good = code == 0 and slope < 1 and max(files) - min(files) <= 1
     return Score(1, int(good), figures, [] if good else [f"exit {code}"])
-
-
-def soak(trial: Trial) -> Score:
-    """One long run with a random fault every so often; `n` is the number of faults."""
-    config = TINY | {"steps": 40 * trial.n, "checkpoint_every": 20, "keep": 3, "validate_every": 50}
-    calm = trial.calm(**config)
-    out, kinds, redone = trial.root / "run", dict[str, int](), 0
-    for _ in range(trial.n):
-        kind = trial.draw.choice(("KILL", "TERM", "USR1", "operation", "corrupt"))
-        kinds[kind] = kinds.get(kind, 0) + 1
-        done = list_checkpoints(out)
-        before = last_step(out)
-        at = trial.draw.randint(30, 400) if kind == "operation" else None
-        pid = begin_session(config, out, crash_at=at)
-        target = (done[-1] if done else 0) + trial.draw.randint(5, 60)
-        while not has_ended(pid) and (last_step(out) < target or last_step(out) == before):
-            time.sleep(0.002)
-        if at is None and not has_ended(pid):
-            number = "KILL" if kind == "corrupt" else kind
-            os.kill(pid, getattr(signal, f"SIG{number}"))
-        elif at is not None and not has_ended(pid):
-            os.kill(pid, signal.SIGKILL)
-        await_end(pid)
-        found = list_checkpoints(out)
-        redone += last_step(out) - (found[-1] if found else 0)
-        if kind == "corrupt" and len(found) > 1:
-            corrupt(out, found[-1], f"trainer.safetensors:{random.Random(target).random()}")
-    code = finish(config, out)
-    good = code == 0 and is_same(contents(out), calm)
-    figures = {"faults": kinds, "steps": config["steps"], "steps computed again": redone}
-    return Score(1, int(good), figures, [] if good else [f"exit {code}, or another end"])

@@ -25,6 +25,7 @@ import torch  # noqa: E402
 import training_faults as training  # noqa: E402
 from commands import cpu  # noqa: E402
 from score import Fault, Trial  # noqa: E402
+from soak import soak  # noqa: E402
 
 import genodiff.training.run  # noqa: E402, F401
 from genodiff.runs.folder import find_git_revision  # noqa: E402
@@ -52,7 +53,7 @@ FAULTS = {
     "a rank killed": Row(machine.kill_a_rank, 50, 0),
     "layouts of ranks and workers": Row(machine.compare_layouts, 9, 0),
     "growth": Row(machine.measure_growth, 10_000, 0),
-    "soak": Row(machine.soak, 30, 2),
+    "soak": Row(soak, 30, 10),
 }
 
 

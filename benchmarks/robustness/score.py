@@ -46,3 +46,10 @@ def spread(values: list[float]) -> dict[str, float]:
     """Median and maximum."""
     ordered = sorted(values)
     return {"p50": round(ordered[len(ordered) // 2], 2), "max": round(ordered[-1], 2)}
+
+
+def draw_kinds(trial: Trial, kinds: list[str]) -> list[str]:
+    """`n` kinds in random order, each as often as the others or once more."""
+    found = [kinds[i % len(kinds)] for i in range(trial.n)]
+    trial.draw.shuffle(found)
+    return found

@@ -23,6 +23,7 @@ from harness import (
     is_same,
     last_step,
     list_checkpoints,
+    log_path,
     signal_at_step,
 )
 from score import Score, Trial, spread
@@ -213,7 +214,7 @@ def inject_nonfinite(trial: Trial) -> Score:
         seed = trial.draw.getrandbits(32)
         pid = begin_session(config, out, prepare=lambda: _poison(place, value, step, seed))  # noqa: B023
         code = await_end(pid)
-        said = out.with_name(f"{out.name}.log").read_text(errors="replace")
+        said = log_path(out).read_text(errors="replace")
         told = re.findall(r"step (\d+): [^\n]*(?:is|are) not finite", said)
         stopped += code != 0
         if code not in (0, 1) or not told or int(told[0]) != step or _is_poisoned(out):

@@ -17,8 +17,9 @@ skipped                 1 where a non-finite loss or gradient made the step leav
 import csv
 import io
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from genodiff.errors import CheckpointError
 from genodiff.io import atomic
@@ -40,25 +41,31 @@ class Metrics:
     def __init__(self, run: Path, step: int) -> None:
         self.path = run / FILE
         atomic.write_text(self.path, self._kept(step))
-        self._file: IO[str] = self.path.open("a", encoding="utf-8", newline="")
+        # Unbuffered: a row that finds no room must not be tried again when the file is closed.
+        self._file = self.path.open("ab", buffering=0)
 
     def append(self, **values: Any) -> None:
-        """Add one row; it reaches the system at once."""
+        """Add one row; it reaches the system at once. Raises `MachineError` where it cannot."""
         text = io.StringIO()
         csv.DictWriter(text, COLUMNS, lineterminator="\n").writerow(values)
+        rest = memoryview(text.getvalue().encode())
         try:
-            self._file.write(text.getvalue())
-            self._file.flush()
+            while rest:
+                rest = rest[self._file.write(rest) :]
         except OSError as fault:
             raise atomic.write_error(self.path, fault) from None
 
     def sync(self) -> None:
-        """Bring all rows to the disk."""
-        os.fsync(self._file.fileno())
+        """Bring all rows to the disk. Raises `MachineError` where that fails."""
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as fault:
+            raise atomic.write_error(self.path, fault) from None
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with suppress(OSError):
+            self._file.close()
 
     def _kept(self, step: int) -> str:
         header = ",".join(COLUMNS) + "\n"

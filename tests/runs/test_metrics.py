@@ -1,11 +1,12 @@
 """metrics.csv: one row per step, whatever happened between them."""
 
 import csv
+import os
 from pathlib import Path
 
 import pytest
 
-from genodiff.errors import CheckpointError
+from genodiff.errors import CheckpointError, MachineError
 from genodiff.runs.metrics import COLUMNS, FILE, Metrics
 
 
@@ -20,6 +21,17 @@ def fill(run: Path, first: int, last: int) -> None:
 def rows(run: Path) -> list[dict[str, str]]:
     with (run / FILE).open() as file:
         return list(csv.DictReader(file))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_row_without_room_is_one_error_and_closing_is_none(tmp_path: Path) -> None:
+    metrics = Metrics(tmp_path, 0)
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, metrics._file.fileno())
+    os.close(full)
+    with pytest.raises(MachineError, match="cannot be written: No space left"):
+        metrics.append(step=1)
+    metrics.close()
 
 
 def test_rows_beyond_the_step_that_a_run_goes_on_from_are_gone(tmp_path: Path) -> None:
