@@ -89,9 +89,9 @@ def await_end(pid: int, limit: float = LIMIT) -> int:
         time.sleep(0.002)
 
 
-def finish(config: dict[str, Any], out: Path) -> int:
+def finish(config: dict[str, Any], out: Path, limit: float = LIMIT) -> int:
     """A session that nothing disturbs."""
-    return await_end(begin_session(config, out))
+    return await_end(begin_session(config, out), limit)
 
 
 def has_ended(pid: int) -> bool:

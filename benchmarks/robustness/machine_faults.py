@@ -1,6 +1,5 @@
 """Faults around a run: races for its folder and an index, dead ranks, layouts, growth, a soak."""
 
-import csv
 import importlib.util
 import os
 import re
@@ -16,10 +15,15 @@ from harness import (
     TINY,
     await_end,
     begin_session,
+    contents,
+    count_resumed,
     find_ranks,
     finish,
     has_ended,
+    is_same,
     last_step,
+    list_checkpoints,
+    log_path,
 )
 from score import Score, Trial, spread
 
@@ -32,23 +36,37 @@ _RANKS = [
 
 
 def race_for_folder(trial: Trial) -> Score:
-    """A second run into a folder that one trains in; then the first is killed, and one goes on."""
-    faults, took = [], []
+    """Two runs into one folder, at once or while the first trains; the one that got it is killed,
+    and goes on to the calm run's end."""
+    config = TINY | {"steps": 200, "checkpoint_every": 20}
+    calm = trial.calm(**config)
+    faults, took, resumed = [], [], 0
     for number in range(trial.n):
         out = trial.root / f"run{number}"
-        first = begin_session(TINY | {"steps": 9999}, out)
-        while not last_step(out) and not has_ended(first):
+        pids = [begin_session(config, out)]
+        while number % 2 and not last_step(out) and not has_ended(pids[0]):
             time.sleep(0.002)
         began = time.monotonic()
-        code = await_end(begin_session(TINY | {"steps": 9999}, out))
+        pids.append(begin_session(config, out))
+        while not any(has_ended(pid) for pid in pids):
+            time.sleep(0.002)
         took.append(time.monotonic() - began)
-        os.kill(first, signal.SIGKILL)
-        await_end(first)
-        again = finish(TINY | {"steps": max(6, last_step(out) + 1)}, out)
-        if code != 2 or again:
-            faults.append(f"race {number}: exits {code}, {again}")
+        winner = pids[0] if has_ended(pids[1]) else pids[1]
+        loser = pids[1] if has_ended(pids[1]) else pids[0]
+        code, alive = await_end(loser), not has_ended(winner)
+        while last_step(out) < 25 and not has_ended(winner):
+            time.sleep(0.002)
+        os.kill(winner, signal.SIGKILL)
+        await_end(winner)
+        again = finish(config, out)
+        said = log_path(out).read_text(errors="replace")
+        resumed += count_resumed(out)
+        named = f"pid {winner}" in said
+        if code != 2 or not alive or again or not is_same(contents(out), calm) or not named:
+            faults.append(f"race {number}: exits {code}, {again}; alive {alive}, named {named}")
         shutil.rmtree(out)
-    return Score(trial.n, trial.n - len(faults), {"seconds to refuse": spread(took)}, faults)
+    figures = {"seconds to refuse": spread(took), "resumed from a checkpoint": resumed}
+    return Score(trial.n, trial.n - len(faults), figures, faults)
 
 
 def race_for_index(trial: Trial) -> Score:
@@ -72,8 +90,8 @@ def kill_a_rank(trial: Trial) -> Score:
     """One of two processes of `--devices 2` is killed; the same command goes on."""
     calm = trial.root / "calm"
     _train_ranks(calm).communicate()
-    expected = _losses(calm)
-    faults, took = [], []
+    expected = contents(calm)
+    faults, took, resumed, left = [], [], 0, 0
     for number in range(trial.n):
         out, victim = trial.root / f"run{number}", trial.draw.randint(0, 1)
         process, target = _train_ranks(out), trial.draw.randint(1, 25)
@@ -87,28 +105,29 @@ def kill_a_rank(trial: Trial) -> Score:
         os.kill(ranks[victim], signal.SIGKILL)
         said = process.communicate(timeout=300)[1]
         took.append(time.monotonic() - began)
-        orphans = find_ranks(process.pid)
+        orphans = [pid for pid in ranks.values() if Path(f"/proc/{pid}").exists()]
+        left += len(orphans)
+        done = list_checkpoints(out)[-1:]
         again = _train_ranks(out)
-        again.communicate(timeout=600)
+        told = again.communicate(timeout=600)[1]
+        found = [int(step) for step in re.findall(r"going on from step (\d+)", told)]
+        resumed += bool(found)
         if (
             process.returncode != 5 or f"rank {victim} was killed" not in said or orphans
-            or again.returncode or _losses(out) != expected
+            or again.returncode or found != done or not is_same(contents(out), expected)
         ):  # fmt: skip
             faults.append(f"rank {victim} at step {target}: exits {process.returncode}, "
-                          f"{again.returncode}, {len(orphans)} orphans")  # fmt: skip
+                          f"{again.returncode}, {len(orphans)} orphans, went on from {found}, "
+                          f"had {done}")  # fmt: skip
         shutil.rmtree(out)
-    return Score(trial.n, trial.n - len(faults), {"seconds to the end": spread(took)}, faults)
+    figures = {"seconds to the end": spread(took), "resumed": resumed, "orphans": left}
+    return Score(trial.n, trial.n - len(faults), figures, faults)
 
 
 def _train_ranks(out: Path) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "genodiff", "train", *_RANKS, "--out", str(out)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def _losses(out: Path) -> list[str]:
-    with (out / "metrics.csv").open() as file:
-        return [row["loss_hex"] for row in csv.DictReader(file)]
 
 
 def compare_layouts(trial: Trial) -> Score:

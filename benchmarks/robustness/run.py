@@ -53,7 +53,7 @@ FAULTS = {
     "a rank killed": Row(machine.kill_a_rank, 50, 0),
     "layouts of ranks and workers": Row(machine.compare_layouts, 9, 0),
     "growth": Row(machine.measure_growth, 10_000, 0),
-    "soak": Row(soak, 30, 10),
+    "soak": Row(soak, 29, 10),
 }
 
 

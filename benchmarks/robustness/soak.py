@@ -22,8 +22,9 @@ from harness import (
 )
 from score import Score, Trial, draw_kinds
 
-PACE = 0.15  # seconds that a step waits, as one of a larger network would take
-_HOUR, _GAP, _SHORT_GAP = 30, 120.0, 3.0  # faults of the full soak, seconds between two of them
+PACE = 0.2  # seconds that a step waits, as one of a larger network would take
+_LIMIT = 3600.0  # seconds of a session without waits
+_HOUR, _GAP, _SHORT_GAP = 29, 120.0, 3.0  # faults of a full soak, seconds between two of them
 _ENDS = {
     "KILL": -9, "corrupt": -9, "operation": -9, "TERM": 143, "INT": 130, "USR1": 138, "HUP": 129,
 }  # fmt: skip
@@ -34,13 +35,13 @@ def soak(trial: Trial) -> Score:
     """A run of an hour with one fault in every two minutes, at a random moment: kills, signals,
     kills in an I/O operation, a corrupted checkpoint, a full disk, a pause, a second run.
 
-    `n` is the number of faults; 30 and more come two minutes apart, fewer three seconds apart. The
-    calm run does not wait between its steps.
+    `n` is the number of faults; 29 and more come two minutes apart, fewer three seconds apart. The
+    calm run, beside it, does not wait between its steps.
     """
     gap = _GAP if trial.n >= _HOUR else _SHORT_GAP
-    steps = int(trial.n * gap / PACE)
+    steps = int((trial.n - 1) * gap / PACE)
     config = TINY | {"steps": steps, "checkpoint_every": 50, "keep": 3, "validate_every": 500}
-    calm = trial.calm(**config)
+    calm = begin_session(config, trial.root / "calm")
     disk = trial.root / "disk"
     disk.mkdir()
     limited = _mount(disk, "size=16m")
@@ -54,7 +55,7 @@ def soak(trial: Trial) -> Score:
             while time.monotonic() < moment and not has_ended(pid):
                 time.sleep(0.05)
             if has_ended(pid):
-                faults.append(f"fault {number}: had ended before, exit {await_end(pid)}")
+                faults.append(f"fault {number}: the session had ended before")
             else:
                 faults += [f"fault {number}: {f}" for f in _disturb(kind, pid, out, config, trial)]
             if has_ended(pid):
@@ -72,8 +73,9 @@ def soak(trial: Trial) -> Score:
         found = list_checkpoints(out)
         redone += last_step(out) - (found[-1] if found else 0)
         reached = last_step(out)
-        code = finish(config, out)
-        same = code == 0 and is_same(contents(out), calm)
+        code = finish(config, out, _LIMIT)
+        calm_code = await_end(calm, _LIMIT)
+        same = not code and not calm_code and is_same(contents(out), contents(trial.root / "calm"))
         resumed = count_resumed(out)
     finally:
         if pid and Path(f"/proc/{pid}").exists():

@@ -18,12 +18,14 @@ from harness import (
     contents,
     corrupt,
     count_operations,
+    count_resumed,
     finish,
     has_ended,
     is_same,
     last_step,
     list_checkpoints,
     log_path,
+    read_resumed,
     signal_at_step,
 )
 from score import Score, Trial, spread
@@ -79,44 +81,69 @@ def kill_by_time(trial: Trial) -> Score:
 
 
 def _kill_runs(trial: Trial, kill: Callable[[Path], bool]) -> Score:
-    """Runs that are killed up to six times each, and then end as the calm one."""
-    calm, kills, lost, resumed = trial.calm(), 0, 0, 0
+    """Runs that are killed up to six times each, and then end as the calm one.
+
+    What a session says it goes on from must be the newest checkpoint, and at most
+    `checkpoint_every` logged steps before the kill, so that a run that begins anew is no success.
+    """
+    calm, kills, lost, resumed, most = trial.calm(), 0, 0, 0, 0
     faults: list[str] = []
     runs = 0
-    while kills < trial.n:
+    while kills < trial.n and runs < 20 * trial.n:
         out = trial.root / f"run{runs}"
-        runs, mine = runs + 1, 0
+        runs, mine, wrong = runs + 1, 0, list[str]()
+        expected: list[int] = []
         while mine < min(_KILLS, trial.n - kills) and kill(out):
             mine += 1
-            resumed += bool(list_checkpoints(out))
+            expected += list_checkpoints(out)[-1:]
+            redone = last_step(out) - (list_checkpoints(out) or [0])[-1]
+            most = max(most, redone)
+            if redone > int(TINY["checkpoint_every"]):
+                wrong.append(f"{redone} steps are lost")
         kills += mine
         code = finish(TINY, out)
         found = contents(out) if code == 0 else None
-        if found is None or not is_same(found, calm) or found["leftovers"]:
+        if found is None or not is_same(found, calm):
+            wrong.append(f"exit {code}, {'differs' if found else 'lost'}")
+        elif found["leftovers"] or found["corrupt"]:
+            wrong.append(f"left {found['leftovers']}, set aside {found['corrupt']}")
+        if not _is_end(read_resumed(out), expected):
+            wrong.append(f"went on from {read_resumed(out)}, not {expected}")
+        if wrong:
             lost += mine
-            faults.append(f"{out.name}: exit {code}, {'differs' if found else 'lost'}")
-        elif not mine:
-            break
+            faults.append(f"{out.name}: {'; '.join(wrong)}")
+        resumed += count_resumed(out)
         shutil.rmtree(out, ignore_errors=True)
-    figures = {"runs": runs, "resumed from a checkpoint": resumed}
+    figures = {"runs": runs, "resumed from a checkpoint": resumed, "most steps done again": most}
     return Score(kills, kills - lost, figures, faults)
+
+
+def _is_end(said: list[int], expected: list[int]) -> bool:
+    """Whether sessions went on from where they should; one that dies sooner says nothing."""
+    left = iter(expected)
+    return said[-1:] == expected[-1:] and all(step in left for step in said)
 
 
 def crash_in_every_operation(trial: Trial) -> Score:
     """Each I/O operation of a short run with two checkpoints, one after the other."""
     config = TINY | {"steps": 4, "checkpoint_every": 2, "validate_every": 4, "keep": 1}
     calm = trial.calm(**config)
-    tried, faults = 0, []
+    tried, resumed, faults = 0, 0, []
     while tried < trial.n:
         out = trial.root / "run"
         shutil.rmtree(out, ignore_errors=True)
         if await_end(begin_session(config, out, crash_at=tried + 1)) == 0:
             break
         tried += 1
+        done = list_checkpoints(out)
         code = finish(config, out)
+        resumed += count_resumed(out)
         if code or not is_same(contents(out), calm) or contents(out)["leftovers"]:
             faults.append(f"operation {tried}: exit {code}")
-    return Score(tried, tried - len(faults), {}, faults)
+        elif read_resumed(out) != done[-1:]:
+            faults.append(f"operation {tried}: went on from {read_resumed(out)}, not {done[-1:]}")
+        log_path(out).unlink()
+    return Score(tried, tried - len(faults), {"resumed from a checkpoint": resumed}, faults)
 
 
 def corrupt_newest(trial: Trial) -> Score:
@@ -138,9 +165,12 @@ def corrupt_newest(trial: Trial) -> Score:
         out = trial.copy(base, f"run{number}")
         corrupt(out, newest, how)
         code = finish(TINY, out)
-        found = contents(out)
-        if code or not is_same(found, calm) or not found["corrupt"]:
-            faults.append(f"{how}: exit {code}, set aside {found['corrupt']}")
+        found, before = contents(out), newest - int(TINY["checkpoint_every"])
+        named = f"step_{newest:08d}" in log_path(out).read_text()
+        if code or not is_same(found, calm) or not found["corrupt"] or not named:
+            faults.append(f"{how}: exit {code}, set aside {found['corrupt']}, named {named}")
+        elif read_resumed(out) != [before]:
+            faults.append(f"{how}: went on from {read_resumed(out)}, not {before}")
         shutil.rmtree(out)
     return Score(trial.n, trial.n - len(faults), {"files": len(files)}, faults)
 
@@ -150,6 +180,7 @@ def fill_disk(trial: Trial) -> Score:
     calm = trial.calm()
     whole = sum(p.stat().st_size for p in (trial.root / "calm").rglob("*") if p.is_file())
     disk, faults, codes = trial.root / "disk", list[str](), list[int]()
+    kept = went_on = 0
     disk.mkdir()
     for number in range(trial.n):
         size = int(whole * (0.05 + 1.5 * number / trial.n)) // 4096 * 4096 + 4096
@@ -157,20 +188,30 @@ def fill_disk(trial: Trial) -> Score:
         if subprocess.run(mount, capture_output=True).returncode:
             return Score(0, 0, {"skipped": "no right to mount a disk of limited size"}, [])
         try:
-            out = disk / "run"
+            out = disk / f"run{number}"
             codes.append(finish(TINY, out))
-            said = disk.joinpath("run.log").read_text(errors="replace") if codes[-1] else ""
+            said = log_path(out).read_text(errors="replace")
             before = list_checkpoints(out) if out.exists() else []
+            kept += bool(before)
             subprocess.run(["mount", "-o", "remount,size=1g", str(disk)], check=True)
             code = codes[-1] and finish(TINY, out)
             if codes[-1] not in (0, 5) or code or not is_same(contents(out), calm):
                 faults.append(f"{size:,} bytes: exits {codes[-1]}, {code}; had {before}")
+            elif codes[-1] and read_resumed(out) != before[-1:]:
+                faults.append(f"{size:,} bytes: went on from {read_resumed(out)}, not {before}")
+            elif codes[-1] and ("bytes free" not in said or f"{disk}/" not in said):
+                faults.append(f"{size:,} bytes: the message names no path or room")
             elif "Traceback" in said:
                 faults.append(f"{size:,} bytes: a traceback")
+            went_on += not codes[-1] and "goes on without this checkpoint" in said
         finally:
             subprocess.run(["umount", str(disk)], check=True)
     stopped = sum(code != 0 for code in codes)
-    return Score(trial.n, trial.n - len(faults), {"stopped with exit code 5": stopped}, faults)
+    figures = {
+        "stopped with exit code 5": stopped, "went on without a checkpoint": went_on,
+        "an older checkpoint stayed": kept,
+    }  # fmt: skip
+    return Score(trial.n, trial.n - len(faults), figures, faults)
 
 
 def send_signals(trial: Trial) -> Score:
@@ -180,23 +221,34 @@ def send_signals(trial: Trial) -> Score:
     finish(TINY, trial.root / "timed")
     whole = time.monotonic() - began
     faults, took, ends = [], [], dict[str, int]()
+    late, saved = 0, 0
     for number in range(trial.n):
         out, name = trial.root / f"run{number}", trial.draw.choice(sorted(_CODES))
         pid = begin_session(TINY, out)
         while not (out / ".lock").exists() and not has_ended(pid):
             time.sleep(0.002)
         time.sleep(trial.draw.uniform(0, whole))
-        sent = time.monotonic()
+        at, sent = last_step(out), time.monotonic()
         if not has_ended(pid):
             os.kill(pid, getattr(signal, f"SIG{name}"))
         code = await_end(pid)
         took.append(time.monotonic() - sent)
         ends[str(code)] = ends.get(str(code), 0) + 1
+        end, done = last_step(out), list_checkpoints(out)
+        if code:  # the step that was counted may end between the look and the signal
+            late, saved = max(late, end - at), saved + bool(done)
+            if end - at > 2 or done[-1:] != ([end] if end else []):
+                faults.append(f"SIG{name} at step {at}: ended at {end}, saved {done[-1:]}")
         again = finish(TINY, out)
         if code not in (0, _CODES[name]) or again or not is_same(contents(out), calm):
             faults.append(f"SIG{name}: exits {code}, {again}")
+        elif code and read_resumed(out) != done[-1:]:
+            faults.append(f"SIG{name}: went on from {read_resumed(out)}, not {done[-1:]}")
         shutil.rmtree(out)
-    figures = {"seconds to the end": spread(took), "exit codes": ends}
+    figures = {
+        "seconds to the end": spread(took), "exit codes": ends, "steps after the signal": late,
+        "saved a checkpoint": saved,
+    }  # fmt: skip
     return Score(trial.n, trial.n - len(faults), figures, faults)
 
 
@@ -207,7 +259,7 @@ _PLACES = ("weight", "activation", "gradient", "loss")
 def inject_nonfinite(trial: Trial) -> Score:
     """NaN or Inf in a weight, an activation, a gradient or the loss, at a random step and place."""
     config = TINY | {"steps": 6, "checkpoint_every": 1, "validate_every": 99, "keep": 9}
-    faults, stopped = [], 0
+    faults, stopped, kept = [], 0, 0
     for number in range(trial.n):
         out, step = trial.root / f"run{number}", trial.draw.randint(1, 5)
         place, value = _PLACES[number % 4], _VALUES[number // 4 % 3]
@@ -217,10 +269,13 @@ def inject_nonfinite(trial: Trial) -> Score:
         said = log_path(out).read_text(errors="replace")
         told = re.findall(r"step (\d+): [^\n]*(?:is|are) not finite", said)
         stopped += code != 0
+        kept += (out / "faulty_batches").exists()
         if code not in (0, 1) or not told or int(told[0]) != step or _is_poisoned(out):
             faults.append(f"{place} {value} at step {step}: exit {code}, told at {told[:1]}")
         shutil.rmtree(out, ignore_errors=True)
-    figures = {"stopped": stopped, "skipped and went on": trial.n - stopped}
+    figures = {
+        "stopped": stopped, "skipped and went on": trial.n - stopped, "batches kept": kept,
+    }  # fmt: skip
     return Score(trial.n, trial.n - len(faults), figures, faults)
 
 
