@@ -29,7 +29,8 @@ from genodiff.runs.config import RunConfig
 from genodiff.training.run import RunResult, train
 from genodiff.training.start import WarmStart
 
-_GRACE = 3.0  # seconds that the other ranks have to end by themselves
+_GRACE = 3.0  # seconds that the other ranks have to end by themselves after one that has told why
+_MOMENT = 0.5  # the same after one that was killed: without it the others can do nothing more
 _FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
 
 
@@ -96,7 +97,7 @@ def _watch(ranks: Sequence[_Rank], caught: Sequence[int]) -> RunResult:
     while live:
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
-            died += [f"rank {n} does not answer" for n in live]
+            died += [f"rank {n} does not answer" for n in live if not died]
             break
         ready = wait([r.process.sentinel for r in live.values()], left)
         for rank in [r for r in live.values() if r.process.sentinel in ready]:
@@ -106,8 +107,9 @@ def _watch(ranks: Sequence[_Rank], caught: Sequence[int]) -> RunResult:
             reports[rank.number] = report
             if report is None:
                 died.append(f"rank {rank.number} {_describe_end(rank.process.exitcode)}")
-            if not isinstance(report, RunResult) and deadline is None:
-                deadline = time.monotonic() + _GRACE
+            if not isinstance(report, RunResult):
+                end = time.monotonic() + (_MOMENT if report is None else _GRACE)
+                deadline = end if deadline is None else min(deadline, end)
     return _judge(reports, died, caught)
 
 

@@ -10,7 +10,9 @@ from many_genomes import LETTERS, change, write_family, write_list
 from genodiff.alphabet import DNA
 from genodiff.data.genomes.build import build_genome
 from genodiff.data.genomes.collection import build_collection, read_duplicates, read_splits
-from genodiff.data.genomes.dealing import cluster_owners, deal_units
+from genodiff.data.genomes.dealing import Contig, cluster_owners, deal_units
+from genodiff.data.genomes.homologs import Rows, leave_homologs_out
+from genodiff.data.genomes.leaks import ContigReader, leave_leaks_out
 from genodiff.data.genomes.listing import GenomeRow, read_genome_list
 from genodiff.data.genomes.sketches import SAMPLED, SketchWriter, mix, open_sketch
 from genodiff.data.kmers import canonical_kmers
@@ -65,6 +67,37 @@ def test_a_stretch_that_train_has_too_is_left_out(tmp_path: Path) -> None:
             at = places[names[contig]]
             assert end <= at + 24 or start >= at + 3000 - 24
     assert manifest["homology"]["test"]["left_out"] >= 3000
+
+
+def test_what_the_sample_misses_is_found_by_all_kmers(tmp_path: Path) -> None:
+    """Every fifth tile of a genome has 200 bases of train, on either strand: a sixth of its k-mers,
+    which a sample of one in 32 misses in one of some forty tiles."""
+    rng = np.random.default_rng(3)
+    train, held = (LETTERS[rng.integers(0, 4, 400_000)] for _ in range(2))
+    flip = np.zeros(256, np.uint8)
+    flip[list(b"ACGT")] = list(b"TGCA")
+    spoiled = range(0, 390, 5)
+    for tile in spoiled:
+        at = 1024 * tile + 300
+        piece = train[at : at + 200]
+        held[at : at + 200] = flip[piece[::-1]] if tile % 2 else piece
+    rows: list[Rows] = [[(0, 0, 400_000)], [], [(1, 0, 400_000)]]
+    contigs = [Contig(0, "a", 400_000), Contig(1, "b", 400_000)]
+    for name, sequence in (("a", train), ("b", held)):
+        (tmp_path / f"{name}.fa").write_text(f">{name}\n{sequence.tobytes().decode()}\n")
+        row = GenomeRow(str(tmp_path / f"{name}.fa"), name, 1, name, "cluster", None, 2)
+        build_genome(row, tmp_path / name)
+    sketches = [open_sketch(tmp_path / name) for name in "ab"]
+    sampled = leave_homologs_out(rows, contigs, [True, True], sketches).rows
+    held_tiles = {tile for _, a, b in sampled[2] for tile in range(a // 1024, b // 1024)}
+    assert held_tiles & set(spoiled)
+    reader = ContigReader([tmp_path / "a", tmp_path / "b"], contigs)
+    kept, lost = leave_leaks_out(sampled, contigs, [True, True], reader)
+    held_tiles = {tile for _, a, b in kept[2] for tile in range(a // 1024, b // 1024)}
+    assert held_tiles
+    assert not held_tiles & set(spoiled)
+    assert lost["test"] == sum(b - a for _, a, b in sampled[2]) - sum(b - a for _, a, b in kept[2])
+    assert leave_leaks_out(sampled, contigs, [True, False], reader)[0] == sampled
 
 
 def test_rules_of_a_list(tmp_path: Path) -> None:

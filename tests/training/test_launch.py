@@ -1,11 +1,13 @@
 """`--devices N`: ranks share a step, and the run survives the death of any of them."""
 
 import csv
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,31 @@ def test_a_rank_that_died_is_named_before_what_the_others_say_of_it() -> None:
         launch._judge({0: lost, 1: None}, [f"rank 1 {launch._describe_end(-9)}"], [])
     with pytest.raises(GenodiffError, match="connection"):
         launch._judge({0: lost, 1: one(1)}, [], [])
+
+
+def begin_rank(number: int, act: Callable[[], object]) -> launch._Rank:
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=act, daemon=True)
+    process.start()
+    sender.close()
+    return launch._Rank(number, process, receiver)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_killed_rank_is_named_at_once_whatever_the_others_do() -> None:
+    ranks = [
+        begin_rank(0, lambda: time.sleep(60)),
+        begin_rank(1, lambda: os.kill(os.getpid(), signal.SIGKILL)),
+    ]
+    began = time.monotonic()
+    try:
+        with pytest.raises(MachineError, match="rank 1 was killed by SIGKILL; the other ranks"):
+            launch._watch(ranks, [])
+        assert time.monotonic() - began < 2
+    finally:
+        ranks[0].process.kill()
+        ranks[0].process.join()
 
 
 def test_a_signal_goes_before_everything() -> None:

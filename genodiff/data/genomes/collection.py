@@ -25,6 +25,7 @@ from genodiff.data.dna_build import read_dna_manifest
 from genodiff.data.genomes.build import build_genomes
 from genodiff.data.genomes.dealing import Contig, deal_contigs
 from genodiff.data.genomes.homologs import Rows, find_duplicates, leave_homologs_out
+from genodiff.data.genomes.leaks import ContigReader, leave_leaks_out
 from genodiff.data.genomes.listing import GenomeList
 from genodiff.data.genomes.sketches import open_sketch
 from genodiff.data.store import MANIFEST
@@ -107,15 +108,21 @@ def _write_manifest(listed: GenomeList, folder: Path, wanted: str) -> dict[str, 
     sketches = [open_sketch(folder / name) for name in names]
     rules = [row.split for row in listed.rows]
     rows = deal_contigs(contigs, names, rules, sketches, listed.path)
-    checked = leave_homologs_out(rows, contigs, [r == CLUSTER for r in rules], sketches)
-    if not checked.rows[0]:
+    strict = [rule == CLUSTER for rule in rules]
+    checked = leave_homologs_out(rows, contigs, strict, sketches)
+    reader = ContigReader([folder / name for name in names], contigs)
+    rows, lost = leave_leaks_out(checked.rows, contigs, strict, reader)
+    for split, bases in lost.items():
+        checked.told[split]["left_out"] += bases
+        checked.told[split]["left_out_by_all_kmers"] = bases
+    if not rows[0]:
         fix = "give some genomes the split train or cluster"
         raise DataError("none of its genomes trains", file=listed.path, fix=fix)
     duplicates = find_duplicates(names, contigs, digests, sketches)
     notes = _describe(checked.told, duplicates, listed)
-    table = np.array(
-        [(s, *row) for s, part in enumerate(checked.rows) for row in part], np.int64
-    ).reshape(-1, 4)
+    table = np.array([(s, *row) for s, part in enumerate(rows) for row in part], np.int64).reshape(
+        -1, 4
+    )
     _save_table(folder, table)
     _save_duplicates(folder, duplicates)
     splits = sha256_file(folder / SPLITS_FILE)
@@ -160,7 +167,8 @@ def _describe(
         if found["left_out"]:
             notes.append(
                 f"{found['left_out']:,} of {found['bases']:,} bases of {split} share sequence with "
-                f"train and are left out"
+                f"train and are left out ({found['left_out_by_all_kmers']:,} of them are told only "
+                f"by all k-mers)"
             )
         elif found["shared_tiles"] >= 0.01:
             notes.append(

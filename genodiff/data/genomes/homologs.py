@@ -118,7 +118,7 @@ def leave_homologs_out(
         for c, t in zip(contig[bad].tolist(), tile[bad].tolist(), strict=True):
             if strict[contigs[c].genome]:
                 drop[c].append(t)
-        kept[mine] = _cut(rows[mine], drop)
+        kept[mine] = cut_tiles(rows[mine], drop)
         before = sum(end - start for _, start, end in rows[mine])
         after = sum(end - start for _, start, end in kept[mine])
         told[name] = {
@@ -129,7 +129,7 @@ def leave_homologs_out(
     return HomologyCheck(kept, told)
 
 
-def _cut(rows: Rows, drop: dict[int, list[int]]) -> Rows:
+def cut_tiles(rows: Rows, drop: dict[int, list[int]]) -> Rows:
     """The intervals without these tiles and their neighbours."""
     kept: Rows = []
     for contig, start, end in rows:
