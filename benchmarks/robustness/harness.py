@@ -106,6 +106,11 @@ def count_operations(out: Path) -> int:
     return int(said.rpartition("operations: ")[2].split()[0])
 
 
+def name_start(out: Path, config: dict[str, Any]) -> list[int]:
+    """The step that a session has to go on from; nothing for a run that is new or has ended."""
+    return [step for step in list_checkpoints(out)[-1:] if step < config["steps"]]
+
+
 def read_resumed(out: Path) -> list[int]:
     """The steps that sessions went on from, as their log says; one that began anew is not there."""
     try:

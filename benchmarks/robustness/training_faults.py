@@ -25,6 +25,7 @@ from harness import (
     last_step,
     list_checkpoints,
     log_path,
+    name_start,
     read_resumed,
     signal_at_step,
 )
@@ -95,7 +96,7 @@ def _kill_runs(trial: Trial, kill: Callable[[Path], bool]) -> Score:
         expected: list[int] = []
         while mine < min(_KILLS, trial.n - kills) and kill(out):
             mine += 1
-            expected += list_checkpoints(out)[-1:]
+            expected += name_start(out, TINY)
             redone = last_step(out) - (list_checkpoints(out) or [0])[-1]
             most = max(most, redone)
             if redone > int(TINY["checkpoint_every"]):
@@ -135,13 +136,13 @@ def crash_in_every_operation(trial: Trial) -> Score:
         if await_end(begin_session(config, out, crash_at=tried + 1)) == 0:
             break
         tried += 1
-        done = list_checkpoints(out)
+        done = name_start(out, config)
         code = finish(config, out)
         resumed += count_resumed(out)
         if code or not is_same(contents(out), calm) or contents(out)["leftovers"]:
             faults.append(f"operation {tried}: exit {code}")
-        elif read_resumed(out) != done[-1:]:
-            faults.append(f"operation {tried}: went on from {read_resumed(out)}, not {done[-1:]}")
+        elif read_resumed(out) != done:
+            faults.append(f"operation {tried}: went on from {read_resumed(out)}, not {done}")
         log_path(out).unlink()
     return Score(tried, tried - len(faults), {"resumed from a checkpoint": resumed}, faults)
 
@@ -192,13 +193,14 @@ def fill_disk(trial: Trial) -> Score:
             codes.append(finish(TINY, out))
             said = log_path(out).read_text(errors="replace")
             before = list_checkpoints(out) if out.exists() else []
+            start = name_start(out, TINY)
             kept += bool(before)
             subprocess.run(["mount", "-o", "remount,size=1g", str(disk)], check=True)
             code = codes[-1] and finish(TINY, out)
             if codes[-1] not in (0, 5) or code or not is_same(contents(out), calm):
                 faults.append(f"{size:,} bytes: exits {codes[-1]}, {code}; had {before}")
-            elif codes[-1] and read_resumed(out) != before[-1:]:
-                faults.append(f"{size:,} bytes: went on from {read_resumed(out)}, not {before}")
+            elif codes[-1] and read_resumed(out) != start:
+                faults.append(f"{size:,} bytes: went on from {read_resumed(out)}, not {start}")
             elif codes[-1] and ("bytes free" not in said or f"{disk}/" not in said):
                 faults.append(f"{size:,} bytes: the message names no path or room")
             elif "Traceback" in said:
@@ -234,7 +236,7 @@ def send_signals(trial: Trial) -> Score:
         code = await_end(pid)
         took.append(time.monotonic() - sent)
         ends[str(code)] = ends.get(str(code), 0) + 1
-        end, done = last_step(out), list_checkpoints(out)
+        end, done, start = last_step(out), list_checkpoints(out), name_start(out, TINY)
         if code:  # the step that was counted may end between the look and the signal
             late, saved = max(late, end - at), saved + bool(done)
             if end - at > 2 or done[-1:] != ([end] if end else []):
@@ -242,8 +244,8 @@ def send_signals(trial: Trial) -> Score:
         again = finish(TINY, out)
         if code not in (0, _CODES[name]) or again or not is_same(contents(out), calm):
             faults.append(f"SIG{name}: exits {code}, {again}")
-        elif code and read_resumed(out) != done[-1:]:
-            faults.append(f"SIG{name}: went on from {read_resumed(out)}, not {done[-1:]}")
+        elif code and read_resumed(out) != start:
+            faults.append(f"SIG{name}: went on from {read_resumed(out)}, not {start}")
         shutil.rmtree(out)
     figures = {
         "seconds to the end": spread(took), "exit codes": ends, "steps after the signal": late,
