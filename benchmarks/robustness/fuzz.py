@@ -1,19 +1,21 @@
 """Readers under fire: mutated files, by coverage (atheris) or by a seeded mutator of our own.
 
     python benchmarks/robustness/fuzz.py READER --runs 1000000 [--seconds 60] [--seed 1]
-        [--engine own] [--seeds FOLDER] [--out results.jsonl] [--keep FOLDER]
+        [--engine own] [--seeds FOLDER] [--out FOLDER] [--keep FOLDER]
 
 An input is survived where the reader reads it, or ends with the package's own error. Any other
 exception is a finding, and so is an input that takes more than five seconds. Seeds are small sound
 files, and with --seeds all files of a folder that have the reader's ending and at most 8 kB. A
 checkpoint's hashes are made to fit the mutated file, so that what lies behind them is reached too.
-Prints and adds one row of JSON: inputs, inputs a second, findings by kind and place. The exit code
-is 1 where there are findings.
+Prints one object of JSON: inputs, inputs a second, findings by kind and place; with --out it is a
+row of results. The exit code is 1 where there are findings. atheris has to be installed for its
+engine, which is the default.
 """
 
 import argparse
 import importlib
 import json
+import logging
 import os
 import random
 import shutil
@@ -21,6 +23,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +31,10 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1])]
 _MOST, _SLOW = 8192, 5.0  # bytes of a seed, seconds of an input
+
+
+_ABOUT = """Mutated files; any exception but the package's own, and more than five seconds, is a
+finding. Refused: those that ended with its own error."""
 
 
 class Reader(NamedTuple):
@@ -180,7 +187,8 @@ READERS = {
 _WORDS = (
     b"\n", b"\r", b"\t", b" ", b"\x00", b"\xff", b"\xef\xbb\xbf", b"-1", b"0", b"1e999", b"nan",
     b"99999999999999999999", b"-0", b"null", b"true", b"[]", b"{}", b'"', b">", b"#", b"N",
-    b"[" * 99, b"{" * 99, b"!!python/object:os.system", b"&a", b"*a", b"<<: *a", b"..", b"/", b"\xc3\x28",
+    b"[" * 99, b"{" * 99, b"!!python/object:os.system", b"&a",
+    b"*a", b"<<: *a", b"..", b"/", b"\xc3\x28",
 )  # fmt: skip
 
 
@@ -297,8 +305,11 @@ def main() -> None:
         with atheris.instrument_imports(include=["genodiff"]):
             _import_all()
     import torch
+    from page import write_row
 
     torch.set_num_threads(1)
+    logging.getLogger("genodiff").setLevel(logging.CRITICAL)
+    warnings.simplefilter("ignore")
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir=memory))
     reader = READERS[asked.reader]
@@ -312,8 +323,13 @@ def main() -> None:
         row |= gunner.report()
         print(json.dumps(row), flush=True)
         if asked.out is not None:
-            with asked.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+            spoiled = sum(gunner.found.values())
+            write_row(
+                asked.out, f"fuzz: {asked.reader}", _ABOUT, gunner.inputs, gunner.inputs - spoiled,
+                {k: row[k] for k in ("engine", "refused", "inputs a second")},
+                faults=list(gunner.found), seconds=row["seconds"], seed=asked.seed,
+                command="python benchmarks/robustness/fuzz.py READER --seeds DATA/badinput",
+            )  # fmt: skip
         for path in (folder, *(c.parents[2] for c in _checkpoints)):
             shutil.rmtree(path, ignore_errors=True)
         os._exit(int(bool(gunner.found)))

@@ -5,7 +5,8 @@
 Genomes are cut from the real ones that are given and mutated: three copies of each stretch, each
 with changes of its own at 1 to 5 % of the bases, every other one turned. The checker of leaks is
 code of its own: it knows which stretch a genome was cut from, and it counts all 24-mers of what is
-held out, not a sample. Prints an object of JSON, and ends with 1 where a target is missed.
+held out, not a sample. Prints an object of JSON, and ends with 1 where a target is missed; with
+--results FOLDER it is a row of results there.
 """
 
 import argparse
@@ -30,6 +31,9 @@ from genodiff.data.genomes.mixing import GenomeMix
 from genodiff.data.genomes.store import GenomesWindows, open_genomes
 from genodiff.data.recipe import Recipe
 
+HERE = Path(__file__).resolve().parent
+_ABOUT = """Genomes cut from real ones and mutated, three copies of each stretch: built, killed in
+the building, drawn by weight and temperature at 1, 2 and 100; leaks by a checker of its own."""
 COPIES, TILE, K = 3, 1024, 24
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 TURN = bytes.maketrans(b"ACGT", b"TGCA")
@@ -202,7 +206,9 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=300)
     parser.add_argument("--bases", type=int, default=60_000)
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--results", type=Path)
     asked = parser.parse_args()
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="genodiff-genomes-") as folder:
         found = measure(Path(folder), asked.real, asked.n, asked.bases, asked.kills)
     leaks = found["leaks"]
@@ -214,6 +220,21 @@ def main() -> None:
         and not leaks["held_out_genomes_whose_ancestor_trains"]
     )  # fmt: skip
     print(json.dumps(found | {"good": good}, indent=1))
+    if asked.results is not None:
+        sys.path[:0] = [str(HERE), str(HERE.parent)]
+        from page import write_row
+
+        words = [f"DATA/{Path(path).name}" for path in asked.real]
+        told = {"bytes": found["bytes"], "seconds of a build": found["seconds"]}
+        told |= {"peak of its memory, MB": round(found["peak_bytes"] / 1e6)}
+        told |= {"times that the files are read": found["passes"], "builds killed": found["kills"]}
+        told |= {"same bytes after kills": found["same_bytes"]}
+        told |= {"draws off their share, in deviations": found["deviations_of_draws"]} | leaks
+        write_row(
+            asked.results, "many genomes", _ABOUT, asked.n, asked.n if good else 0, told,
+            faults=[], seconds=time.monotonic() - began, seed=22,
+            command=f"python benchmarks/robustness/many_genomes.py {' '.join(words)}",
+        )  # fmt: skip
     sys.exit(not good)
 
 

@@ -202,7 +202,8 @@ def _check_size(folder: Path, config: RunConfig, alphabet: Alphabet) -> None:
         raise CheckpointError(
             f"d_model {config.backbone.d_model} and n_layer {config.backbone.n_layer} ask for "
             f"{asked} parameters "
-            f"({4 * asked} bytes of memory), but {WEIGHTS} is only {there} bytes large",
+            f"({4 * asked} bytes of memory), but {WEIGHTS} is only {there} bytes large: it is cut "
+            "short, or its dtype is not float32",
             file=folder / CARD,
             fix=AGAIN,
         )

@@ -73,6 +73,16 @@ def _import(run: Path, here: Path) -> Scene:
     return ["checkpoint", "import", "published", "--out", "mine"], here / "mine" / "config.yaml"
 
 
+def _genomes(run: Path, here: Path) -> Scene:
+    rows = ["path\tsplit"]
+    for name, split in (("a", "train"), ("b", "valid"), ("c", "test")):
+        (here / f"{name}.fa").write_text(f">chr\n{'ACGTTGCAAC' * 200}\n")
+        rows.append(f"{name}.fa\t{split}")
+    (here / "list.tsv").write_text("\n".join(rows) + "\n")
+    words = ["data", "genomes", "list.tsv", "--out", "mine", "--jobs", 1]
+    return words, here / "mine" / "manifest.json"
+
+
 def _tokenizer(run: Path, here: Path) -> Scene:
     (here / "song.txt").write_text("la la la " * 400)
     words = ["data", "tokenizer", "song.txt", "--out", "mine", "--vocab-size", 300]
@@ -171,6 +181,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "dependencies": _dependencies,
     "tracks": _tracks,
     "scorecard": _scorecard,
+    "data genomes": _genomes,
     "finetune table": _table,
     "finetune report": _sweep_report,
     **{f"finetune {name}": _suite(name) for name in describe_suites()},
@@ -180,7 +191,7 @@ READERS = {
     "data check", "data list", "doctor", "finetune audit", "finetune check", "finetune list",
     "judge", "watch",
 }  # fmt: skip
-CACHE = {"data build", "data genomes", "data get"}
+CACHE = {"data build", "data get"}
 """They write into genodiff's own cache, and nowhere else."""
 
 
@@ -211,7 +222,7 @@ def test_every_verb_is_known_to_write_or_not_to_write() -> None:
 
 def test_what_takes_an_output_is_no_reader() -> None:
     app = build_app()
-    for name in (READERS | CACHE) - {"data genomes"}:  # --out is where it has its stores
+    for name in READERS | CACHE:
         found = app
         for word in name.split():
             found = found[word]
@@ -251,6 +262,23 @@ def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
     code, _, err = command(capsys, *words, "--force")
     assert code == 0, err
     assert not victim.exists() or victim.read_bytes() != FOREIGN
+
+
+def test_a_foreign_folder_by_the_name_of_a_genome_is_never_lost(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words, _ = _genomes(run, tmp_path)
+    notes = tmp_path / "mine" / "b" / "notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("mine")
+    code, _, err = command(capsys, *words)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "mine/b" in err
+    assert "--force" in err
+    assert command(capsys, *words, "--force")[0] == 0
+    assert (tmp_path / "mine" / "b.1" / "notes.txt").read_text() == "mine"
+    assert command(capsys, *words)[0] == 0
 
 
 def test_what_genodiff_wrote_itself_may_be_written_again_until_somebody_changes_it(

@@ -196,6 +196,21 @@ def test_a_checkpoint_of_a_later_version_is_refused_not_passed_over(tmp_path: Pa
         restore_state(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "damage", [(b'_version": 1', b'_version": 5'), (b'"format_v', b'"bormat_v')]
+)
+def test_a_damaged_byte_in_the_version_is_damage_and_no_later_version(
+    tmp_path: Path, damage: tuple[bytes, bytes]
+) -> None:
+    write(tmp_path, 10)
+    path = write(tmp_path, 20) / "manifest.json"
+    path.write_bytes(path.read_bytes().replace(*damage))
+    state = restore_state(tmp_path)
+    assert state is not None
+    assert state.step == 10
+    assert (tmp_path / "checkpoints" / "step_00000020.corrupt").is_dir()
+
+
 def test_a_pickle_in_a_checkpoint_is_refused_and_never_read(tmp_path: Path) -> None:
     folder = write(tmp_path, 10)
     (folder / "optimizer.pt").write_bytes(pickle.dumps({}))

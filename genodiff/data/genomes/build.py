@@ -48,6 +48,7 @@ from genodiff.io import atomic
 from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import InputFile, open_input
+from genodiff.io.target import read_json_object
 
 log = logging.getLogger("genodiff")
 
@@ -162,6 +163,11 @@ def is_built(row: GenomeRow, folder: Path) -> bool:
         return False
 
 
+def is_store(folder: Path) -> bool:
+    """Whether genodiff made this folder of a genome, be it whole or not."""
+    return "ids_sha256" in read_json_object(folder / MANIFEST)
+
+
 def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None:
     """Write the store of a row's file to `folder`, whole or not at all.
 
@@ -171,7 +177,9 @@ def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None
     if row.is_remote:
         path = _fetch(row, offline)
     with ExitStack() as stack:
-        temporary = stack.enter_context(atomic.atomic_directory(folder, replace=True))
+        temporary = stack.enter_context(
+            atomic.atomic_directory(folder, aside=True, replace=is_store(folder))
+        )
         source = stack.enter_context(open_input(path, digest=True))
         ids = stack.enter_context(open(temporary / "genome.ids", "wb"))
         kmers = stack.enter_context(open(temporary / KMERS, "wb"))

@@ -22,7 +22,7 @@ import numpy as np
 
 from genodiff.data.dna_build import FORMAT as STORE_FORMAT
 from genodiff.data.dna_build import read_dna_manifest
-from genodiff.data.genomes.build import build_genomes
+from genodiff.data.genomes.build import build_genomes, is_store
 from genodiff.data.genomes.dealing import Contig, deal_contigs
 from genodiff.data.genomes.homologs import Rows, find_duplicates, leave_homologs_out
 from genodiff.data.genomes.leaks import ContigReader, leave_leaks_out
@@ -33,6 +33,7 @@ from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import lock_folder
 from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.target import check_folder
 
 log = logging.getLogger("genodiff")
 
@@ -47,8 +48,9 @@ def build_collection(
     """Build what `folder` lacks of these genomes, and its manifest; the manifest.
 
     Safe to call from many processes: one builds. A build that was killed goes on. Raises
-    `DataError`, `MachineError`.
+    `DataError`, `MachineError`, and `UsageError` where `folder` holds what genodiff did not make.
     """
+    check_own(listed, folder, force)
     with lock_folder(folder, "builds the same genomes"):
         folder.mkdir(parents=True, exist_ok=True)
         built = build_genomes(listed, folder, jobs=jobs, offline=offline, force=force)
@@ -58,6 +60,16 @@ def build_collection(
             if known is not None and known["list"] == wanted:
                 return known
         return _write_manifest(listed, folder, wanted)
+
+
+def check_own(listed: GenomeList, folder: Path, force: bool) -> None:
+    """Raises `UsageError` where `folder` has foreign files by the names that are to be written."""
+    names = [row.name for row in listed.rows]
+    stores = [name for name in names if is_store(folder / name)]
+    own = bool(stores) or find_manifest(folder) is not None
+    check_folder(folder, (MANIFEST, SPLITS_FILE, DUPLICATES), own=own, force=force)
+    foreign = sorted(set(names) - set(stores))
+    check_folder(folder, foreign, own=False, force=force)
 
 
 def find_manifest(folder: Path) -> dict[str, Any] | None:
