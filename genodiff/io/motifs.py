@@ -224,6 +224,15 @@ def _parse(text: str, kind: str, shown: str, line: int, record: str | None) -> A
         raise DataError(what, file=shown, line=line, record=record, fix=fix) from None
 
 
+def _parse_one(text: str, kind: str, shown: str, line: int, record: str) -> Any:
+    found = _parse(text, kind, shown, line, record)
+    if len(found) != 1:  # a line may end an entry to Biopython and not to us
+        what = f"this {kind} record holds {len(found)} motifs, not one"
+        fix = f"repair the record, or {_AGAIN}"
+        raise DataError(what, file=shown, line=line, record=record, fix=fix)
+    return found[0]
+
+
 def _normalise(parsed: Any, shown: str, line: int, record: str) -> tuple[np.ndarray, float | None]:
     """The probabilities of a parsed matrix of counts, and the number of sites."""
     counts = np.array([parsed.counts[letter] for letter in "ACGT"]).T
@@ -297,7 +306,7 @@ def _read_counts(name: str, alias: str, line: int, rows: list[Line], shown: str)
     if len(rows) != 4:
         what = f"has {len(rows)} rows, not one for each of A, C, G and T: is the file cut short?"
         raise fault(what, _AGAIN, line)
-    (parsed,) = _parse("\n".join(written), "JASPAR", shown, line, name)
+    parsed = _parse_one("\n".join(written), "JASPAR", shown, line, name)
     return Motif(name, alias, *_normalise(parsed, shown, line, name))
 
 
@@ -328,7 +337,7 @@ def _read_entry(entry: list[Line], keys: list[str], shown: str) -> Motif:
     name = (values.get("AC") or values.get("ID") or "").split(";")[0]
     if not name:
         raise DataError("has no AC and no ID", file=shown, line=line, fix="name the entry")
-    (parsed,) = _parse("\n".join(row for _, row in entry), "TRANSFAC", shown, line, name)
+    parsed = _parse_one("\n".join(row for _, row in entry), "TRANSFAC", shown, line, name)
     matrix, sites = _normalise(parsed, shown, line, name)
     rows = sum(key.isdigit() for key in keys)
     if rows != len(matrix):

@@ -213,6 +213,7 @@ BAD = [  # name, suffix, text, words, line
     ("no name", ".jaspar", wrong(JASPAR, ">MA1.1 first", "> "), "without a name", 1),
     ("no header", ".pfm", "1 2\n3 4\n", "expected a header.*'1 2'", 1),
     ("again", ".jaspar", JASPAR + JASPAR, "MA1.1.*duplicate", 11),
+    ("two", ".transfac", wrong(TRANSFAC, "03  ", "// 9\n03  "), "holds 2 motifs", 4),
     ("no end", ".transfac", TRANSFAC[:-3], "cut short", 17),
     ("no matrix", ".transfac", TRANSFAC + "AC  M3\n//\n", "no matrix", 21),
     ("no AC", ".transfac", wrong(TRANSFAC, "AC  M00002\n", ""), "no AC and no ID", 17),
