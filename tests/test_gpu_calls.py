@@ -83,6 +83,23 @@ def test_what_a_call_that_was_cut_off_has_found_is_folded(tmp_path: Path) -> Non
     assert "mamba-ssm" not in text
 
 
+def test_compiled_kernels_travel_as_an_archive_also_where_there_are_none(tmp_path: Path) -> None:
+    archive = tmp_path / "triton-cache.tar.gz"
+
+    def run(what: str, folder: str) -> str:
+        command = [sys.executable, str(GPU / "cache.py"), what, str(tmp_path / folder)]
+        done = subprocess.run([*command, str(archive)], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert run("unpack", "first").startswith("no triton-cache.tar.gz")
+    assert run("pack", "first") == "pack 0 files"
+    assert run("unpack", "second") == "unpack 0 files"
+    (tmp_path / "second" / "kernel.cubin").write_bytes(b"code")
+    assert run("pack", "second") == "pack 1 files"
+    assert run("unpack", "third") == "unpack 1 files"
+    assert (tmp_path / "third" / "kernel.cubin").read_bytes() == b"code"
+
+
 def test_every_stage_runs_a_script_that_is_there_and_a_call_ends_in_ten_minutes() -> None:
     code = "import stages, json; print(json.dumps({n: c for n, c in stages.CALLS.items()}))"
     done = subprocess.run(

@@ -24,9 +24,7 @@ def main() -> None:
         with tarfile.open(archive) as source:
             source.extractall(folder, filter="data")
     else:
-        if not folder.is_dir():
-            print("no kernel was compiled")
-            return
+        folder.mkdir(parents=True, exist_ok=True)  # the interpreter compiles nothing
         scratch = archive.with_name(archive.name + ".part")
         with tarfile.open(scratch, "w:gz") as target:
             target.add(folder, arcname=".")

@@ -85,6 +85,12 @@ def newest_change(folder: Path) -> float:
     return max(times)
 
 
+def count_cpu_seconds() -> float:
+    """What all stages that ended have used of the processors."""
+    found = os.times()
+    return found.children_user + found.children_system
+
+
 class Call:
     """A call in progress: what it has found, and how it is packed."""
 
@@ -135,7 +141,7 @@ class Call:
         self.say(f"{stage.name} (at most {most:.0f} s): {stage.about}")
         output = self.place.results / f"{stage.name}.log"
         environment = os.environ | dict(stage.environment)
-        start, why = time.monotonic(), ""
+        start, why, used = time.monotonic(), "", count_cpu_seconds()
         with output.open("wb") as sink:
             self.running = subprocess.Popen(
                 fill(stage, self.place, rehearse, most - 5),
@@ -153,14 +159,16 @@ class Call:
             # Its children go too: a worker that is left over would hold the GPU.
             self.end_running(grace=0)
             self.running = None
-        took = round(time.monotonic() - start, 1)
-        self.record(stage=stage.name, code=code, seconds=took, **({"why": why} if why else {}))
+        took, used = round(time.monotonic() - start, 1), round(count_cpu_seconds() - used, 1)
+        more = {"why": why} if why else {}
+        self.record(stage=stage.name, code=code, seconds=took, cpu_seconds=used, **more)
         well = code == 0 and not why
         text = output.read_text(errors="replace")
         print(f"--- {stage.name}\n{text}", file=self.log, flush=True)
         shown = text.splitlines()[-(3 if well else TAIL) :]
         print("\n".join("    " + line[:300] for line in shown), flush=True)
-        self.say(f"{stage.name}: {'done' if well else why or f'exit code {code}'}, {took} s")
+        end = "done" if well else why or f"exit code {code}"
+        self.say(f"{stage.name}: {end}, {took} s, CPU {used} s")
         self.pack(now=True)
         return well
 

@@ -15,7 +15,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     kept = []
     for path in sorted(run.iterdir()):
-        if path.is_file() and path.stat().st_size <= LARGEST and path.suffix != ".lock":
+        if path.is_file() and path.stat().st_size <= LARGEST and path.name != ".lock":
             shutil.copy2(path, folder / path.name)
             kept.append(path.name)
     print("kept:", ", ".join(kept) or "nothing")

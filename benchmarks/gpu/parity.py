@@ -75,8 +75,7 @@ CASES = [
     Case("mixer", 1, 17, 24, 4),
 ]
 TINY = [
-    Case("scan", 1, 9, 5, 2),
-    Case("scan", 1, 6, 3, 1, 0.02, reverse=True),
+    Case("scan", 1, 9, 3, 1, 0.02, reverse=True),
     Case("conv", 1, 6, 5),
     Case("norm", 2, 3, 5),
     Case("mixer", 1, 5, 8, 2),

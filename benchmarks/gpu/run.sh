@@ -15,7 +15,7 @@ here=$PWD
 work=${GENODIFF_GPU_WORK:-${TMPDIR:-/tmp}/genodiff-gpu}
 export GENODIFF_GPU_OUT=${OUT:-$here/benchmarks/gpu/out} GENODIFF_GPU_WORK=$work GENODIFF_GPU_CARRIED=${GENODIFF_GPU_CARRIED:-$here/.gpu}
 mkdir -p "$GENODIFF_GPU_OUT" "$work" || exit 1
-export PYTHONPATH=$work/site:$here${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1 PYTHONPYCACHEPREFIX=$work/pycache
+export PYTHONPATH=$work/site:$here${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 export GENODIFF_CACHE=$work/cache TRITON_CACHE_DIR=$work/triton TORCHINDUCTOR_CACHE_DIR=$work/inductor MPLBACKEND=Agg
 unset GENODIFF_SCAN # the scan that is measured is the one that is chosen
 [ -d "${CUDA_HOME:=/usr/local/cuda}/bin" ] && export CUDA_HOME PATH=$PATH:$CUDA_HOME/bin # ncu, and ptxas

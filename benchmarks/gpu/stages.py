@@ -87,7 +87,7 @@ CALLS = {
                     "parity.py --seconds {seconds}"),
             TESTS, MACHINE,
             measure("warm", "one step of each size and length, lengths side by side", 90,
-                    "step.py --warm 1024,8192,131072"),
+                    "step.py --warm 1024,8192,131072", "--warm 1024,8192"),
             PACK,
             measure("scan", "our scan alone", 45, "scan.py --own --seconds {seconds}"),
             measure("step", "our training step", 110,
