@@ -50,6 +50,7 @@ def train(
     logger: Sequence[str] = ("csv",),
     argv: list[str] | None = None,
     devices: int = 1,
+    fsdp: bool = False,
     **settings: Any,
 ) -> RunResult:
     """Train until the run's limit, or go on in its folder; how the run stands then.
@@ -65,7 +66,7 @@ def train(
     and learns what that does not know.
     `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`. With `devices` that many
     processes share each step, each on a GPU of its own or on the CPU; a script that asks for them
-    needs `if __name__ == "__main__":`.
+    needs `if __name__ == "__main__":`. With `fsdp` each of them keeps a part of every tensor.
 
     The result has `run` (the folder), `step`, `seconds`, `tokens`, `valid_bits` (bits per base of
     the last validation, or None) and `already_done`. Raises `UsageError`, `DataError`,
@@ -90,7 +91,9 @@ def train(
         force=force,
         **settings,
     )
-    return planned.train(device=device, offline=offline, logger=logger, argv=argv, devices=devices)
+    return planned.train(
+        device=device, offline=offline, logger=logger, argv=argv, devices=devices, fsdp=fsdp
+    )
 
 
 @dataclass(frozen=True)
@@ -150,10 +153,11 @@ class PlannedRun:
         logger: Sequence[str] = ("csv",),
         argv: list[str] | None = None,
         devices: int = 1,
+        fsdp: bool = False,
     ) -> RunResult:
         """Train until the run's limit; see `genodiff.train`."""
         check_loggers(logger)
-        check_devices(devices, self.config)
+        check_devices(devices, self.config, fsdp=fsdp)
         refuse_other_run(self.folder, self.config)
         device = choose_device(device)
         from genodiff.runs.checkpoint import list_steps
@@ -167,7 +171,7 @@ class PlannedRun:
             if self.force:
                 set_foreign_files_aside(self.folder)
         if devices != 1:
-            return self._launch(devices, device, offline, logger, argv or sys.argv)
+            return self._launch(devices, device, offline, logger, argv or sys.argv, fsdp)
         start = self.start
         if start is None and self.config.init is not None and not list_steps(self.folder):
             from genodiff.hub.warm_start import read_warm_start
@@ -181,11 +185,13 @@ class PlannedRun:
             argv=argv,
             start=start,
             loggers=logger,
+            fsdp=fsdp,
         )
 
     def _launch(
-        self, devices: int, device: str, offline: bool, logger: Sequence[str], argv: list[str]
-    ) -> RunResult:
+        self, devices: int, device: str, offline: bool, logger: Sequence[str], argv: list[str],
+        fsdp: bool,
+    ) -> RunResult:  # fmt: skip
         import torch
 
         from genodiff.hub.warm_start import read_warm_start
@@ -205,6 +211,7 @@ class PlannedRun:
             threads=max(1, torch.get_num_threads() // max(1, devices)),
             scan=name_preferred(),
             level=logging.getLogger("genodiff").getEffectiveLevel(),
+            fsdp=fsdp,
         )
         return launch_ranks(devices, work)
 

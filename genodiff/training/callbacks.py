@@ -34,6 +34,7 @@ from genodiff.training.optimizer import (
     set_moments,
 )
 from genodiff.training.progress import Reporter
+from genodiff.training.sharding import gather_all, is_sharded
 from genodiff.training.signals import Signals
 from genodiff.training.validation import validate
 
@@ -129,8 +130,10 @@ class Boundary(pl.Callback):
         valid = self._validate(module, finished)
         if self.folder is not None:
             self._record(self.folder, module, took, valid)
-            if finished or signal or counters.step % self.config.train.checkpoint_every == 0:
-                self._save(self.folder, trainer, module, last=finished or bool(signal))
+        if finished or signal or counters.step % self.config.train.checkpoint_every == 0:
+            state = self._collect(trainer, module)
+            if self.folder is not None and state is not None:
+                self._save(self.folder, state, last=finished or bool(signal))
         if finished or signal:
             self.stopped_by = None if finished else signal
             trainer.should_stop = True
@@ -204,27 +207,35 @@ class Boundary(pl.Callback):
             left = None if horizon is None else pace * (horizon - step)
             self.reporter.step(step, horizon, bits, bases / took, left)
 
-    def _save(
-        self, folder: RunFolder, trainer: pl.Trainer, module: Pretraining, last: bool
-    ) -> None:
+    def _collect(self, trainer: pl.Trainer, module: Pretraining) -> State | None:
+        """What a checkpoint holds, on the rank that writes it; the others give their parts."""
+        keep = self.folder is not None
+        if not keep and not is_sharded(module.backbone):
+            return None
         optimizer = trainer.optimizers[0]
         assert isinstance(optimizer, AdamW)
         raw = {
             f"weights.{name}": tensor for name, tensor in collect_tensors(module.backbone).items()
         }
-        state = State(
+        weights = gather_all(collect_tensors(self.average.module), keep=keep)
+        tensors = gather_all(raw | read_moments(optimizer, module.backbone), keep=keep)
+        if self.folder is None:
+            return None
+        return State(
             self.counters.step,
-            collect_tensors(self.average.module),
-            raw | read_moments(optimizer, module.backbone),
+            weights,
+            tensors,
             asdict(self.counters)
             | {
                 "averaged": self.average.updates + 1,
                 "plan": self.plan.values(),
                 "recent": list(module.spikes.recent),
-                "data": folder.data,
+                "data": self.folder.data,
                 "threads": torch.get_num_threads(),
             },
         )
+
+    def _save(self, folder: RunFolder, state: State, last: bool) -> None:
         try:
             folder.save(state)
         except MachineError as fault:

@@ -6,8 +6,14 @@ from genodiff.errors import UsageError
 from genodiff.runs.config import RunConfig
 
 
-def check_devices(size: int, config: RunConfig) -> None:
-    """Raises `UsageError` where so many ranks cannot share a step, or another launcher counts."""
+def check_devices(size: int, config: RunConfig, *, fsdp: bool = False) -> None:
+    """Raises `UsageError` where so many ranks cannot share a step, or another launcher counts.
+
+    With `fsdp` there must be several.
+    """
+    if fsdp and size == 1 and os.environ.get("WORLD_SIZE", "1") == "1":
+        what = "--fsdp keeps tensors in parts, one for each rank, and there is one rank"
+        raise UsageError(what, fix="give --devices 2 or more, or start with torchrun")
     if size < 1:
         raise UsageError(f"--devices {size} is below 1", fix="give 1 or more")
     if size == 1:

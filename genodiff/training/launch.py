@@ -47,6 +47,7 @@ class RankWork(NamedTuple):
     threads: int
     scan: str
     level: int
+    fsdp: bool = False
 
 
 class _Rank(NamedTuple):
@@ -191,6 +192,7 @@ def _be_rank(number: int, size: int, port: int, work: RankWork, reports: Connect
         report: Any = train(
             work.config, work.out, device=work.device, offline=work.offline, argv=work.argv,
             start=work.read_start and work.read_start(), loggers=work.loggers,
+            fsdp=work.fsdp,
         )  # fmt: skip
     except GenodiffError as fault:
         report = fault

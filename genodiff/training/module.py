@@ -9,7 +9,7 @@ same for any split into micro-batches or ranks. A window with many N counts only
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,7 @@ from genodiff.runs.config import RunConfig
 from genodiff.runs.inputs import make_inputs
 from genodiff.training.memory import Remember
 from genodiff.training.optimizer import adamw
+from genodiff.training.sharding import all_finite, gather, shard_network
 from genodiff.training.spikes import Rewind, SpikeWatch
 from genodiff.training.step_graph import StepGraph
 
@@ -76,7 +77,7 @@ class Pretraining(pl.LightningModule):
     `totals` are the sums of the current step: nats, unweighted nats, tokens, weights. `grad_norm`
     is the norm before clipping. `keep_batches`, if given, writes down the batches of a step that is
     not finite, and says where. `remember` gives the network a memory. `record`, if given, makes
-    CUDA graphs of micro-batches.
+    CUDA graphs of micro-batches. Networks `in_parts` are sharded over the ranks.
     """
 
     def __init__(
@@ -90,9 +91,10 @@ class Pretraining(pl.LightningModule):
         keep_batches: Callable[[int, list[Batch]], object] | None = None,
         remember: Remember | None = None,
         record: Recorder | None = None,
+        in_parts: Sequence[Backbone] = (),
     ) -> None:
         super().__init__()
-        self._remember = remember
+        self._remember, self._in_parts = remember, in_parts
         self.spikes, self._keep_batches = spikes or SpikeWatch(), keep_batches
         self.backbone = backbone
         self._objective, self._config, self._soft_weight = objective, config, soft_weight
@@ -115,6 +117,11 @@ class Pretraining(pl.LightningModule):
         self.step = step
         self.totals = torch.zeros(4, dtype=torch.float64, device=self.device)
         self.batches: list[Batch] = []
+
+    def configure_model(self) -> None:
+        """Lay the networks out over the ranks, where they are to be in parts."""
+        for network in self._in_parts:
+            shard_network(network, self.device_mesh["data_parallel"])
 
     def configure_optimizers(self) -> AdamW:
         """AdamW over the network's parameters."""
@@ -159,8 +166,8 @@ class Pretraining(pl.LightningModule):
         steps, for weights that are not finite, and for a step without bases; `Rewind` at a spike.
         """
         parameters = [p for p in self.backbone.parameters() if p.grad is not None]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self._config.optim.clip)
-        size = torch.nn.utils.get_total_norm(self.backbone.parameters())
+        norm = gather(torch.nn.utils.clip_grad_norm_(parameters, self._config.optim.clip))
+        size = gather(torch.nn.utils.get_total_norm(self.backbone.parameters()))
         totals = self.trainer.strategy.reduce(self.totals, reduce_op="sum")
         # The one time in a step that the host waits for the device: all figures are read at once.
         norms = torch.stack([norm.detach(), size.detach()]).double()
@@ -202,7 +209,7 @@ class Pretraining(pl.LightningModule):
 
     def _name_fault(self) -> str:
         """What of this step is not finite; raises `GenodiffError` where the weights are not."""
-        found = [n for n, p in self.backbone.named_parameters() if not torch.isfinite(p).all()]
+        found = [n for n, p in self.backbone.named_parameters() if not all_finite(p)]
         if found:
             raise GenodiffError(
                 f"step {self.step + 1}: the weights {found[0]} are not finite ({len(found)} "
@@ -212,7 +219,7 @@ class Pretraining(pl.LightningModule):
         named = [
             n
             for n, p in self.backbone.named_parameters()
-            if p.grad is not None and not torch.isfinite(p.grad).all()
+            if p.grad is not None and not all_finite(p.grad)
         ]
         where = f"the gradient of {named[0]} ({len(named)} tensors in all)" if named else "the loss"
         return (

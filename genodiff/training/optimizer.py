@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 
 from genodiff.runs.sections import OptimSettings
+from genodiff.training.sharding import take_part
 
 _EMBEDDINGS = ("embedding", "head", "classes", "recalled")
 
@@ -109,5 +110,5 @@ def set_moments(optimizer: AdamW, backbone: nn.Module, tensors: dict[str, Tensor
         }
         if state:
             optimizer.state[parameter] = {
-                key: value.to(parameter.device).clone() for key, value in state.items()
+                key: take_part(value, parameter).clone() for key, value in state.items()
             }

@@ -10,14 +10,10 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import lightning.pytorch as pl
-from lightning.pytorch.plugins.environments import LightningEnvironment, TorchElasticEnvironment
-from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
 
 from genodiff.data.loader import BatchStream
@@ -71,6 +67,7 @@ from genodiff.training.settle import count_workers, set_gpu_arithmetic, settle_c
 from genodiff.training.signals import Signals, ignore_signals
 from genodiff.training.spikes import Rewind, SpikeWatch
 from genodiff.training.start import WarmStart, start_from_weights
+from genodiff.training.trainer import TIMEOUT, make_trainer
 
 try:
     import resource
@@ -78,12 +75,11 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 _log = logging.getLogger("genodiff")
-_TIMEOUT = 120
-_PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
 _NOISE = (
     r".*This DataLoader will create \d+ worker processes in total.*",
     r".*does not have many workers which may be a bottleneck.*",
     r".*`isinstance\(treespec, LeafSpec\)` is deprecated.*",
+    r".*FSDP2-wrapped module \(\w+\) returned a view tensor.*",  # none is changed in place
 )
 
 
@@ -107,12 +103,14 @@ def train(
     argv: list[str] | None = None,
     start: WarmStart | None = None,
     loggers: Sequence[str] = (),
+    fsdp: bool = False,
 ) -> RunResult:
     """Train into the folder `out` until the run's limit, from where it stands.
 
     Returns how the run stands then. A run that has no checkpoint yet begins from `start`, where one
-    is given. `loggers` are names of `LOGGERS` that rows also go to. Raises `UsageError` where the
-    folder is in use or holds another configuration's run,
+    is given. `loggers` are names of `LOGGERS` that rows also go to. With `fsdp` each of several
+    ranks keeps a part of every tensor.
+    Raises `UsageError` where the folder is in use or holds another configuration's run,
     `DataError` where the data is missing or has changed, `CheckpointError` where no checkpoint is
     usable or a start is not what the configuration says, `Interrupted` (its state is saved) after a
     signal, and `GenodiffError` where training fails.
@@ -166,7 +164,7 @@ def train(
             try:
                 return _fit(
                     config, out, device, argv or sys.argv, world, signals, feed, state, counters,
-                    start, curves
+                    start, curves, fsdp and world.size > 1
                 )  # fmt: skip
             except Rewind as spike:
                 state, counters = _go_back(config, out, spike, counters)
@@ -226,6 +224,7 @@ def _fit(
     counters: Counters,
     start: WarmStart | None,
     loggers: RunLoggers,
+    fsdp: bool,
 ) -> RunResult:
     objective = build_objective(config, build_diffusion(config, feed.alphabet))
     backbone = build_backbone(config, feed.alphabet)
@@ -291,13 +290,14 @@ def _fit(
     spikes = SpikeWatch(state.counters.get("recent", ()) if state else ())
     keep = partial(keep_batches, out, world.rank)
     given = objective, config, soft, world.size, spikes, keep
-    module = Pretraining(backbone, *given, memory.train, find_recorder(device))
+    in_parts = (backbone, average.module) if fsdp else ()
+    module = Pretraining(backbone, *given, memory.train, find_recorder(device), in_parts=in_parts)
     loader = open_loader(
         batches.from_batch((counters.step + counters.passed) * config.train.accumulate),
         count_workers(config, device),
         device,
     )
-    trainer = _trainer(config, device, world, boundary)
+    trainer = make_trainer(config, device, world, boundary, in_parts=fsdp)
     _log.info(
         "%s: %s",
         out,
@@ -337,36 +337,10 @@ def open_loader(batches: BatchStream, workers: int, device: str) -> DataLoader[A
         batches,
         batch_size=None,
         num_workers=workers,
-        timeout=_TIMEOUT if workers else 0,
+        timeout=TIMEOUT if workers else 0,
         worker_init_fn=_begin_worker,
         pin_memory=device.startswith("cuda"),
     )
-
-
-def _trainer(config: RunConfig, device: str, world: World, boundary: Boundary) -> pl.Trainer:
-    return pl.Trainer(
-        accelerator="gpu" if device.startswith("cuda") else "cpu",
-        devices=choose_devices(device, world),
-        num_nodes=world.size // world.local,
-        strategy=DDPStrategy(timeout=timedelta(seconds=_TIMEOUT)) if world.size > 1 else "auto",
-        plugins=[TorchElasticEnvironment() if world.size > 1 else LightningEnvironment()],
-        precision=_PRECISION[config.train.precision],  # type: ignore[arg-type]
-        max_epochs=1,
-        accumulate_grad_batches=config.train.accumulate,
-        callbacks=[boundary],
-        limit_val_batches=0,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-    )
-
-
-def choose_devices(device: str, world: World) -> int | list[int]:
-    """What Lightning computes on: the GPU that `device` names, else as many as processes here."""
-    number = device.partition(":")[2]
-    return [int(number)] if number and world.size == 1 else world.local
 
 
 def check_open_files(workers: int) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from genodiff.training.run import World, choose_devices
+from genodiff.training.ranks import World
+from genodiff.training.trainer import choose_devices
 
 
 @pytest.mark.parametrize(

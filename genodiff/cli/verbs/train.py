@@ -123,6 +123,14 @@ def train(
             help="Processes that share each step, each on a GPU of its own or on the CPU.",
         ),
     ] = 1,
+    fsdp: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Each process keeps a part of every tensor (FSDP2), where one GPU does not hold "
+            "the network.",
+        ),
+    ] = False,
     settings: Annotated[SettingsFlags | None, Parameter(name="*")] = None,  # type: ignore[valid-type]
     plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
     json: Annotated[
@@ -177,6 +185,7 @@ def train(
         logger=logger or ["csv"],
         argv=sys.argv,
         devices=devices,
+        fsdp=fsdp,
     )
     if not done.already_done:
         bound = (

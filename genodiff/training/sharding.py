@@ -1,0 +1,72 @@
+"""Every tensor of a network in parts, one for each rank: PyTorch's FSDP2 (`fully_shard`).
+
+Weights, their average, gradients and AdamW's moments are kept in parts. A layer's weights are
+gathered while it computes, and its gradients are summed into the parts. A checkpoint holds whole
+tensors, the same files as of one rank, so a run goes on with another number of ranks, in parts or
+not.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from genodiff.backbones.backbone import Backbone
+
+
+def shard_network(network: Backbone, mesh: Any) -> None:
+    """Keep this rank's part of each tensor of `network`; the layers are gathered one by one."""
+    from torch.distributed.fsdp import fully_shard
+
+    exempt = {n for n, p in network.named_parameters() if hasattr(p, "_no_weight_decay")}
+    for layer in _list_layers(network):
+        fully_shard(layer, mesh=mesh)
+    # The outermost too: after a validation, which has no backward pass, it would stay whole.
+    fully_shard(network, mesh=mesh, reshard_after_forward=True)
+    for name, parameter in network.named_parameters():  # they are new ones, without the mark
+        if name in exempt:
+            parameter._no_weight_decay = True  # type: ignore[attr-defined]
+
+
+def _list_layers(network: Backbone) -> Iterator[nn.Module]:
+    """What is gathered together: the mixer of a block that has one, else the block."""
+    for block in getattr(network, "blocks", ()):
+        yield getattr(block, "mixer", block)
+
+
+def gather(tensor: Tensor) -> Tensor:
+    """The whole of a tensor that may be in parts. All ranks call this together."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def take_part(tensor: Tensor, like: Tensor) -> Tensor:
+    """This rank's part of a whole tensor, as that of `like`; all of it where `like` is whole."""
+    if not isinstance(like, DTensor) or tensor.shape != like.shape:
+        return tensor.to(like.device)
+    whole = tensor.to(like.device)
+    return distribute_tensor(whole, like.device_mesh, like.placements, src_data_rank=None)
+
+
+def gather_all(tensors: dict[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
+    """Whole tensors in the CPU's memory, one after the other; empty unless this rank is to `keep`.
+
+    All ranks call this together. Tensors that are whole already are kept as they are.
+    """
+    found = {}
+    for name, tensor in tensors.items():
+        whole = gather(tensor)
+        if keep:
+            found[name] = whole.cpu() if isinstance(tensor, DTensor) else whole
+    return found
+
+
+def is_sharded(network: nn.Module) -> bool:
+    """Whether a network is in parts."""
+    return any(isinstance(p, DTensor) for p in network.parameters())
+
+
+def all_finite(tensor: Tensor) -> bool:
+    """Whether every value is finite. All ranks call this together, and find the same."""
+    return bool(torch.isfinite(gather(tensor)).all())
