@@ -16,7 +16,7 @@ from typing import Any
 import lightning.pytorch as pl
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import AdamW
 
 from genodiff.backbones.backbone import Backbone
@@ -91,7 +91,7 @@ class Pretraining(pl.LightningModule):
         keep_batches: Callable[[int, list[Batch]], object] | None = None,
         remember: Remember | None = None,
         record: Recorder | None = None,
-        in_parts: Sequence[Backbone] = (),
+        in_parts: Sequence[nn.Module] = (),
     ) -> None:
         super().__init__()
         self._remember, self._in_parts = remember, in_parts
@@ -121,6 +121,7 @@ class Pretraining(pl.LightningModule):
     def configure_model(self) -> None:
         """Lay the networks out over the ranks, where they are to be in parts."""
         for network in self._in_parts:
+            assert self.device_mesh is not None
             shard_network(network, self.device_mesh["data_parallel"])
 
     def configure_optimizers(self) -> AdamW:

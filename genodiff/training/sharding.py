@@ -11,15 +11,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from genodiff.backbones.backbone import Backbone
 
-
-def shard_network(network: Backbone, mesh: Any) -> None:
+def shard_network(network: nn.Module, mesh: Any) -> None:
     """Keep this rank's part of each tensor of `network`; the layers are gathered one by one."""
-    from torch.distributed.fsdp import fully_shard
-
     exempt = {n for n, p in network.named_parameters() if hasattr(p, "_no_weight_decay")}
     for layer in _list_layers(network):
         fully_shard(layer, mesh=mesh)
@@ -30,7 +27,7 @@ def shard_network(network: Backbone, mesh: Any) -> None:
             parameter._no_weight_decay = True  # type: ignore[attr-defined]
 
 
-def _list_layers(network: Backbone) -> Iterator[nn.Module]:
+def _list_layers(network: nn.Module) -> Iterator[nn.Module]:
     """What is gathered together: the mixer of a block that has one, else the block."""
     for block in getattr(network, "blocks", ()):
         yield getattr(block, "mixer", block)
@@ -42,11 +39,14 @@ def gather(tensor: Tensor) -> Tensor:
 
 
 def take_part(tensor: Tensor, like: Tensor) -> Tensor:
-    """This rank's part of a whole tensor, as that of `like`; all of it where `like` is whole."""
+    """This rank's part of a whole tensor, as that of `like`; all of it where `like` is whole.
+
+    All ranks call this together.
+    """
     if not isinstance(like, DTensor) or tensor.shape != like.shape:
         return tensor.to(like.device)
     whole = tensor.to(like.device)
-    return distribute_tensor(whole, like.device_mesh, like.placements, src_data_rank=None)
+    return distribute_tensor(whole, like.device_mesh, like.placements)
 
 
 def gather_all(tensors: dict[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
