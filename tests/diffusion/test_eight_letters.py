@@ -92,7 +92,7 @@ def test_ancestral_samples_follow_the_law_of_their_steps(steps: int) -> None:
     ],
 )
 def test_one_position_at_a_time_is_the_law_of_the_data(name: str) -> None:
-    assert_follows(draw(name, 100_000, LENGTH), PLAIN)
+    assert_follows(draw(name, 60_000, LENGTH), PLAIN)
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_remasking_samples_follow_the_chain_over_all_states(name: str) -> None:
     assert (made.remask > 0).any()
     law = walk(WORLD, made.reveal, made.remask)
     assert differ(law, walk(WORLD, reveal_by_steps(steps), np.zeros(steps))) > 0.01
-    assert_follows(draw(name, 200_000, steps, **settings), law)
+    assert_follows(draw(name, 100_000, steps, **settings), law)
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_strand_symmetric_samples_follow_the_law_of_pairs(steps: int) -> None:
                     mass = mass * WORLD.given(i, visible)
                 after[cut((*visible, *shown))] += mass
         law = after
-    assert_follows(draw("strand-symmetric", 200_000, steps), of_sequences(law))
+    assert_follows(draw("strand-symmetric", 100_000, steps), of_sequences(law))
 
 
 def law_of_bound(bound: float) -> np.ndarray:
@@ -160,7 +160,7 @@ def law_of_bound(bound: float) -> np.ndarray:
 def test_entropy_bounded_samples_follow_the_walk_over_all_states(bound: float) -> None:
     law = law_of_bound(bound)
     assert differ(law, PLAIN) > 0.01
-    assert_follows(draw("entropy-bounded", 200_000, bound=bound), law)
+    assert_follows(draw("entropy-bounded", 100_000, bound=bound), law)
 
 
 def law_of_planning(kept: list[int], eta: float) -> np.ndarray:
@@ -193,7 +193,7 @@ def law_of_planning(kept: list[int], eta: float) -> np.ndarray:
 @pytest.mark.parametrize("eta", [0.5, 2.0])
 def test_planned_samples_follow_the_walk_over_all_draws(eta: float) -> None:
     kept = [3, 5, 8]  # of 8 in three steps
-    assert_follows(draw("p2", 200_000, 3, eta=eta), law_of_planning(kept, eta))
+    assert_follows(draw("p2", 100_000, 3, eta=eta), law_of_planning(kept, eta))
 
 
 # guidance
