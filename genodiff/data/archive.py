@@ -3,6 +3,8 @@ or absent.
 """
 
 import fnmatch
+import gzip
+import lzma
 import os
 import shutil
 import tarfile
@@ -17,8 +19,10 @@ from typing import IO
 from filelock import FileLock
 
 from genodiff.errors import DataError
+from genodiff.io.atomic import write_error
 
 _AGAIN = "download it again"
+_MOST_GROWTH, _ALWAYS_FINE = 200, 1 << 24  # unpacked bytes for one packed; bytes that may be anyway
 
 
 def unpack(archive: Path, members: str) -> list[Path]:
@@ -26,18 +30,25 @@ def unpack(archive: Path, members: str) -> list[Path]:
     names; sorted.
 
     Unpacked once. Links, devices and paths are never followed. Raises `DataError` where the archive
-    is damaged or holds no such file.
+    is damaged, holds no such file, or would unpack to 200 times its size (text takes 3 to 10);
+    `MachineError` where there is no room.
     """
     folder = archive.with_name(f"{archive.name}.files")
     with FileLock(f"{folder}.lock"):
         if not folder.is_dir():
             temporary = Path(tempfile.mkdtemp(dir=archive.parent, prefix=".unpack-"))
+            most = max(_ALWAYS_FINE, _MOST_GROWTH * archive.stat().st_size)
             try:
-                found = 0
+                found = size = 0
                 for name, stream in _members(archive, members):
                     found += 1
                     with open(temporary / Path(name).name, "xb") as out:
-                        shutil.copyfileobj(stream, out, 1 << 22)
+                        while block := stream.read(1 << 22):
+                            size += len(block)
+                            if size > most:
+                                what = f"unpacks to more than {_MOST_GROWTH} times its size"
+                                raise DataError(f"{what}: refused", file=archive, fix=_AGAIN)
+                            out.write(block)
                 if not found:
                     raise DataError(f"holds no file named {members}", file=archive, fix=_AGAIN)
                 os.rename(temporary, folder)
@@ -45,12 +56,18 @@ def unpack(archive: Path, members: str) -> list[Path]:
                 zipfile.BadZipFile,
                 tarfile.TarError,
                 zlib.error,
+                lzma.LZMAError,
+                gzip.BadGzipFile,
                 EOFError,
                 FileExistsError,
+                NotImplementedError,  # a way of packing that zipfile does not know
+                RuntimeError,  # encrypted
             ) as fault:
                 raise DataError(
                     f"is no sound archive ({str(fault)[:80]})", file=archive, fix=_AGAIN
                 ) from None
+            except OSError as fault:
+                raise write_error(folder, fault) from None
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
     return sorted(p for p in folder.iterdir() if p.is_file())

@@ -305,6 +305,15 @@ def test_an_archive_gives_up_the_files_that_are_asked_for_and_no_others(tmp_path
         unpack(tmp_path / "c.zip", "x")
 
 
+def test_an_archive_that_unpacks_without_end_is_refused(tmp_path: Path) -> None:
+    archive = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("text8", bytes(1 << 25))
+    with pytest.raises(DataError, match="more than 200 times its size"):
+        unpack(archive, "text8")
+    assert [p.name for p in tmp_path.iterdir() if p.suffix != ".lock"] == ["bomb.zip"]
+
+
 def test_own_recipes_know_rows_from_texts(tmp_path: Path) -> None:
     assert not make_text_recipe("x/my text.txt.gz").split_by_hash
     assert make_text_recipe("x/rows.jsonl").split_by_hash
