@@ -1,11 +1,10 @@
-"""Faults around a run: races for its folder and an index, dead ranks, layouts, growth, a soak."""
+"""Faults around a run: races for its folder and an index, layouts of ranks, growth."""
 
 import importlib.util
 import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,22 +16,15 @@ from harness import (
     begin_session,
     contents,
     count_resumed,
-    find_ranks,
     finish,
     has_ended,
     is_same,
     last_step,
-    list_checkpoints,
     log_path,
 )
 from score import Score, Trial, spread
 
 ROOT = Path(__file__).resolve().parents[2]
-_RANKS = [
-    "toy", "--device", "cpu", "--devices", "2", "--preset", "caduceus-ps-tiny", "--d-model", "16",
-    "--n-layer", "1", "--d-state", "4", "--seq-len", "64", "--batch-size", "4",
-    "--validate-windows", "8", "--checkpoint-every", "5", "--max-steps", "30",
-]  # fmt: skip
 
 
 def race_for_folder(trial: Trial) -> Score:
@@ -84,62 +76,6 @@ def race_for_index(trial: Trial) -> Score:
     return Score(
         tried, right, {"processes at once": 8}, [f"{n}: {what}" for what, n in counts.items()]
     )
-
-
-def kill_a_rank(trial: Trial) -> Score:
-    """One of two processes of `--devices 2` is killed, up to six times a run; the same command
-    goes on from the newest checkpoint to the calm run's end."""
-    calm = trial.root / "calm"
-    _train_ranks(calm).communicate()
-    expected = contents(calm)
-    faults, took, resumed, left, number = [], list[float](), 0, 0, 0
-    while len(took) < trial.n:
-        out, number, mine, wrong = trial.root / f"run{number}", number + 1, 0, list[str]()
-        done: list[int] = []
-        while True:
-            victim, target = trial.draw.randint(0, 1), max(done, default=0)
-            target += trial.draw.randint(1, 8)
-            process, before = _train_ranks(out), last_step(out)
-            if mine < 6 and len(took) < trial.n and target < 30:
-                while process.poll() is None and not before != last_step(out) >= target:
-                    time.sleep(0.01)
-            ranks = find_ranks(process.pid)
-            began = time.monotonic()
-            killed = victim in ranks and mine < 6 and len(took) < trial.n and target < 30
-            if killed:
-                os.kill(ranks[victim], signal.SIGKILL)
-            said = process.communicate(timeout=600)[1]
-            found = [int(step) for step in re.findall(r"going on from step (\d+)", said)]
-            resumed += bool(found)
-            if found != done:
-                wrong.append(f"went on from {found}, had {done}")
-            if not killed:
-                break
-            took.append(time.monotonic() - began)
-            mine += 1
-            orphans = [pid for pid in ranks.values() if Path(f"/proc/{pid}").exists()]
-            left += len(orphans)
-            named = f"rank {victim} was killed" in said
-            if process.returncode != 5 or orphans or not named:
-                wrong.append(f"exit {process.returncode}, orphans {orphans}, named {named}")
-            done = list_checkpoints(out)[-1:]
-        if process.returncode or not is_same(contents(out), expected):
-            wrong.append(f"at last exit {process.returncode}, or another end")
-        faults += [f"{out.name}: {'; '.join(wrong)}"] * (mine if wrong else 0)
-        shutil.rmtree(out)
-        if not mine:
-            break
-    figures = {
-        "seconds to the end": spread(took), "runs": number, "resumed from a checkpoint": resumed,
-        "orphans": left, "load of the machine": round(os.getloadavg()[0], 1),
-    }  # fmt: skip
-    return Score(len(took), len(took) - len(faults), figures, faults)
-
-
-def _train_ranks(out: Path) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "genodiff", "train", *_RANKS, "--out", str(out)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def compare_layouts(trial: Trial) -> Score:

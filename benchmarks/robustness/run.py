@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import machine_faults as machine  # noqa: E402
+import rank_faults as ranks  # noqa: E402
 import torch  # noqa: E402
 import training_faults as training  # noqa: E402
 from page import write_page, write_row  # noqa: E402
@@ -49,7 +50,8 @@ FAULTS = {
     "NaN and Inf": Row(training.inject_nonfinite, 200, 4),
     "two runs, one folder": Row(machine.race_for_folder, 50, 1),
     "first opens of a FASTA at once": Row(machine.race_for_index, 1600, 16),
-    "a rank killed": Row(machine.kill_a_rank, 50, 0),
+    "a rank killed": Row(ranks.kill_a_rank, 50, 2),
+    "a rank of a whole command killed": Row(ranks.kill_a_rank_of_a_command, 5, 0),
     "layouts of ranks and workers": Row(machine.compare_layouts, 9, 0),
     "growth": Row(machine.measure_growth, 10_000, 0),
     "soak": Row(soak, 29, 10),

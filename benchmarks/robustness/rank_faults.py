@@ -1,0 +1,157 @@
+"""Ranks that are killed: by the launcher of `--devices 2`, forked here so that torch is imported
+once, and by whole commands."""
+
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from harness import (
+    TINY,
+    contents,
+    find_ranks,
+    has_ended,
+    is_same,
+    last_step,
+    log_path,
+    name_start,
+)
+from score import Score, Trial, spread
+
+_KILLS = 6  # of one run
+_RANKS = [
+    "toy", "--device", "cpu", "--devices", "2", "--preset", "caduceus-ps-tiny", "--d-model", "16",
+    "--n-layer", "1", "--d-state", "4", "--seq-len", "64", "--batch-size", "4",
+    "--validate-windows", "8", "--validate-every", "8", "--checkpoint-every", "5",
+    "--max-steps", "30",
+]  # fmt: skip
+
+
+class Launcher(NamedTuple):
+    """A process that has started ranks: its pid, and its ranks' by number once they are there."""
+
+    pid: int
+    find: Callable[[int], dict[int, int]]
+
+
+def kill_a_rank(trial: Trial) -> Score:
+    """One of two ranks is killed, up to six times a run, by a step drawn at random; the same
+    launch goes on from the newest checkpoint to the calm run's end. Ranks are forked here."""
+    return _kill_ranks(trial, _fork_launcher)
+
+
+def kill_a_rank_of_a_command(trial: Trial) -> Score:
+    """The same with `genodiff train --devices 2` as a user starts it."""
+    return _kill_ranks(trial, _start_command)
+
+
+def _kill_ranks(trial: Trial, launch: Callable[[Path], Launcher]) -> Score:
+    calm = trial.root / "calm"
+    if _await(launch(calm).pid):
+        raise SystemExit(f"the calm run failed, see {log_path(calm)}")
+    expected = contents(calm)
+    faults, took, resumed, left, number = [], list[float](), 0, 0, 0
+    while len(took) < trial.n and number < 9 * trial.n:
+        out, number, mine, wrong = trial.root / f"run{number}", number + 1, 0, list[str]()
+        while True:
+            start = name_start(out, TINY)
+            target = max(start, default=0) + trial.draw.randint(1, 8)
+            wanted = mine < _KILLS and len(took) < trial.n and target < TINY["steps"]
+            victim, before = trial.draw.randint(0, 1), last_step(out)
+            began, log = time.monotonic(), log_path(out)
+            said = log.stat().st_size if log.exists() else 0
+            launcher = launch(out)
+            while wanted and not has_ended(launcher.pid) and not before != last_step(out) >= target:
+                time.sleep(0.002)
+            ranks = launcher.find(launcher.pid) if wanted else {}
+            killed = victim in ranks
+            if killed:
+                began = time.monotonic()
+                os.kill(ranks[victim], signal.SIGKILL)
+            code = _await(launcher.pid)
+            told = log.read_text(errors="replace")[said:]
+            found = [int(step) for step in re.findall(r"going on from step (\d+)", told)]
+            resumed += bool(found)
+            if found != start:
+                wrong.append(f"went on from {found}, not {start}")
+            if not killed:
+                break
+            took.append(time.monotonic() - began)
+            mine += 1
+            orphans = [pid for pid in ranks.values() if Path(f"/proc/{pid}").exists()]
+            left += len(orphans)
+            named = f"rank {victim} was killed" in told
+            if code != 5 or orphans or not named:
+                wrong.append(f"exit {code}, orphans {orphans}, rank {victim} named {named}")
+        if code or not is_same(contents(out), expected):
+            wrong.append(f"at last exit {code}, or another end")
+        faults += [f"{out.name}: {'; '.join(wrong)}"] * (mine if wrong else 0)
+        shutil.rmtree(out)
+        log_path(out).unlink()
+    figures = {
+        "seconds to the end": spread(took), "runs": number, "resumed from a checkpoint": resumed,
+        "orphans": left, "load of the machine": round(os.getloadavg()[0], 1),
+    }  # fmt: skip
+    return Score(len(took), len(took) - len(faults), figures, faults)
+
+
+def _await(pid: int) -> int:
+    """The exit code of a launcher, or minus the signal that ended it."""
+    status = os.waitpid(pid, 0)[1]
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def _start_command(out: Path) -> Launcher:
+    command = [sys.executable, "-m", "genodiff", "train", *_RANKS, "--out", str(out)]
+    with log_path(out).open("ab") as log:
+        process = subprocess.Popen(
+            command, stderr=log, stdout=log, env=os.environ | {"OMP_NUM_THREADS": "1"}
+        )
+    return Launcher(process.pid, find_ranks)
+
+
+def _fork_launcher(out: Path) -> Launcher:
+    pid = os.fork()
+    if pid:
+        return Launcher(pid, _find_children)
+    code = 99
+    try:
+        os.dup2(os.open(log_path(out), os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+        import multiprocessing
+
+        from genodiff.errors import GenodiffError
+        from genodiff.kernels.dispatch import name_preferred
+        from genodiff.runs.resolve import resolve_config
+        from genodiff.training.launch import RankWork, launch_ranks
+
+        fork = multiprocessing.get_context("fork")
+        multiprocessing.get_context = lambda method=None: fork  # type: ignore[assignment,misc]
+        work = RankWork(
+            resolve_config(TINY), out, "cpu", False, ["faults"], None, (), threads=1,
+            scan=name_preferred(), level=logging.INFO,
+        )  # fmt: skip
+        try:
+            launch_ranks(2, work)
+            code = 0
+        except GenodiffError as error:
+            print(f"error: {error}", file=sys.stderr)
+            code = error.exit_code
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _find_children(launcher: int) -> dict[int, int]:
+    """The ranks of a forked launcher, in the order in which it forked them."""
+    listed = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+    return dict(enumerate(sorted(map(int, listed))))
