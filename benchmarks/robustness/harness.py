@@ -48,6 +48,7 @@ def begin_session(
         return pid
     code = 99
     try:
+        hear_signals()
         descriptor = os.open(log_path(out), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(descriptor, 2)
         if crash_at is not None:
@@ -73,6 +74,12 @@ def begin_session(
         traceback.print_exc()
     finally:
         os._exit(code)
+
+
+def hear_signals() -> None:
+    """Undo what a shell does to jobs in the background: it has them ignore SIGINT and SIGHUP."""
+    for name in ("SIGINT", "SIGHUP", "SIGTERM", "SIGUSR1"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 def await_end(pid: int, limit: float = LIMIT) -> int:
