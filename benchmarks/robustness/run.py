@@ -54,7 +54,7 @@ FAULTS = {
     "a rank of a whole command killed": Row(ranks.kill_a_rank_of_a_command, 5, 0),
     "layouts of ranks and workers": Row(machine.compare_layouts, 9, 0),
     "growth": Row(machine.measure_growth, 10_000, 0),
-    "soak": Row(soak, 29, 10),
+    "soak": Row(soak, 29, 5),
 }
 
 
