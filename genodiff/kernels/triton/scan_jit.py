@@ -71,7 +71,7 @@ def scan_forward(
     first = segment * tiles
     last = tl.minimum(first + tiles, n_tiles)
     which = tl.program_id(2) // group
-    A2 += which * N * E
+    A2 += which * N * E + e
     b = tl.load(bias + which * E + e, mask=there, other=0.0)
     d = tl.load(D + which * E + e, mask=there, other=0.0)
     slots = n_tiles + 1 if KEEP else tl.num_programs(1)
@@ -108,14 +108,14 @@ def scan_forward(
         kept = there & ((next_tile < last) | (next_tile == n_tiles)) if KEEP else there
         # Loads from far away are issued one n ahead, to hide their latency.
         next_A, next_before = (
-            tl.load(A2 + e, mask=there, other=0.0),
+            tl.load(A2, mask=there, other=0.0),
             tl.load(state, mask=there, other=0.0),
         )
         for n in tl.range(0, N, loop_unroll_factor=UNROLL):
             B = tl.load(bc + n * (n_tiles * T) + tile * T)
             A_n, before = next_A, next_before
             ahead = tl.minimum(n + 1, N - 1)
-            next_A = tl.load(A2 + ahead * E + e, mask=there, other=0.0)
+            next_A = tl.load(A2 + ahead * E, mask=there, other=0.0)
             next_before = tl.load(state + ahead * E, mask=there, other=0.0)
             a = exp2(dt * A_n[:, None], EXACT, ASM)
             b_x = x * B[None, :]
