@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +46,11 @@ def kill_a_rank(trial: Trial) -> Score:
     """One of two ranks is killed, up to six times a run, by a step drawn at random; the same
     launch goes on from the newest checkpoint to the calm run's end. Ranks are forked here."""
     return _kill_ranks(trial, _fork_launcher)
+
+
+def kill_a_rank_in_parts(trial: Trial) -> Score:
+    """The same with `--fsdp`: each rank keeps a part of every tensor."""
+    return _kill_ranks(trial, partial(_fork_launcher, fsdp=True))
 
 
 def kill_a_rank_of_a_command(trial: Trial) -> Score:
@@ -117,7 +123,7 @@ def _start_command(out: Path) -> Launcher:
     return Launcher(process.pid, find_ranks)
 
 
-def _fork_launcher(out: Path) -> Launcher:
+def _fork_launcher(out: Path, *, fsdp: bool = False) -> Launcher:
     pid = os.fork()
     if pid:
         return Launcher(pid, _find_children)
@@ -135,7 +141,7 @@ def _fork_launcher(out: Path) -> Launcher:
         multiprocessing.get_context = lambda method=None: fork  # type: ignore[assignment,misc]
         work = RankWork(
             resolve_config(TINY), out, "cpu", False, ["faults"], None, (), threads=1,
-            scan=name_preferred(), level=logging.INFO,
+            scan=name_preferred(), level=logging.INFO, fsdp=fsdp,
         )  # fmt: skip
         try:
             launch_ranks(2, work)

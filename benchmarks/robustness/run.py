@@ -51,6 +51,7 @@ FAULTS = {
     "two runs, one folder": Row(machine.race_for_folder, 50, 1),
     "first opens of a FASTA at once": Row(machine.race_for_index, 1600, 16),
     "a rank killed": Row(ranks.kill_a_rank, 50, 2),
+    "a rank in parts killed": Row(ranks.kill_a_rank_in_parts, 50, 1),
     "a rank of a whole command killed": Row(ranks.kill_a_rank_of_a_command, 5, 0),
     "layouts of ranks and workers": Row(machine.compare_layouts, 9, 0),
     "growth": Row(machine.measure_growth, 10_000, 0),
