@@ -82,8 +82,13 @@ class TaskResult(NamedTuple):
 def group_rows(
     rows: Sequence[dict[str, Any]],
 ) -> dict[tuple[str, str, str, str], dict[tuple[str, ...], list[dict[str, Any]]]]:
-    """Rows by task and data, then by model, method and settings."""
+    """Rows by task and data, then by model, method and settings.
+
+    A seed counts once. Where a sweep was gone on with by changed code, it may have several rows,
+    and the newest stands.
+    """
     found: dict[tuple[str, str, str, str], dict[tuple[str, ...], list[dict[str, Any]]]] = {}
+    places: dict[tuple[Any, ...], int] = {}
     for row in rows:
         where = (row["suite"], row["task"], row["split"], row["data"])
         who = (
@@ -93,7 +98,12 @@ def group_rows(
             row.get("digest", ""),
             json.dumps(row.get("settings"), sort_keys=True),
         )
-        found.setdefault(where, {}).setdefault(who, []).append(row)
+        group = found.setdefault(where, {}).setdefault(who, [])
+        place = places.setdefault((where, who, row["seed"]), len(group))
+        if place == len(group):
+            group.append(row)
+        elif row.get("created", "") >= group[place].get("created", ""):
+            group[place] = row
     return found
 
 

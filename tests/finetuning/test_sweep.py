@@ -384,7 +384,8 @@ def test_rows_are_kept_sorted_and_a_damaged_file_is_named(tmp_path: Path) -> Non
 def test_lines_of_one_model_are_named_by_what_sets_them_apart() -> None:
     def row(model: str, **settings: object) -> dict[str, object]:
         where = {"suite": "s", "task": "t", "split": "own", "data": "d"}
-        return {**where, "model": model, "method": "full", "setting": "own", "settings": settings}
+        own = {"model": model, "method": "full", "setting": "own", "seed": 1}
+        return {**where, **own, "settings": settings}
 
     rows = [
         row("ours", rc="none", lr=1e-3),
@@ -403,6 +404,18 @@ def test_lines_of_one_model_are_named_by_what_sets_them_apart() -> None:
         "new (parts 1, rc none)",
         "new (parts 1, rc average)",
     ]
+
+
+def test_a_seed_counts_once_though_changed_code_measured_it_again() -> None:
+    def row(seed: int, key: str, created: str) -> dict[str, object]:
+        where = {"suite": "s", "task": "t", "split": "own", "data": "d", "settings": None}
+        own = {"model": "cnn", "method": "baseline", "setting": "own", "seed": seed, "key": key}
+        return {**where, **own, "created": created}
+
+    old, new = "2026-11-24T05:34:38+00:00", "2026-11-24T09:04:53+00:00"
+    rows = [row(1, "a", old), row(1, "b", new), row(2, "c", new), row(2, "d", old)]
+    ((kept,),) = (groups.values() for groups in group_rows(rows).values())
+    assert [one["key"] for one in kept] == ["b", "c"]
 
 
 def test_settings_say_whether_they_are_the_papers(home: Path) -> None:
