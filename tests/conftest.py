@@ -37,6 +37,15 @@ hypothesis.settings.register_profile("genodiff", deadline=None, derandomize=True
 hypothesis.settings.load_profile("genodiff")
 
 
+# Files with tests of minutes: they begin first, so that no process is left alone with one.
+_LONGEST = {"test_docs.py", "test_notebooks.py", "test_faults.py", "test_evaluate.py"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, the others in their order."""
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
+
+
 @pytest.fixture
 def shared() -> Path:
     """The shared folder; the test is skipped where it is absent."""
