@@ -96,7 +96,8 @@ def dependencies(
         work = _MapWork(model, genome, regions, apart, context, batch_size, memory)
         about = {
             "checkpoint": model.digest, "every": apart,
-            "context": context or model.config.data.seq_len, **name_memory(model, genome, memory),
+            "context": context or model.config.data.seq_len,
+            **name_memory(model.trained, genome, memory),
         }  # fmt: skip
         identity = identify_genome(genome)
         request = {"dependencies": about, "genome": identity, "regions": [r[:4] for r in regions]}

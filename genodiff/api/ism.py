@@ -102,7 +102,7 @@ def ism(
         about = {
             "checkpoint": model.digest, "label": label,
             "context": None if oracle else context or model.config.data.seq_len,
-            **({} if oracle else name_memory(model, genome, memory)),
+            **({} if oracle else name_memory(model.trained, genome, memory)),
         }  # fmt: skip
         identity = identify_genome(genome)
         request = {"ism": about, "genome": identity, "regions": [one[:4] for one in regions]}

@@ -6,6 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from genodiff.api.map_output import name_memory
 from genodiff.io.target import is_stream
 
 if TYPE_CHECKING:
@@ -89,15 +90,12 @@ def prepare_background(
 ) -> Background:
     """The random variants that the records of `work` are compared with."""
     from genodiff.io.progress import ProgressDisplay
-    from genodiff.runs.training_memory import identify_memory
     from genodiff.scoring.background import BackgroundRequest, draw_background, find_kinds
-    from genodiff.scoring.variant_scores import tell_memory
 
-    kept = tell_memory(model, work.genome, options.memory)
     settings = {
         "model": model.digest, "se": options.se, "exact": options.exact,
         "context": options.context or model.config.data.seq_len,
-        **({} if kept is None else {"memory": identify_memory(kept)}),
+        **name_memory(model, work.genome, options.memory),
     }  # fmt: skip
     request = BackgroundRequest(places, options.seed, options.method, settings)
     kinds = find_kinds(work.alleles(), work.genome)

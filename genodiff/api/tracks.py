@@ -112,7 +112,7 @@ def tracks(
         form.check()
         if plan:
             return _describe_plan(work, request, form, str(out), path, part is not None)
-        kept = name_memory(model, contigs, memory)
+        kept = name_memory(model.trained, contigs, memory)
         about = {
             "checkpoint": model.digest, "context": request.context, "every": every,
             "genome": identify_genome(contigs), "intervals": work.intervals, **kept,
