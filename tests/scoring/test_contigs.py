@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_run import write_run
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.backbones.streaming import stream
@@ -16,23 +15,11 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import objective
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
-from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.model import TrainedModel
 from genodiff.scoring.contigs import measure_contig_bound
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.evaluation import evaluate
 from genodiff.scoring.evaluation_file import write_evaluation
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
-
-
-@pytest.fixture
-def model(run: Path) -> TrainedModel:
-    return load_model(run)
 
 
 def test_a_window_has_its_share_of_one_pass_over_its_whole_interval(model: TrainedModel) -> None:

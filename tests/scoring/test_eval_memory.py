@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_run import SEQ_LEN, genome_text, write_run
+from tiny_run import SEQ_LEN, genome_text
 
 import genodiff
 from genodiff.data.loader import EvalBatches
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
-from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
 from genodiff.scoring import window_memory
 from genodiff.scoring.bound import measure_bound
@@ -26,18 +26,6 @@ from genodiff.scoring.window_memory import WindowMemory, open_window_memory
 from tests.commands import command
 
 WITH = EvalOptions(memory="on")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
-
-
-@pytest.fixture
-def model(run: Path) -> TrainedModel:
-    return load_model(run)
 
 
 def open_it(model: TrainedModel) -> WindowMemory:

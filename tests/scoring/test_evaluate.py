@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_run import NETWORK, SEQ_LEN, genome_text, write_run
+from tiny_run import NETWORK, SEQ_LEN, genome_text
 from worlds import dna_like
 from yeast_tests import yeast_codes
 
@@ -22,7 +22,7 @@ from genodiff.data.stretches import encode_bases, split_stretches
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.feed import find_recipe
-from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.model import TrainedModel
 from genodiff.runs.resolve import resolve_config
 from genodiff.scoring import lines
 from genodiff.scoring.eval_data import open_data
@@ -42,18 +42,6 @@ CONTRACT = {
     "split", "tokens", "nelbo_nats", "bits_per_base", "perplexity", "ci95_bits",
     "markov_perplexity", "source_bits",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
-
-
-@pytest.fixture
-def model(run: Path) -> TrainedModel:
-    return load_model(run)
 
 
 def test_the_object_is_strict_json_with_the_keys_that_were_promised(model: TrainedModel) -> None:

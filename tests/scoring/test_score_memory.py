@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from tiny_run import SEQ_LEN, genome_text, write_run
+from tiny_run import SEQ_LEN, genome_text
 
 import genodiff
 from genodiff.alphabet import DNA
@@ -16,7 +16,7 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.faidx import Genome
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
-from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci
 from genodiff.runs.training_memory import open_train_memory
 from genodiff.scoring import masked_reader
@@ -26,18 +26,6 @@ from tests.commands import command
 REPEAT = range(5725, 5795)  # of c1: test, and the same bases as from 1,015 on, which is train
 UNIQUE = range(5825, 5895)
 TRAINED = range(1015, 1085)
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
-
-
-@pytest.fixture
-def model(run: Path) -> TrainedModel:
-    return load_model(run)
 
 
 @pytest.fixture

@@ -10,19 +10,12 @@ import polars as pl
 import pytest
 import tiny_networks
 import torch
-from tiny_run import genome_text, write_run
+from tiny_run import genome_text
 
 import genodiff
 from genodiff.errors import DataError, UsageError
 
 MOVING = ("seconds", "created", "device")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture
