@@ -215,3 +215,12 @@ def test_single_strand_networks_see_both_strands_at_random() -> None:
     assert tiny(strands="single").rc_augment
     assert not tiny(strands="single", rc_augment=False).rc_augment
     assert isinstance(tiny(), RunConfig)
+
+
+@pytest.mark.parametrize("text", ["? [a, b]\n: 1\n", "? {a: 1}\n: 1\n", "lr: {[1]: 2}\n"])
+def test_a_yaml_key_that_is_a_list_is_named_with_its_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(f"recipe: toy\n{text}")
+    with pytest.raises(UsageError, match="a key is a list or a mapping") as caught:
+        read_config(path)
+    assert caught.value.line == 2
