@@ -103,7 +103,7 @@ class Registry(Generic[Piece]):
 
     def __contains__(self, name: object) -> bool:
         self._load()
-        return name in self._pieces
+        return isinstance(name, str) and name in self._pieces
 
     def __iter__(self) -> Iterator[str]:
         self._load()

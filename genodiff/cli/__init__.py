@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from typing import TextIO
 
 from cyclopts import App
 from cyclopts.exceptions import CycloptsError
@@ -12,6 +13,7 @@ from genodiff.cli.completion import add_completion
 from genodiff.cli.explain import explain
 from genodiff.cli.verbs import VERBS, add_verb
 from genodiff.errors import GenodiffError, printable
+from genodiff.io.process import end_process
 from genodiff.registry import load_plugins
 
 # Times that an idle thread of GNU OpenMP looks for work before it sleeps. Its default, some
@@ -38,7 +40,23 @@ def build_app() -> App:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line. Each ending has its exit code, each user's error is one line."""
+    """Run the command line. Each ending has its exit code, each user's error is one line.
+
+    Without `arguments`, those of the process are taken, and the process ends here.
+    """
+    if arguments is not None:
+        _run_to_end(arguments)
+        return
+    try:
+        _run_to_end(None)
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            end_process(end.code)
+        raise
+    end_process(0)
+
+
+def _run_to_end(arguments: list[str] | None) -> None:
     try:
         _run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
@@ -71,7 +89,7 @@ def _run(arguments: list[str]) -> None:
             raise
         sys.exit(_fail(explain(error), 2))
     except BrokenPipeError:
-        _drop_stdout()
+        _drop(sys.stdout)
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         if debug:
@@ -85,18 +103,21 @@ def _run(arguments: list[str]) -> None:
         sys.exit(_fail("out of memory; give a smaller --batch-size or --seq-len", 5))
 
 
-def _drop_stdout() -> None:
-    """Send the rest of stdout nowhere.
+def _drop(stream: TextIO) -> None:
+    """Send the rest of a stream nowhere.
 
     The interpreter would try to write it at its end, and fail with exit code 120.
     """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _fail(message: str, code: int) -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        _drop_stdout()
-    print(f"genodiff: error: {message}", file=sys.stderr)
+        _drop(sys.stdout)
+    try:
+        print(f"genodiff: error: {message}", file=sys.stderr, flush=True)
+    except OSError:
+        _drop(sys.stderr)
     return code

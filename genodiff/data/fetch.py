@@ -10,6 +10,7 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -36,6 +37,7 @@ SCHEMES = ("https",)
 TRIES = 3
 PAUSE = 1.0
 _TIMEOUT = 30
+_SHA256 = re.compile(r"^\W*([0-9a-f]{64})\W*$")
 
 
 def find_local_path(source: Source) -> Path:
@@ -99,11 +101,22 @@ def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) 
 def copy_https(url: str, path: Path) -> None:
     """Write what stands at an https URL to `path`; a redirect to another scheme is refused.
 
-    Raises `OSError` (requests' faults are some) and `ValueError`.
+    Hugging Face names the sha256 of a large file in the header X-Linked-Etag of its answer; what
+    came from its storage is compared with it. Raises `OSError` (requests' faults are some) and
+    `ValueError`.
     """
-    hooks = {"response": _check}
-    read = pooch.HTTPDownloader(timeout=_TIMEOUT, hooks=hooks, progressbar=_shows_progress())
+    stated: list[str] = []
+
+    def check(answer: requests.Response, **_: Any) -> None:
+        _check(answer)
+        stated.extend(_SHA256.findall(answer.headers.get("x-linked-etag", "")))
+
+    read = pooch.HTTPDownloader(
+        timeout=_TIMEOUT, hooks={"response": check}, progressbar=_shows_progress()
+    )
     read(_allowed(url), str(path), None)
+    if stated and (found := sha256_file(path)) != stated[0]:
+        raise ValueError(f"its sha256 is {found}, the server names {stated[0]}")
 
 
 def _download(owner: str, flag: str, source: Source, path: Path) -> None:
@@ -142,7 +155,7 @@ def _shows_progress() -> bool:
     )
 
 
-def _check(answer: requests.Response, **_: Any) -> None:
+def _check(answer: requests.Response) -> None:
     """Refuse a redirect to another scheme (http:, file:, ftp:) before it is followed."""
     if answer.is_redirect:
         _allowed(urljoin(answer.url, answer.headers["location"]))

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import torch
 
 from genodiff.errors import GenodiffError, Interrupted, MachineError
+from genodiff.io.process import end_process
 from genodiff.kernels.dispatch import prefer_provider
 from genodiff.registry import load_plugins
 from genodiff.runs.config import RunConfig
@@ -200,6 +201,7 @@ def _be_rank(number: int, size: int, port: int, work: RankWork, reports: Connect
         sys.exit(128 + signal.SIGINT)
     reports.send(report)
     reports.close()
+    end_process(0)
 
 
 def _speak(number: int, level: int) -> None:

@@ -26,6 +26,7 @@ class Server(ThreadingHTTPServer):
 
     plan: tuple[str, ...] = ("good",)
     served = 0
+    stated = ""
 
     @property
     def url(self) -> str:
@@ -46,12 +47,16 @@ class Handler(BaseHTTPRequestHandler):
             return
         if act.startswith("->"):
             self.send_response(302)
+            if self.server.stated:
+                self.send_header("X-Linked-Etag", self.server.stated)
             self.send_header("Location", act[2:])
             self.end_headers()
             return
         body = FASTA.replace(b"A", b"C") if act == "wrong" else FASTA
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
+        if self.server.stated:
+            self.send_header("X-Linked-Etag", self.server.stated)
         self.end_headers()
         self.wfile.write(body[: len(body) // 2] if act == "cut" else body)
 
@@ -134,6 +139,28 @@ def test_a_redirect_within_the_allowed_scheme_is_followed(server: Server) -> Non
         other.shutdown()
         thread.join()
         other.server_close()
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_hash_that_the_server_names_is_compared_with_what_came(
+    server: Server, right: bool
+) -> None:
+    server.stated = f'"{HASH if right else "0" * 64}"'
+    for plan in (("good",), (f"->{server.url}", "good")):
+        server.plan, server.served = plan * fetch.TRIES, 0
+        recipe = recipe_for(f"{server.url}?{len(plan)}", None)
+        if right:
+            assert fetch.fetch(recipe)[0].read_bytes() == FASTA
+            continue
+        with pytest.raises(DataError, match=f"its sha256 is {HASH}, the server names 0000"):
+            fetch.fetch(recipe)
+        assert leftovers(recipe) == []
+
+
+@pytest.mark.parametrize("stated", ['"5d41402abc4b2a76b9719d911017c592"', "W/", "x" * 64])
+def test_a_header_that_is_no_sha256_is_not_compared(server: Server, stated: str) -> None:
+    server.stated = stated
+    assert fetch.fetch(recipe_for(server.url, None))[0].read_bytes() == FASTA
 
 
 def test_plain_http_is_refused_before_a_byte_is_asked_for(

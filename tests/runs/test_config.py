@@ -119,6 +119,8 @@ def test_without_a_limit_there_is_a_default_one() -> None:
         ({"schedule": "lineer"}, "linear"),
         ({"preset": "caduceus-ps-470"}, "caduceus-ps-470k"),
         ({"preset": 5}, "preset"),
+        ({"preset": {"train": None}}, "preset"),
+        ({"preset": ["caduceus-ps-tiny"]}, "preset"),
         ({"seed": -1}, "seed"),
         ({"betas": [0.9, 1.0]}, "betas"),
         ({"model": "dti"}, "backbone.kind.*'dti'.*did you mean 'dit'"),
