@@ -199,8 +199,8 @@ def corrupt(out: Path, step: int, how: str) -> None:
         path.write_bytes(raw[:at] + bytes([raw[at] ^ 0x04]) + raw[at + 1 :])
 
 
-def find_ranks(launcher: int) -> dict[int, int]:
-    """Process ids of the ranks that a launcher has started, by rank."""
+def find_ranks(launcher: int, word: str = "spawn_main") -> dict[int, int]:
+    """Process ids of the ranks that a launcher has started, by rank; `word` is in their command."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -209,7 +209,7 @@ def find_ranks(launcher: int) -> dict[int, int]:
                 words = (folder / "cmdline").read_text()
             except OSError:
                 continue
-            if int(parent) == launcher and "spawn_main" in words:
+            if int(parent) == launcher and word in words:
                 found.append(int(folder.name))
     return dict(enumerate(sorted(found)))
 

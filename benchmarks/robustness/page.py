@@ -30,6 +30,7 @@ def write_row(
         "command": command, "commit": find_git_revision(), "cpu": cpu(),
         "torch": torch.__version__,
     }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
     with (folder / FILE).open("a", encoding="utf-8") as file:
         file.write(json.dumps(row) + "\n")
     write_page(folder)

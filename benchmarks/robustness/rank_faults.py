@@ -23,13 +23,15 @@ from harness import (
     last_step,
     log_path,
     name_start,
+    read_resumed,
 )
 from score import Score, Trial, spread
 
 _KILLS = 6  # of one run
-_RANKS = [
-    "toy", "--device", "cpu", "--devices", "2", "--preset", "caduceus-ps-tiny", "--d-model", "16",
-    "--n-layer", "1", "--d-state", "4", "--seq-len", "64", "--batch-size", "4",
+_RESTARTS = 3  # of one run under torchrun
+_RUN = [
+    "-m", "genodiff", "train", "toy", "--device", "cpu", "--preset", "caduceus-ps-tiny",
+    "--d-model", "16", "--n-layer", "1", "--d-state", "4", "--seq-len", "64", "--batch-size", "4",
     "--validate-windows", "8", "--validate-every", "8", "--checkpoint-every", "5",
     "--max-steps", "30",
 ]  # fmt: skip
@@ -56,6 +58,35 @@ def kill_a_rank_in_parts(trial: Trial) -> Score:
 def kill_a_rank_of_a_command(trial: Trial) -> Score:
     """The same with `genodiff train --devices 2` as a user starts it."""
     return _kill_ranks(trial, _start_command)
+
+
+def kill_a_rank_under_torchrun(trial: Trial) -> Score:
+    """One of two ranks under `torchrun --max-restarts` is killed, up to three times a run, by a
+    step drawn at random. Nobody starts anything again: torchrun does, and the ranks go on from the
+    newest checkpoint to the calm run's end."""
+    calm = trial.root / "calm"
+    if _await(_start_torchrun(calm).pid):
+        raise SystemExit(f"the calm run failed, see {log_path(calm)}")
+    expected = contents(calm)
+    faults, tried, number = list[str](), 0, 0
+    while tried < trial.n:
+        out, number, mine = trial.root / f"run{number}", number + 1, 0
+        launcher = _start_torchrun(out)
+        for wanted in sorted(trial.draw.sample(range(6, 29), min(_RESTARTS, trial.n - tried))):
+            while last_step(out) < wanted and not has_ended(launcher.pid):
+                time.sleep(0.002)
+            if has_ended(launcher.pid):
+                break
+            before = len(read_resumed(out))
+            os.kill(launcher.find(launcher.pid)[trial.draw.randint(0, 1)], signal.SIGKILL)
+            mine += 1
+            while len(read_resumed(out)) == before and not has_ended(launcher.pid):
+                time.sleep(0.05)
+        code = _await(launcher.pid)
+        tried += mine
+        if code or not is_same(contents(out), expected):
+            faults += [f"{out.name}: exit {code}, or another end"] * mine
+    return Score(tried, tried - len(faults), {"runs": number}, faults)
 
 
 def _kill_ranks(trial: Trial, launch: Callable[[Path], Launcher]) -> Score:
@@ -115,12 +146,20 @@ def _await(pid: int) -> int:
 
 
 def _start_command(out: Path) -> Launcher:
-    command = [sys.executable, "-m", "genodiff", "train", *_RANKS, "--out", str(out)]
+    return Launcher(_begin([*_RUN, "--devices", "2", "--out", str(out)], out), find_ranks)
+
+
+def _start_torchrun(out: Path) -> Launcher:
+    dealt = ["--standalone", "--nproc-per-node", "2", "--max-restarts", str(_RESTARTS)]
+    pid = _begin(["-m", "torch.distributed.run", *dealt, *_RUN, "--out", str(out)], out)
+    return Launcher(pid, partial(find_ranks, word="--checkpoint-every"))
+
+
+def _begin(words: list[str], out: Path) -> int:
+    """A process of this Python, which speaks into the run's log; its pid."""
     with log_path(out).open("ab") as log:
-        process = subprocess.Popen(
-            command, stderr=log, stdout=log, env=os.environ | {"OMP_NUM_THREADS": "1"}
-        )
-    return Launcher(process.pid, find_ranks)
+        env = os.environ | {"OMP_NUM_THREADS": "1"}
+        return subprocess.Popen([sys.executable, *words], stderr=log, stdout=log, env=env).pid
 
 
 def _fork_launcher(out: Path, *, fsdp: bool = False) -> Launcher:

@@ -53,6 +53,7 @@ FAULTS = {
     "a rank killed": Row(ranks.kill_a_rank, 50, 2),
     "a rank in parts killed": Row(ranks.kill_a_rank_in_parts, 50, 1),
     "a rank of a whole command killed": Row(ranks.kill_a_rank_of_a_command, 5, 0),
+    "a rank under torchrun killed": Row(ranks.kill_a_rank_under_torchrun, 6, 0),
     "layouts of ranks and workers": Row(machine.compare_layouts, 9, 0),
     "growth": Row(machine.measure_growth, 10_000, 0),
     "soak": Row(soak, 29, 5),

@@ -36,7 +36,7 @@ _MAPPINGS = ("diffusion.schedule_options", "diffusion.objective_options")
 FREE = (
     "preset", "fasta", "bed", "text", "genomes", "labels", "init", "train.max_steps",
     "train.max_minutes", "train.checkpoint_every", "train.keep",
-    "train.workers", "train.accumulate", "train.on_spike",
+    "train.workers", "train.accumulate", "train.on_spike", "train.deterministic",
 )  # fmt: skip
 """What may change when a run goes on: limits, machinery, and the names of files, whose content the
 store compares.

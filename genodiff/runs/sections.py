@@ -223,6 +223,14 @@ class TrainSettings(Settings):
         ),
     ] = "warn"
 
+    deterministic: Annotated[
+        bool,
+        Field(
+            description="On a GPU, only operations that give the same bits every time. A CPU's "
+            "always do."
+        ),
+    ] = False
+
     @model_validator(mode="after")
     def _batches_split_evenly(self) -> Self:
         if self.batch_size and self.accumulate and self.batch_size % self.accumulate:

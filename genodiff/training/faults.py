@@ -21,6 +21,12 @@ def name_fault(fault: BaseException) -> BaseException:
             f"the connection to another rank broke ({text.splitlines()[0][:120]})",
             fix="run the same command again; the last checkpoint stands",
         )
+    if "does not have a deterministic implementation" in text:
+        return MachineError(
+            f"--deterministic: torch's {text.split()[0]} has nothing on this device that gives "
+            f"the same bits every time",
+            fix="leave --deterministic out, or train on a CPU",
+        )
     if "DataLoader worker" in text or "DataLoader timed out" in text:
         return GenodiffError(
             text.splitlines()[0], fix="run the same command again; the last checkpoint stands"

@@ -308,7 +308,7 @@ def _fit(
         _log.info("%s: %s", out, describe_soft_mask(soft_mask))
     try:
         keep_freed_memory()
-        with routed_matmul(), set_gpu_arithmetic():
+        with routed_matmul(), set_gpu_arithmetic(deterministic=config.train.deterministic):
             trainer.fit(module, loader)
     except (RuntimeError, MemoryError) as fault:
         raise name_fault(fault) from fault

@@ -5,6 +5,7 @@ that are fast there: bfloat16, processes that prepare batches, pinned memory, fu
 """
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,20 +66,30 @@ def count_workers(config: RunConfig, device: str) -> int:
 
 
 @contextmanager
-def set_gpu_arithmetic() -> Iterator[None]:
+def set_gpu_arithmetic(*, deterministic: bool = False) -> Iterator[None]:
     """A context in which a GPU's products are as exact as their dtype says.
 
     float32 is not cut to TF32. Sums of bfloat16 products stay float32, also where a long sum (over
     tokens, in a weight's gradient) is split: torch's default lets the parts be rounded to bfloat16.
-    The settings are torch's, for the whole process, and restored at the end.
+    With `deterministic`, torch computes with operations alone that give the same bits every time,
+    and raises `RuntimeError` where it has none. The settings are torch's, for the whole process,
+    and restored at the end.
     """
     products = torch.backends.cuda.matmul
     names = ("allow_tf32", "allow_bf16_reduced_precision_reduction")
     before = {name: getattr(products, name) for name in names}
+    mode = torch.get_deterministic_debug_mode()
+    fills = torch.utils.deterministic.fill_uninitialized_memory
     try:
         for name in names:
             setattr(products, name, False)
+        if deterministic:
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first product
+            torch.use_deterministic_algorithms(True)
+            torch.utils.deterministic.fill_uninitialized_memory = False  # none is read here
         yield
     finally:
         for name, value in before.items():
             setattr(products, name, value)
+        torch.set_deterministic_debug_mode(mode)
+        torch.utils.deterministic.fill_uninitialized_memory = fills

@@ -124,6 +124,16 @@ def test_what_gloo_says_of_a_lost_rank_is_one_line() -> None:
     assert "the connection to another rank broke" in str(found)
 
 
+def test_an_operation_without_a_deterministic_form_is_one_line() -> None:
+    said = RuntimeError(
+        "cumsum_cuda_kernel does not have a deterministic implementation, but you set "
+        "'torch.use_deterministic_algorithms(True)'. You can turn off determinism just for this"
+    )
+    found = name_fault(said)
+    assert isinstance(found, MachineError)
+    assert "--deterministic: torch's cumsum_cuda_kernel has nothing" in str(found)
+
+
 @pytest.mark.slow
 def test_two_ranks_are_one_and_a_signal_or_a_killed_rank_loses_nothing(tmp_path: Path) -> None:
     run_tiny(tmp_path / "one", steps=12, checkpoint_every=3)

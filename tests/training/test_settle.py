@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import lightning.pytorch as pl
 import pytest
 import torch
 from tiny_training import run_tiny, tiny
@@ -56,6 +57,29 @@ def test_products_on_a_gpu_are_as_exact_as_their_dtype_says() -> None:
         assert read() == before == (True, True)
     finally:
         products.allow_tf32 = False
+
+
+def test_deterministic_operations_are_asked_for_in_training_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+
+    def fit(trainer: pl.Trainer, *given: object) -> None:
+        modes.append(torch.get_deterministic_debug_mode())
+        original(trainer, *given)
+
+    original = pl.Trainer.fit
+    monkeypatch.setattr(pl.Trainer, "fit", fit)
+    for name in ("free", "fixed"):
+        run_tiny(tmp_path / name, steps=3, deterministic=name == "fixed")
+        assert torch.get_deterministic_debug_mode() == 0
+        assert torch.utils.deterministic.fill_uninitialized_memory
+    assert modes == [0, 2]
+    free, fixed = (
+        sorted((tmp_path / name).glob("checkpoints/*/trainer.safetensors"))[-1].read_bytes()
+        for name in ("free", "fixed")
+    )
+    assert free == fixed
 
 
 def saved(run: Path) -> RunConfig:
