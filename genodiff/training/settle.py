@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -79,17 +80,18 @@ def set_gpu_arithmetic(*, deterministic: bool = False) -> Iterator[None]:
     names = ("allow_tf32", "allow_bf16_reduced_precision_reduction")
     before = {name: getattr(products, name) for name in names}
     mode = torch.get_deterministic_debug_mode()
-    fills = torch.utils.deterministic.fill_uninitialized_memory
+    memory: Any = torch.utils.deterministic
+    fills = memory.fill_uninitialized_memory
     try:
         for name in names:
             setattr(products, name, False)
         if deterministic:
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first product
             torch.use_deterministic_algorithms(True)
-            torch.utils.deterministic.fill_uninitialized_memory = False  # none is read here
+            memory.fill_uninitialized_memory = False  # none is read here
         yield
     finally:
         for name, value in before.items():
             setattr(products, name, value)
         torch.set_deterministic_debug_mode(mode)
-        torch.utils.deterministic.fill_uninitialized_memory = fills
+        memory.fill_uninitialized_memory = fills
