@@ -97,7 +97,7 @@ def dependencies(
         about = {
             "checkpoint": model.digest, "every": apart,
             "context": context or model.config.data.seq_len,
-            **name_memory(model.trained, genome, memory),
+            **name_memory(work.loci),
         }  # fmt: skip
         identity = identify_genome(genome)
         request = {"dependencies": about, "genome": identity, "regions": [r[:4] for r in regions]}
@@ -172,8 +172,8 @@ class _MapWork:
         self._genome, self._alphabet, self._regions = genome, trained.alphabet, regions
         self._targets, self._every = trained.diffusion.targets, every
         self._context = context or trained.config.data.seq_len
-        loci = open_loci(trained, genome, memory, longest=self._context)
-        self._reader: MaskedReader = open_reader(trained, batch_size=batch_size, loci=loci)
+        self.loci = open_loci(trained, genome, memory, longest=self._context)
+        self._reader: MaskedReader = open_reader(trained, batch_size=batch_size, loci=self.loci)
         self._maps: dict[tuple[MapRegion, int | None], DependencyMap] = {}
 
     def _open(self, region: MapRegion, every: int | None) -> DependencyMap:

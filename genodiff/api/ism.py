@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from genodiff.api.model import Model
     from genodiff.finetuning.oracle import FittedOracle
+    from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.map_files import SaturationMap
     from genodiff.scoring.map_regions import MapRegion
     from genodiff.scoring.variant_windows import Contigs
@@ -95,14 +96,16 @@ def ism(
                 "regions": len(regions), "sites": sites, "evaluations": evaluations, "files": files
             }  # fmt: skip
 
+        loci = None if oracle else _open_loci(model, genome, context, memory)
+
         def rows(skip: int) -> Iterator[bytes]:
-            found = _score(model, oracle, genome, regions, context, batch_size, skip, memory)
+            found = _score(model, oracle, genome, regions, context, batch_size, skip, loci)
             return (row.tobytes() for row in found)
 
         about = {
             "checkpoint": model.digest, "label": label,
             "context": None if oracle else context or model.config.data.seq_len,
-            **({} if oracle else name_memory(model.trained, genome, memory)),
+            **name_memory(loci),
         }  # fmt: skip
         identity = identify_genome(genome)
         request = {"ism": about, "genome": identity, "regions": [one[:4] for one in regions]}
@@ -184,7 +187,8 @@ def map_saturation(
     with open_contigs(sequences) as genome:
         regions = list_map_regions(genome, region, bed, longest=LONGEST)
         oracle = open_oracle(model, regions, label, context, batch_size, memory)
-        rows = _score(model, oracle, genome, regions, context, batch_size, 0, memory)
+        loci = None if oracle else _open_loci(model, genome, context, memory)
+        rows = _score(model, oracle, genome, regions, context, batch_size, 0, loci)
         return _split(regions, [row.tobytes() for row in rows], unit, oracle)
 
 
@@ -196,7 +200,7 @@ def _score(
     context: int | None,
     batch_size: int,
     skip: int,
-    memory: str | None,
+    loci: OwnLoci | None,
 ) -> Iterator[NDArray[np.float64]]:
     from genodiff.scoring.saturation import score_oracle, score_saturation
 
@@ -204,8 +208,17 @@ def _score(
         return score_oracle(oracle, regions, skip=skip)
     return score_saturation(
         model.trained, genome, regions, context=context, batch_size=batch_size, skip=skip,
-        memory=memory,
+        loci=loci,
     )  # fmt: skip
+
+
+def _open_loci(
+    model: Model, genome: Contigs, context: int | None, memory: str | None
+) -> OwnLoci | None:
+    from genodiff.scoring.masked_reader import open_loci
+
+    longest = context or model.trained.config.data.seq_len
+    return open_loci(model.trained, genome, memory, longest=longest)
 
 
 def _split(

@@ -16,7 +16,7 @@ from genodiff.errors import UsageError
 from genodiff.io.target import check_target, describe_file, is_own_file, is_stream
 
 if TYPE_CHECKING:
-    from genodiff.runs.model import TrainedModel
+    from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.map_regions import MapRegion
     from genodiff.scoring.variant_windows import Contigs
 
@@ -87,13 +87,11 @@ def identify_genome(genome: Contigs) -> str:
     return sha256_json(letters)
 
 
-def name_memory(model: TrainedModel, genome: Contigs, memory: str | None) -> dict[str, Any]:
+def name_memory(loci: OwnLoci | None) -> dict[str, Any]:
     """What a request and its sidecar say of the memory of a training genome; empty without one."""
     from genodiff.runs.training_memory import identify_memory
-    from genodiff.scoring.variant_scores import tell_memory
 
-    told = tell_memory(model, genome, memory)
-    return {} if told is None else {"memory": identify_memory(told)}
+    return {} if loci is None else {"memory": identify_memory(loci.told)}
 
 
 def gather_rows(

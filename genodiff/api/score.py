@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from genodiff.api.model import Model
-    from genodiff.io.faidx import Genome
     from genodiff.io.variant_source import VariantSource
     from genodiff.io.variants import Allele
     from genodiff.runs.model import TrainedModel
@@ -204,6 +203,7 @@ def make_score_frame(
     from genodiff.scoring.scored_variants import AltScore, score_records
     from genodiff.scoring.variant_output import make_frame
     from genodiff.scoring.variant_run import VariantRun
+    from genodiff.scoring.variant_scores import open_score_loci, score_alleles
 
     options = _make_options(method, se, context, exact, batch_size, seed, memory)
     places = parse_background(background)
@@ -213,10 +213,14 @@ def make_score_frame(
         if haplotypes:
             _ask_haplotypes(work, model, context, method)
 
-        def ask(alleles: Iterable[Variants]) -> Iterator[ScoreFound]:
-            return _score_alleles(model, genome, alleles, options)
+        loci = open_score_loci(model, genome, options)
 
-        drawn = None if places is None else prepare_background(work, model, options, places, ask)
+        def ask(alleles: Iterable[Variants]) -> Iterator[ScoreFound]:
+            return score_alleles(model, genome, alleles, options, loci)
+
+        drawn = None
+        if places is not None:
+            drawn = prepare_background(work, model, options, places, ask, loci)
         own = score_records(work.records(), genome, ask)
         joint = (AltScore.of(one) for one in ask(work.joint_alleles()))
         rows = work.join_scores(own, joint)
@@ -230,14 +234,6 @@ def _ask_haplotypes(
 
     width = model.config.data.seq_len if context in (None, _TWICE) else int(context)
     return work.ask_haplotypes(find_span(width), method)
-
-
-def _score_alleles(
-    model: TrainedModel, genome: Genome, alleles: Iterable[Variants], options: ScoreOptions
-) -> Iterator[ScoreFound]:
-    from genodiff.scoring.variant_scores import score_alleles
-
-    return score_alleles(model, genome, alleles, options)
 
 
 def _make_options(
@@ -310,7 +306,7 @@ def _write(
     from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.scoring.variant_journal import VariantJournal
     from genodiff.scoring.variant_output import OutputForm, find_output_form
-    from genodiff.scoring.variant_scores import tell_memory
+    from genodiff.scoring.variant_scores import open_score_loci, score_alleles
 
     keep_freed_memory()
     options = _make_options(method, se, context, exact, batch_size, seed, memory)
@@ -325,7 +321,8 @@ def _write(
     if haplotypes:
         _ask_haplotypes(work, trained, context, method)
         about["haplotypes"] = work.span
-    kept = tell_memory(trained, genome, memory)
+    loci = open_score_loci(trained, genome, options)
+    kept = None if loci is None else loci.told
     if kept is not None:
         about["memory"] = kept["fingerprint"][:12]
     given = {"path": str(variants), "sha256": sha256_file(work.source.path)}
@@ -335,7 +332,7 @@ def _write(
     ending = ".jsonl" if json and target == "-" else find_output_form(target, work.source.format)
 
     def ask(alleles: Iterable[Variants]) -> Iterator[ScoreFound]:
-        return _score_alleles(trained, genome, alleles, options)
+        return score_alleles(trained, genome, alleles, options, loci)
 
     with ExitStack() as stack:
         stream = is_stream(target)
@@ -350,7 +347,9 @@ def _write(
             _log.info("%s: goes on after %s records", journal.path, f"{journal.kept:,}")
         stack.callback(journal.close)
         fill_journal(work, journal, ask)
-        drawn = None if places is None else prepare_background(work, trained, options, places, ask)
+        drawn = None
+        if places is not None:
+            drawn = prepare_background(work, trained, options, places, ask, loci)
         rank = drawn.rank if drawn else None
         form = OutputForm(ending, unit, about, rank, work.samples)
         file, indexed = write_output(work, journal, target, form)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from genodiff.io.variants import Allele
     from genodiff.runs.model import TrainedModel
+    from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.background import Background
     from genodiff.scoring.scored_variants import ScoreFound
     from genodiff.scoring.variant_run import VariantRun
@@ -86,7 +87,12 @@ def write_output(
 
 
 def prepare_background(
-    work: VariantRun, model: TrainedModel, options: ScoreOptions, places: int, ask: Ask
+    work: VariantRun,
+    model: TrainedModel,
+    options: ScoreOptions,
+    places: int,
+    ask: Ask,
+    loci: OwnLoci | None,
 ) -> Background:
     """The random variants that the records of `work` are compared with."""
     from genodiff.io.progress import ProgressDisplay
@@ -95,7 +101,7 @@ def prepare_background(
     settings = {
         "model": model.digest, "se": options.se, "exact": options.exact,
         "context": options.context or model.config.data.seq_len,
-        **name_memory(model, work.genome, options.memory),
+        **name_memory(loci),
     }  # fmt: skip
     request = BackgroundRequest(places, options.seed, options.method, settings)
     kinds = find_kinds(work.alleles(), work.genome)

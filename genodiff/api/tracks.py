@@ -34,6 +34,7 @@ from genodiff.scoring.variant_request import parse_shard
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
+    from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.row_journal import RowJournal
     from genodiff.scoring.track_run import TrackRun
     from genodiff.scoring.track_values import BaseTracks
@@ -100,6 +101,7 @@ def tracks(
         wanted = list_intervals(contigs, region, bed)
         length, model = context, None
         from genodiff.api.load import load
+        from genodiff.scoring.masked_reader import open_loci
         from genodiff.scoring.track_reader import TrackRequest
         from genodiff.scoring.variant_scores import check_model
 
@@ -112,14 +114,15 @@ def tracks(
         form.check()
         if plan:
             return _describe_plan(work, request, form, str(out), path, part is not None)
-        kept = name_memory(model.trained, contigs, memory)
+        loci = open_loci(model.trained, contigs, memory, longest=request.context)
+        kept = name_memory(loci)
         about = {
             "checkpoint": model.digest, "context": request.context, "every": every,
             "genome": identify_genome(contigs), "intervals": work.intervals, **kept,
         }  # fmt: skip
         journal = _open_journal(journal_path, about, work, fresh=fresh, force=force)
         stack.callback(journal.close)
-        company = _read_all(model, work, request, journal, batch_size, memory)
+        company = _read_all(model, work, request, journal, batch_size, loci)
         told = {
             "model": str(run), "checkpoint": model.digest, "context": request.context,
             "every": every, "company": company, "memory": kept.get("memory"),
@@ -167,17 +170,16 @@ def _read_all(
     request: Any,
     journal: RowJournal,
     batch_size: int,
-    memory: str | None,
+    loci: OwnLoci | None,
 ) -> dict[str, Any] | None:
     """Fill the journal; what masking several bases at once changes, None where none are."""
     import logging
 
     from genodiff.kernels.allocator import keep_freed_memory
-    from genodiff.scoring.masked_reader import open_loci, open_reader
+    from genodiff.scoring.masked_reader import open_reader
     from genodiff.scoring.track_reader import measure_company
 
     keep_freed_memory()
-    loci = open_loci(model.trained, work.genome, memory, longest=request.context)
     reader = open_reader(model.trained, batch_size=batch_size, loci=loci)
     if journal.kept:
         log = logging.getLogger("genodiff")

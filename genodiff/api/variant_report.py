@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from genodiff.io.faidx import Genome
     from genodiff.io.variants import Allele
     from genodiff.reports.variant_page import Redraws, TopVariant
+    from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.scored_file import ScoredRow
 
 TOP, REDRAWN = 20, 16
@@ -117,7 +118,7 @@ def _ask_model(
                 found.append(TopVariant(row, logos))
             except UnscorableError:
                 found.append(TopVariant(row))
-        return found, _draw_again(model, genome, drawn, told)
+        return found, _draw_again(model, genome, drawn, told, loci)
 
 
 def _find_allele(row: ScoredRow, genome: Genome) -> Allele:
@@ -133,7 +134,11 @@ def _find_allele(row: ScoredRow, genome: Genome) -> Allele:
 
 
 def _draw_again(
-    model: Model, genome: Genome, drawn: Sequence[ScoredRow], told: Mapping[str, Any]
+    model: Model,
+    genome: Genome,
+    drawn: Sequence[ScoredRow],
+    told: Mapping[str, Any],
+    loci: OwnLoci | None,
 ) -> Redraws | None:
     import numpy as np
 
@@ -145,14 +150,14 @@ def _draw_again(
     options = ScoreOptions(
         method=told["method"], se=told["se"], seed=told["seed"] + 1, exact=told["exact"],
         context=context if isinstance(context, int) else None,
-        memory="on" if told.get("memory") else "off",
+        memory="off" if loci is None else "on",
     )  # fmt: skip
     alleles = [_find_allele(row, genome) for row in drawn]
     scale = 1.0 if told["unit"] == "nats" else NATS_PER_BIT
     pairs = [
         (row.score, row.se, one.value / scale, (one.se or 0.0) / scale)
         for row, one in zip(
-            drawn, score_alleles(model.trained, genome, alleles, options), strict=True
+            drawn, score_alleles(model.trained, genome, alleles, options, loci), strict=True
         )
         if one.value is not None
     ]

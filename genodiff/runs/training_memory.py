@@ -28,15 +28,17 @@ from genodiff.memory.memory import NOWHERE, Memory
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
 from genodiff.runs.feed import find_recipe, open_data
+from genodiff.runs.known_contigs import KnownContigs
 from genodiff.runs.model import TrainedModel
 
 
 class TrainMemory(NamedTuple):
-    """The memory of a model's train split, whose it is, and what an output says of it."""
+    """The memory of a model's train split, its genome's contigs, and what an output says of it."""
 
     memory: Memory
-    store: Store
+    contigs: KnownContigs
     told: dict[str, Any]
+    store: Store
 
 
 _log = logging.getLogger("genodiff")
@@ -129,7 +131,7 @@ def _tell(
         "numbers": memory.numbers.model_dump(mode="json"),
         "effort": asdict(memory.effort),
     }
-    return TrainMemory(memory, store, told)
+    return TrainMemory(memory, KnownContigs.of_store(store), told, store)
 
 
 def leave_out_own(

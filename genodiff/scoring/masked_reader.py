@@ -21,8 +21,9 @@ from genodiff.errors import GenodiffError, UsageError
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.memory.text import MOST_WINDOW
+from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import LetterSource, OwnLoci, Place
+from genodiff.runs.own_loci import OwnLoci, Place
 from genodiff.runs.training_memory import open_train_memory
 from genodiff.scoring.spelling_pair import Ids
 

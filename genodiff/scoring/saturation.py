@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.own_loci import OwnLoci
 from genodiff.scoring.map_regions import BASES, MapRegion
-from genodiff.scoring.masked_reader import open_loci
 from genodiff.scoring.variant_scores import ScoreOptions, score_alleles
 from genodiff.scoring.variant_windows import Contigs
 
@@ -47,18 +47,17 @@ def score_saturation(
     context: int | None = None,
     batch_size: int = 8,
     skip: int = 0,
-    memory: str | None = None,
+    loci: OwnLoci | None = None,
 ) -> Iterator[Row]:
     """A row (4,) for each site of each region, in their order, in nats.
 
     `context` is in bases, None for the trained length. The first `skip` sites are left out.
-    `memory` is that of `ScoreOptions`. Raises `UsageError` for a model of text or one that reads
-    from left to right.
+    `loci` is a memory that the network is given. Raises `UsageError` for a model of text or one
+    that reads from left to right.
     """
     options = ScoreOptions(
-        method="llr", exact=True, context=context, batch_size=batch_size, memory=memory
+        method="llr", exact=True, context=context, batch_size=batch_size, memory="off"
     )
-    loci = open_loci(model, genome, memory, longest=context or model.config.data.seq_len)
     sites = [(region, place) for region in regions for place in range(len(region.letters))]
     for first in range(skip, len(sites), _SITES):
         some = sites[first : first + _SITES]

@@ -13,7 +13,7 @@ A score is a function of the model, the seed and the window's two spellings alon
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -164,9 +164,7 @@ def score_alleles(
     check_model(model)
     options = options or ScoreOptions()
     context = options.context or model.config.data.seq_len
-    if loci is None:
-        longest = context * (1 + options.double) + LONGEST_SPAN
-        loci = open_loci(model, genome, options.memory, longest=longest)
+    loci = loci or open_score_loci(model, genome, options)
     reader = open_reader(model, batch_size=options.batch_size, loci=loci)
     spacing = None
     if not options.exact and options.method in ("auto", "llr", "chain"):
@@ -181,10 +179,12 @@ def score_alleles(
         yield from (compare_contexts(one, two) for one, two in pairs)
 
 
-def tell_memory(model: TrainedModel, genome: Contigs, memory: str | None) -> dict[str, Any] | None:
-    """What an output says of the memory that scores are given; None without one."""
-    loci = open_loci(model, genome, memory, longest=model.config.data.seq_len)
-    return None if loci is None else loci.told
+def open_score_loci(model: TrainedModel, genome: Contigs, options: ScoreOptions) -> OwnLoci | None:
+    """The memory that scores of a genome are given; None without one. Raises as `open_loci`."""
+    check_model(model)
+    context = options.context or model.config.data.seq_len
+    longest = context * (1 + options.double) + LONGEST_SPAN
+    return open_loci(model, genome, options.memory, longest=longest)
 
 
 def check_model(model: TrainedModel) -> None:

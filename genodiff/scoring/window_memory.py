@@ -1,39 +1,42 @@
 """The memory of the training genome beside the windows that an evaluation scores.
 
-Of a window that overlaps the train split its own locus is left out, with its length on either side
-and on both strands. A contig is the training genome's own where it has the same bases, whatever the
-file and the name.
+Of a window that overlaps the train split its own locus is left out (`runs/own_loci.py`).
 """
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from torch import Tensor
 
-from genodiff.alphabet import SOFT
 from genodiff.data.loader import Batch
-from genodiff.data.store import Store
 from genodiff.data.windows import Windows
 from genodiff.diffusion.masked import Denoiser
 from genodiff.errors import UsageError
-from genodiff.memory.memory import NOWHERE, Memory
+from genodiff.memory.memory import Memory
 from genodiff.memory.remembering import remembering
 from genodiff.memory.text import MOST_WINDOW
+from genodiff.runs.known_contigs import StoreLetters
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.training_memory import leave_out_locus, open_train_memory
+from genodiff.runs.own_loci import OwnLoci
+from genodiff.runs.training_memory import open_train_memory
 from genodiff.scoring.eval_data import EvalData
 from genodiff.scoring.eval_options import EvalOptions
 
 
 class WindowMemory(NamedTuple):
-    """A memory, and which windows it reads."""
+    """A memory, and which windows of a store read it."""
 
-    memory: Memory
-    told: dict[str, Any]
-    """What an evaluation says of it."""
+    loci: OwnLoci
     windows: Windows
-    own: dict[int, str]
-    """Contigs of the windows' store that the memory knows, by number: their names there."""
+
+    @property
+    def memory(self) -> Memory:
+        """The memory itself."""
+        return self.loci.memory
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What an evaluation says of it."""
+        return self.loci.told
 
     def of(self, windows: Windows) -> "WindowMemory":
         """The same memory for other windows of the store."""
@@ -46,11 +49,9 @@ class WindowMemory(NamedTuple):
 
     def leave_out(self, row: int) -> tuple[int, int]:
         """The interval of the memory's text that a window must not read: its own locus."""
-        name = self.own.get(int(self.windows.contig_index[row]))
-        if name is None:
-            return NOWHERE
+        contig = self.windows.store.names[int(self.windows.contig_index[row])]
         start = int(self.windows.start[row])
-        return leave_out_locus(self.memory, name, start, start + int(self.windows.length[row]))
+        return self.loci.leave_out((contig, start, start + int(self.windows.length[row])))
 
 
 class RepeatedDenoiser:
@@ -88,31 +89,4 @@ def open_window_memory(
         what = f"--memory on takes windows of at most {MOST_WINDOW:,} bases, not "
         raise UsageError(f"{what}{data.windows.seq_len:,}", fix="leave it out")
     found = open_train_memory(model, data.store, offline=options.offline)
-    own = match_contigs(data.store, found.store)
-    return WindowMemory(found.memory, found.told, data.windows, own)
-
-
-def match_contigs(store: Store, known: Store) -> dict[int, str]:
-    """The contigs of `store` that are also contigs of `known`, base by base: their names there.
-
-    Upper and lower case are the same. Of several with the same bases the first is named, or that of
-    the same name.
-    """
-    if store.manifest["key"] == known.manifest["key"]:
-        return dict(enumerate(store.names))
-    found = {}
-    lengths = np.asarray(known.lengths)
-    for number, name in enumerate(store.names):
-        bases = _read_contig(store, number)
-        alike = [
-            known.names[i]
-            for i in np.flatnonzero(lengths == len(bases)).tolist()
-            if np.array_equal(bases, _read_contig(known, i))
-        ]
-        if alike:
-            found[number] = name if name in alike else alike[0]
-    return found
-
-
-def _read_contig(store: Store, number: int) -> Any:
-    return store.flat[store.offsets[number] : store.offsets[number + 1]] & ~np.uint8(SOFT)
+    return WindowMemory(OwnLoci(found, StoreLetters(data.store)), data.windows)

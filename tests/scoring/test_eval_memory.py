@@ -110,7 +110,8 @@ def test_the_training_genome_in_another_file_is_known_by_its_bases(
     options = EvalOptions(split="all", fasta=str(other), memory="on")
     known = open_window_memory(model, options, open_data(model, options))
     assert known is not None
-    assert known.own == {0: "c1", 1: "c2", 2: "c3", 3: "c4"}
+    told = {name: known.loci.find_name(name) for name in known.windows.store.names}
+    assert told == {"one": "c1", "c3": "c2", "c2": "c3", "four": "c4", "new": None}
     found = evaluate(model, "all", fasta=str(other), memory="on", baselines=False, max_windows=40)
     assert found["without_memory"]["minus_model_bits"]["bits"] < 0.05
 

@@ -18,7 +18,7 @@ from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci
-from genodiff.runs.training_memory import open_train_memory
+from genodiff.runs.training_memory import TrainMemory, open_train_memory
 from genodiff.scoring import masked_reader
 from genodiff.scoring.masked_reader import open_loci, open_reader
 from tests.commands import command
@@ -46,6 +46,18 @@ def score(
     found = model.score_variants(rows, fasta=fasta or run.parent / "genome.fa", **options)
     assert isinstance(found, pl.DataFrame)
     return found["score"].to_numpy()
+
+
+def count_openings(monkeypatch: pytest.MonkeyPatch) -> list[TrainedModel]:
+    """The models whose memories are opened from now on."""
+    found: list[TrainedModel] = []
+
+    def watch(model: TrainedModel) -> TrainMemory:
+        found.append(model)
+        return open_train_memory(model)
+
+    monkeypatch.setattr(masked_reader, "open_train_memory", watch)
+    return found
 
 
 def test_a_variant_in_a_copy_is_judged_by_the_copy(run: Path, genome: Genome) -> None:
@@ -181,7 +193,9 @@ def test_the_sidecar_of_a_map_names_the_memory(
     out = "folder" if verb == "tracks" else "m.tsv"
     asked = (verb, run, "--fasta", run.parent / "genome.fa", "--region", "c1:5741-5744", "-o", out)
     more = ("--format", "npz") if verb == "tracks" else ()
+    opened = count_openings(monkeypatch)
     assert command(capsys, *asked, *more, "--memory", "on")[0] == 0
+    assert len(opened) == 1
     (place,) = Path(out).glob("*.json") if verb == "tracks" else [Path(f"{out}.json")]
     told = json.loads(place.read_text())
     assert len(told["memory"]["fingerprint"]) == 64
@@ -211,7 +225,9 @@ def test_the_sidecar_and_the_vcf_say_so_and_the_report_draws_again_with_it(
         "--device",
         "cpu",
     )
+    opened = count_openings(monkeypatch)
     assert command(capsys, *asked, "--memory", "on", "-o", "kept.vcf")[0] == 0
+    assert len(opened) == 1
     assert command(capsys, *asked, "-o", "alone.vcf")[0] == 0
     told, plain = (json.loads(Path(f"{x}.vcf.json").read_text()) for x in ("kept", "alone"))
     assert len(told["memory"]["fingerprint"]) == 64
@@ -221,7 +237,7 @@ def test_the_sidecar_and_the_vcf_say_so_and_the_report_draws_again_with_it(
     seen = []
     whole = masked_reader.open_loci
     monkeypatch.setattr(
-        "genodiff.scoring.variant_scores.open_loci",
+        "genodiff.scoring.masked_reader.open_loci",
         lambda *given, **more: seen.append(given[2]) or whole(*given, **more),
     )
     assert command(capsys, "report", "kept.vcf", "--model", run)[0] == 0

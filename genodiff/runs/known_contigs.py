@@ -1,0 +1,106 @@
+"""Which contig is this? It is told by its bases, whatever the file, the name and the case.
+
+A contig of a training genome is a name, a length and the sha256 of its letters, upper case A, C, G,
+T and N. The hash comes from a store, when it is first asked for, or from a published list.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, Self
+
+import numpy as np
+
+from genodiff.alphabet import DNA, SOFT
+from genodiff.data.store import Store
+
+_PIECE = 1 << 22  # letters that are hashed at a time
+_HARD = np.uint8(0xFF ^ SOFT)
+
+
+class LetterSource(Protocol):
+    """Random access to letters, as `io.faidx.Genome` gives it."""
+
+    @property
+    def contigs(self) -> Mapping[str, int]: ...
+
+    def fetch(self, contig: str, start: int, end: int, /) -> bytes: ...
+
+
+class StoreLetters:
+    """The letters of a store of DNA, without the case."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self.contigs = store, store.contigs
+        self.content = str(store.manifest["key"])
+
+    def fetch(self, contig: str, start: int, end: int, /) -> bytes:
+        """The letters of contig[start:end]."""
+        return DNA.decode(self._store.ids(contig)[start:end] & _HARD).encode("ascii")
+
+
+class KnownContigs:
+    """The contigs of a training genome.
+
+    `content` is the key of the store that they are from: a source of the same content has the same
+    contigs, and nothing is hashed.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        lengths: Sequence[int],
+        hash_one: Callable[[str], str],
+        content: str | None = None,
+    ) -> None:
+        """`hash_one` gives the sha256 of a contig by its name; it is asked once for each."""
+        self._hash_one, self.content = hash_one, content
+        self._lengths = dict(zip(names, lengths, strict=True))
+        self._hashes: dict[str, str] = {}
+        self._by_length: dict[int, list[str]] = {}
+        for name, length in self._lengths.items():
+            self._by_length.setdefault(length, []).append(name)
+
+    @classmethod
+    def of_store(cls, store: Store) -> Self:
+        """Those of a store of DNA."""
+        letters = StoreLetters(store)
+        names, lengths = [*letters.contigs], [*letters.contigs.values()]
+        return cls(names, lengths, lambda name: hash_contig(letters, name), letters.content)
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[tuple[str, int, str]], content: str | None = None) -> Self:
+        """Those of a list of name, length and sha256."""
+        hashes = {name: digest for name, _, digest in rows}
+        return cls([r[0] for r in rows], [r[1] for r in rows], hashes.__getitem__, content)
+
+    def list_rows(self) -> list[tuple[str, int, str]]:
+        """Name, length and sha256 of each; all that is not hashed yet is read."""
+        return [(name, length, self._hash(name)) for name, length in self._lengths.items()]
+
+    def find(self, source: LetterSource, contig: str) -> str | None:
+        """The name that a contig of a source has here; None where it is not known.
+
+        Of several with the same bases it is the one of the same name, or else the first.
+        """
+        if self.content is not None and getattr(source, "content", None) == self.content:
+            return contig
+        alike = self._by_length.get(source.contigs[contig], [])
+        if not alike:
+            return None
+        digest = hash_contig(source, contig)
+        same = [name for name in alike if self._hash(name) == digest]
+        return contig if contig in same else next(iter(same), None)
+
+    def _hash(self, name: str) -> str:
+        if name not in self._hashes:
+            self._hashes[name] = self._hash_one(name)
+        return self._hashes[name]
+
+
+def hash_contig(source: LetterSource, contig: str) -> str:
+    """The sha256 of a contig's letters in upper case, other codes of IUPAC being N."""
+    digest, length = hashlib.sha256(), source.contigs[contig]
+    for start in range(0, length, _PIECE):
+        letters = source.fetch(contig, start, min(start + _PIECE, length))
+        digest.update(DNA.decode(DNA.encode(letters)).encode("ascii"))
+    return digest.hexdigest()
