@@ -31,6 +31,7 @@ class ModelDesigns:
         oracle: Callable[..., Any] | str | Path | None = None,
         guide: Mapping[str, Any] | None = None,
         oracle_flank: int = 0,
+        memory: str | None = None,
     ) -> Any:
         """`n` designs of each sequence, whole, that satisfy `rules`: a list of strings.
 
@@ -43,6 +44,8 @@ class ModelDesigns:
         fine-tuned model) the designs are guided to what it likes, by SMC at strength 1. `guide` are
         further arguments of `genodiff.api.guiding.GuideSettings`, such as `{"strength": 2}` or
         `{"guidance": "best-of-n"}`. It sees each region and `oracle_flank` bases on both sides.
+        `memory` "on" mixes in what the training genome holds; a sequence that is a contig of it
+        leaves each region's own locus out (None: where the run was trained with a memory).
 
         One sequence gives a list, several a list of lists. Raises `UsageError` with a minimal
         conflict where nothing satisfies all, before the network runs.
@@ -53,7 +56,7 @@ class ModelDesigns:
         from genodiff.api.redesign import design_sequences
         from genodiff.generate.sampling import Sampling
 
-        how = Sampling(sampler, steps, temperature, 1.0, stride, False, batch_size)
+        how = Sampling(sampler, steps, temperature, 1.0, stride, False, batch_size, memory=memory)
         given = read_records(sequences, extra=_MARK)
         if oracle is not None:
             guide = {"guidance": "smc", **(guide or {}), "oracle": oracle}

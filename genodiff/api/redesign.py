@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from genodiff.api.guiding import check_guide, open_guided
 from genodiff.api.machine import choose_device
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
-from genodiff.generate.sampling import Sampling, require_positive
+from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
 from genodiff.io.target import check_target, is_stream
 
@@ -50,6 +50,7 @@ def redesign(
     label: str | None = None,
     guide: Mapping[str, Any] | None = None,
     oracle_flank: int = 0,
+    memory: str | None = None,
     seed: int = 1,
     device: str = "auto",
     plan: bool = False,
@@ -70,13 +71,16 @@ def redesign(
     `label` is a class of a run that was trained with labels, as in `genodiff.sample`.
     `guide` are the arguments of `genodiff.api.guiding.GuideSettings`: with smc, beam, best-of-n or
     cfg every design satisfies the constraints and is guided. An oracle sees each region, and
-    `oracle_flank` bases on both sides of it; of a template, all of it.
+    `oracle_flank` bases on both sides of it; of a template, all of it. `memory` is "on" (the
+    network remembers its training genome, but for each region's own locus), "off", or None: on
+    where it was trained with a memory.
 
     The other settings, `screen` among them, are those of
     `genodiff.sample`. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`,
     `Interrupted`.
     """
-    how = Sampling(sampler, steps, temperature, 1.0, stride, False, batch_size)
+    how = Sampling(sampler, steps, temperature, 1.0, stride, False, batch_size, memory=memory)
+    refuse_novel(how)
     require_positive("--n", n)
     require_positive("--max-states", most_states)
     screener = open_screener(screen, screen_timeout)

@@ -16,7 +16,7 @@ from genodiff.api.machine import choose_device
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError, did_you_mean
-from genodiff.generate.sampling import Sampling, require_positive
+from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
 from genodiff.io.target import check_target, is_stream
 
@@ -86,8 +86,9 @@ def sample(
     `genodiff.Model.sample`. `bits_lost` chooses the steps: as few as lose that many bits per 1,000
     positions against one at a time, by the curve of the valid split. `memory` is "off", "on" (the
     network remembers its training genome) or "novel" (so too, and no record has a longer match with
-    it than 9 in 10 held-out sequences). None is "on" for a run that was trained with a memory,
-    without `bed` and `region`, and "off" for any other. Record i depends on (`seed`, i) alone.
+    it than 9 in 10 held-out sequences). None is "on" for a run that was trained with a memory and
+    "off" for any other. A window of `bed` or `region` leaves its own locus out; "novel" is not for
+    them. Record i depends on (`seed`, i) alone.
 
     `label` is a class of a run that was trained with labels: its law is drawn from. With cfg it is
     what the law of all is guided to.
@@ -135,9 +136,8 @@ def sample(
         raise UsageError(
             "regions to fill, and no genome that they are of", fix="give --template FASTA"
         )
-    if partly and memory not in (None, "off"):
-        what = "--memory is for new sequences and templates, not --bed and --region"
-        raise UsageError(what, fix="cut the regions out as a template")
+    if partly:
+        refuse_novel(how)
     if only_filled and not partly:
         raise UsageError("--only-filled is for --bed and --region", fix="give one of them")
     described = str(sidecar) if sidecar is not None else f"{target}.json"

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from genodiff.api.model import Model
+    from genodiff.io.faidx import Genome
     from genodiff.io.variant_source import VariantSource
     from genodiff.io.variants import Allele
     from genodiff.runs.model import TrainedModel
+    from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.scored_variants import ScoreFound
     from genodiff.scoring.variant_run import VariantRun
     from genodiff.scoring.variant_scores import ScoreOptions
@@ -203,7 +205,7 @@ def make_score_frame(
     from genodiff.scoring.scored_variants import AltScore, score_records
     from genodiff.scoring.variant_output import make_frame
     from genodiff.scoring.variant_run import VariantRun
-    from genodiff.scoring.variant_scores import open_score_loci, score_alleles
+    from genodiff.scoring.variant_scores import open_score_loci
 
     options = _make_options(method, se, context, exact, batch_size, seed, memory)
     places = parse_background(background)
@@ -216,7 +218,7 @@ def make_score_frame(
         loci = open_score_loci(model, genome, options)
 
         def ask(alleles: Iterable[Variants]) -> Iterator[ScoreFound]:
-            return score_alleles(model, genome, alleles, options, loci)
+            return _score_alleles(model, genome, alleles, options, loci)
 
         drawn = None
         if places is not None:
@@ -234,6 +236,18 @@ def _ask_haplotypes(
 
     width = model.config.data.seq_len if context in (None, _TWICE) else int(context)
     return work.ask_haplotypes(find_span(width), method)
+
+
+def _score_alleles(
+    model: TrainedModel,
+    genome: Genome,
+    alleles: Iterable[Variants],
+    options: ScoreOptions,
+    loci: OwnLoci | None,
+) -> Iterator[ScoreFound]:
+    from genodiff.scoring.variant_scores import score_alleles
+
+    return score_alleles(model, genome, alleles, options, loci)
 
 
 def _make_options(
@@ -306,7 +320,7 @@ def _write(
     from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.scoring.variant_journal import VariantJournal
     from genodiff.scoring.variant_output import OutputForm, find_output_form
-    from genodiff.scoring.variant_scores import open_score_loci, score_alleles
+    from genodiff.scoring.variant_scores import open_score_loci
 
     keep_freed_memory()
     options = _make_options(method, se, context, exact, batch_size, seed, memory)
@@ -332,7 +346,7 @@ def _write(
     ending = ".jsonl" if json and target == "-" else find_output_form(target, work.source.format)
 
     def ask(alleles: Iterable[Variants]) -> Iterator[ScoreFound]:
-        return score_alleles(trained, genome, alleles, options, loci)
+        return _score_alleles(trained, genome, alleles, options, loci)
 
     with ExitStack() as stack:
         stream = is_stream(target)

@@ -75,6 +75,13 @@ Screen = Annotated[
 ScreenTimeout = Annotated[
     float | None, Parameter(help="Seconds that --screen may take [no limit].")
 ]
+Memory = Annotated[
+    Literal["on", "off"] | None,
+    Parameter(
+        help="on: with a memory of the training genome, each window's own locus left out (default: "
+        "on for a run of train --memory)."
+    ),
+]
 
 
 def parse_references(words: Sequence[str] | None) -> dict[str, str]:

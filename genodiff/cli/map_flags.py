@@ -3,7 +3,7 @@
 import json as json_module
 import logging
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -38,13 +38,6 @@ MapContext = Annotated[
     Parameter(
         converter=convert_whole_number,
         help="Bases of a window (default: the trained length).",
-    ),
-]
-MapMemory = Annotated[
-    Literal["on", "off"] | None,
-    Parameter(
-        help="on: with a memory of the training genome, each window's own locus left out (default: "
-        "on for a run of train --memory)."
     ),
 ]
 WindowBatch = Annotated[

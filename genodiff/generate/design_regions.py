@@ -23,9 +23,9 @@ from genodiff.constraints.rule_words import DesignRules, name_conflict
 from genodiff.constraints.space import OTHER, DesignSpace, read_symbols
 from genodiff.errors import UsageError
 from genodiff.generate.constrained import ConstrainedPiece
+from genodiff.generate.filler import DraftPart
 from genodiff.generate.gaps import Gap, merge_gaps
 from genodiff.generate.infill import Template, plan_rounds_of_edges
-from genodiff.generate.sample import DraftPart
 from genodiff.io.faidx import Genome
 
 _LOWER = 0x20
@@ -162,7 +162,7 @@ class Designer:
         together = ConstrainedPiece(layers, layers.positions, self._open_check(group, alphabet))
         first = max(0, group.regions[0][0] - self._flank - group.start)
         seen = slice(first, group.regions[-1][1] + self._flank - group.start)
-        return DraftPart(number, group.start, ids, inside, together, seen)
+        return DraftPart(number, group.start, ids, inside, together, seen, group.contig)
 
     def _open_check(
         self, group: DesignGroup, alphabet: Alphabet

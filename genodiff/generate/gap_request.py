@@ -31,6 +31,7 @@ from genodiff.generate.sample import (
     fill_pieces,
     measure_planned_workload,
 )
+from genodiff.generate.sampling import refuse_novel
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta, write_long_records
@@ -51,7 +52,6 @@ class GapRequest(SampleRequest):
     """`n` fillings of regions of a genome, written as FASTA."""
 
     domain = DNA
-    remembers = False
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class GapRequest(SampleRequest):
     ) -> None:
         """Plan the windows. `sources` says in the sidecar where the regions come from."""
         super().__init__(model, how, n, True)
+        refuse_novel(self.how)
         if model.objective.kind == "causal":
             what = "an autoregressive model only goes on: nothing may stand after a gap"
             raise UsageError(what, fix="fill gaps with a diffusion model")
@@ -81,6 +82,9 @@ class GapRequest(SampleRequest):
 
     def describe(self) -> Any:
         return [self.genome.sha256, self.only_filled, [list(gap) for gap in self.given]]
+
+    def _find_genome(self) -> Genome:
+        return self.genome
 
     def gaps(self) -> Iterable[NDArray[np.bool_]]:
         return (stretch.mask() for contig in self.merged for stretch in self._stretches(contig))
@@ -110,7 +114,9 @@ class GapRequest(SampleRequest):
                 task.stretch.piece(task.number, self.genome, alphabet)
                 for task in islice(self._tasks(), first, None)
             )
-            return fill_pieces(model, pieces, how=self.how, seed=seed, tick=tick, first=first)
+            return fill_pieces(
+                model, pieces, how=self.how, seed=seed, tick=tick, first=first, memory=self.memory
+            )
 
         samples = iter(draw(0) if journal is None else journal.pass_through(draw, tick))
         entries: list[dict[str, Any]] = []
@@ -127,6 +133,7 @@ class GapRequest(SampleRequest):
                 write_long_records(file, contigs, line_width=self.line_width, zipped=out.zipped)
             out.screen()
         about = {**self.sources, "only_filled": self.only_filled}
+        about |= {} if self.memory is None else self.memory.describe()
         return finish_samples(out, model, self.how, seed, entries, about, sum(spent))
 
     def _stretches(self, contig: str) -> Iterator[Stretch]:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
+from genodiff.generate.filler import DraftPart
 from genodiff.generate.infill import plan_rounds_of_edges
-from genodiff.generate.sample import DraftPart, Ids
+from genodiff.generate.sampling import Ids
 from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
 from genodiff.io.regions import parse_region
@@ -58,7 +59,7 @@ class Stretch(NamedTuple):
         ids = alphabet.encode(letters).astype(np.uint8)
         ids[self.mask()] = alphabet.mask_id
         inside = [(start - self.start, end - self.start) for start, end in self.rounds]
-        return DraftPart(number, self.start, ids, inside)
+        return DraftPart(number, self.start, ids, inside, contig=self.contig)
 
     def filled(self, ids: Ids, genome: Genome, alphabet: Alphabet) -> Iterator[tuple[int, bytes]]:
         """(start, letters) of each gap; where lower case stood, in lower case."""

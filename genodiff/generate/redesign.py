@@ -38,6 +38,7 @@ from genodiff.generate.sample import (
     fill_pieces,
     measure_planned_workload,
 )
+from genodiff.generate.sampling import refuse_novel
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
 from genodiff.runs.model import TrainedModel
@@ -47,7 +48,6 @@ class RedesignRequest(SampleRequest):
     """`n` designs of each region, written as FASTA."""
 
     domain = DNA
-    remembers = False
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class RedesignRequest(SampleRequest):
         """
         super().__init__(model, how, n, True)
         check_constrained(self.how)
+        refuse_novel(self.how)
         self.source, self.files, self.line_width = source, files or EditFiles(), line_width
         self.sources = sources or {}
         window, stride = model.config.data.seq_len, choose_stride(model, self.how)
@@ -93,6 +94,9 @@ class RedesignRequest(SampleRequest):
             self.files.describe(),
             *([] if self.guiding is None else [self.guiding.describe(), self.flank]),
         ]
+
+    def _find_genome(self) -> Source:
+        return self.source
 
     def gaps(self) -> Iterable[NDArray[np.bool_]]:
         return (self.designer.space(group).free for group in self.designer.groups)
@@ -145,6 +149,7 @@ class RedesignRequest(SampleRequest):
         }
         if self.guiding is not None:
             about |= self.guiding.describe() | {"oracle_flank": self.flank}
+        about |= {} if self.memory is None else self.memory.describe()
         return finish_samples(out, model, how, seed, entries, about, sum(spent))
 
     def draw_designs(self, seed: int) -> Iterator[tuple[DesignGroup, int, bytes]]:
@@ -171,7 +176,7 @@ class RedesignRequest(SampleRequest):
         )
         return fill_pieces(
             self.model, pieces, how=self.how, seed=seed, tick=tick, first=first,
-            guiding=self.guiding,
+            guiding=self.guiding, memory=self.memory,
         )  # fmt: skip
 
     def _records(

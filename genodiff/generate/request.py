@@ -7,6 +7,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from genodiff.generate.text_output import (
     write_texts,
 )
 from genodiff.io.identity import sha256_json
+from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.tokenizer_files import open_model_tokenizer
 
@@ -62,16 +64,23 @@ class SampleRequest(ABC):
                 fix=f"give a {self.domain.name} run, or another flag than "
                 f"{self.domain.output_flag}",
             )
-        recalls = model.recalls and self.remembers
-        self.model, self.how = model, choose_sampler(how, model.objective, recalls=recalls)
+        self.model = model
+        self.how = choose_sampler(how, model.objective, recalls=model.recalls)
         self.n = n or (1 if fills else self.domain.n_samples)
 
     screener: Screener | None = None
     """What sees DNA before it is written."""
 
-    remembers: bool = True
-    """Whether a network that was trained with a memory has it where nothing is said. Regions of a
-    genome do not: a memory of that genome would copy the original back."""
+    @cached_property
+    def memory(self) -> SampleMemory | None:
+        """The memory of the training genome, where samples are drawn with it."""
+        if self.how.memory == "off":
+            return None
+        return SampleMemory(self.model, self.how, self._find_genome())
+
+    def _find_genome(self) -> LetterSource | None:
+        """The genome whose regions are filled, which each leave their own locus out."""
+        return None
 
     @abstractmethod
     def gaps(self) -> Iterable[NDArray[np.bool_]]:
@@ -101,10 +110,10 @@ class SampleRequest(ABC):
         """Names the request: everything that decides its records, and nothing else."""
         how = asdict(self.how)
         del how["batch_size"]
-        if self.how.memory == "off":  # as it was before there was a memory
+        if self.memory is None:  # as it was before there was a memory
             del how["memory"]
         else:
-            how["memory"] = [self.how.memory, SampleMemory(self.model, self.how).identify()]
+            how["memory"] = [self.how.memory, self.memory.identify()]
         values = {
             "genodiff": __version__,
             "domain": self.domain.name,

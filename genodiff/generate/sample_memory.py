@@ -12,15 +12,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from genodiff.alphabet import DNA
 from genodiff.diffusion.masked import Denoiser
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.generate.sampling import Ids, Sampling
 from genodiff.memory.matches import TrainMatch, find_longest_match
+from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.memory.text import MOST_WINDOW, NONE, Codes
+from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.own_loci import OwnLoci, Place
 from genodiff.runs.training_memory import identify_memory, list_stretches, open_train_memory
 
 TRIES = 100
@@ -34,19 +38,33 @@ _CODE_OF[list(DNA.targets)] = range(4)
 class SampleMemory:
     """The memory of a model's training genome, for drawing and for telling what was copied."""
 
-    def __init__(self, model: TrainedModel, how: Sampling) -> None:
-        """Raises `UsageError`, `DataError` and `CheckpointError` where there can be none."""
+    def __init__(
+        self, model: TrainedModel, how: Sampling, genome: LetterSource | None = None
+    ) -> None:
+        """`genome`: whose regions are filled; each leaves its own locus out.
+
+        Raises `UsageError`, `DataError` and `CheckpointError` where there can be none.
+        """
         if model.config.data.seq_len > MOST_WINDOW:
             what = f"--memory takes windows of at most {MOST_WINDOW:,} bases, not "
             raise UsageError(f"{what}{model.config.data.seq_len:,}", fix="leave it out")
         found = open_train_memory(model)
         self.memory, self._store, self.told = found.memory, found.store, found.told
+        self._loci = OwnLoci(found, genome)
         self.novel = how.memory == "novel"
         self._limits: dict[bytes, int] = {}
 
-    def wrap(self, denoiser: Denoiser) -> Denoiser:
-        """`denoiser` with the memory."""
-        return remembering(denoiser, self.memory)
+    def leave_out(self, place: Place) -> tuple[int, int]:
+        """The interval of the memory's text that the window at `place` must not read."""
+        return self._loci.leave_out(place)
+
+    def wrap(self, denoiser: Denoiser, own: tuple[int, int] = NOWHERE) -> Denoiser:
+        """`denoiser` with the memory, but for the interval `own` of its text."""
+
+        def remember(xt: Tensor, *more: Tensor) -> Tensor:
+            return remembering(denoiser, self.memory, without=[own] * len(xt))(xt, *more)
+
+        return remember
 
     def find_match(self, ids: Ids, drawn: NDArray[np.bool_]) -> TrainMatch | None:
         """The longest train match of a record that holds a drawn base."""

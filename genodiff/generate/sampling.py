@@ -42,7 +42,7 @@ class Sampling:
     means as many windows as keep the device busy; it changes the speed only. `options` are the
     sampler's own settings by name; those that are not given are its defaults. `memory` is that of
     the training genome (`generate/sample_memory.py`); None is "on" for a network that was trained
-    with one, unless regions of a genome are filled, and "off" for any other.
+    with one, and "off" for any other.
     """
 
     sampler: str | None = None
@@ -114,6 +114,13 @@ def choose_sampler(
             fix = did_you_mean(name, own) if own else "leave --sampler-option out"
             raise UsageError(f"sampler '{how.sampler}' has no setting '{name}'", fix=fix)
     return how
+
+
+def refuse_novel(how: Sampling) -> None:
+    """Raises `UsageError` where regions are to be novel: what stood there would be their match."""
+    if how.memory == "novel":
+        what = "--memory novel is for new sequences and templates, not for regions and designs"
+        raise UsageError(what, fix="give --memory on or off")
 
 
 def require_positive(what: str, value: int | None) -> None:

@@ -66,7 +66,7 @@ class Found(NamedTuple):
     note: str = ""
 
 
-def fake(model: Any, genome: Any, alleles: Iterable[Any], options: Any) -> Iterator[Found]:
+def fake(model: Any, genome: Any, alleles: Iterable[Any], *_: Any) -> Iterator[Found]:
     """Scores without a network: a number of the alleles alone."""
     for one in alleles:
         some = [one] if isinstance(one, Allele) else list(one)

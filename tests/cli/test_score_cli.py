@@ -63,7 +63,7 @@ class Found(NamedTuple):
 def fake(*_: Any) -> Any:
     """Scores without a network: a number of the allele alone."""
 
-    def score(model: Any, genome: Any, alleles: Iterable[Allele], options: Any) -> Iterator[Found]:
+    def score(model: Any, genome: Any, alleles: Iterable[Allele], *_: Any) -> Iterator[Found]:
         for one in alleles:
             yield Found(one.start / 7 + len(one.alt) - 3 * len(one.ref))
 

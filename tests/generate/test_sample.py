@@ -29,7 +29,7 @@ from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exa
 from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import UsageError
-from genodiff.generate import sample as room
+from genodiff.generate import filler as room
 from genodiff.generate.infill import Template
 from genodiff.generate.sample import Sampling, infill, measure_workload, sample
 from genodiff.generate.step_choice import bits_lost

@@ -150,8 +150,6 @@ def test_what_cannot_be_is_refused_in_one_line(
 ) -> None:
     with pytest.raises(UsageError, match="no memory 'onn'"):
         Sampling(memory="onn")
-    with pytest.raises(UsageError, match="new sequences and templates"):
-        genodiff.sample(run, out=tmp_path / "x.fa", template="g.fa", region=["c1:1-9"], memory="on")
     with pytest.raises(UsageError, match="--memory is for DNA"):
         genodiff.sample(run, out=tmp_path / "x.txt", domain="text", memory="on")
     with pytest.raises(CheckpointError, match="does not say which genome"):

@@ -250,10 +250,10 @@ def test_the_loss_is_that_of_the_network_that_remembers(copied: Path) -> None:
     assert float(backbone.recalled.grad.abs().max()) > 0
 
 
-def test_a_run_remembers_by_default_but_where_a_genome_is_filled(
+def test_a_run_remembers_by_default(
     fasta: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Regions of a genome would be filled with what stood there, from the memory of that genome."""
+    """New sequences, templates, regions of a genome and designs alike."""
     reads, plain = (
         save_run(tmp_path / str(recalls), configure(fasta, recalls=recalls))
         for recalls in (True, False)
@@ -279,13 +279,11 @@ def test_a_run_remembers_by_default_but_where_a_genome_is_filled(
     assert "memory" not in told
     told = genodiff.sample(plain, out=tmp_path / "d.fa", length=32, **draw)
     assert "memory" not in told
-    told = genodiff.sample(reads, out=tmp_path / "e.fa", template=fasta, region=region, **draw)
-    assert "memory" not in told
-    told = genodiff.redesign(reads, out=tmp_path / "f.fa", fasta=fasta, region=region, **draw)
-    assert "memory" not in told
-    genodiff.load(reads, device="cpu").redesign("ACGTNNNNACGT", 1, steps=4)
     assert opened == []
-    with pytest.raises(UsageError, match="new sequences and templates"):
-        genodiff.sample(
-            reads, out=tmp_path / "g.fa", template=fasta, region=region, memory="on", **draw
-        )
+    told = genodiff.sample(reads, out=tmp_path / "e.fa", template=fasta, region=region, **draw)
+    assert told["memory"]["mode"] == "on"
+    told = genodiff.redesign(reads, out=tmp_path / "f.fa", fasta=fasta, region=region, **draw)
+    assert told["memory"]["mode"] == "on"
+    opened.clear()
+    genodiff.load(reads, device="cpu").redesign("ACGTNNNNACGT", 1, steps=4)
+    assert "wrap" in opened

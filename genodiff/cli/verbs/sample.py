@@ -118,8 +118,8 @@ def sample(
         Literal["on", "off", "novel"] | None,
         Parameter(
             help="on: with a memory of the training genome; novel: and no record copies more of it "
-            "than 9 in 10 held-out sequences (default: on for a run of train --memory, without "
-            "--bed and --region)."
+            "than 9 in 10 held-out sequences (default: on for a run of train --memory). Of "
+            "--bed and --region each window leaves its own locus out; novel is not for them."
         ),
     ] = None,
     allow_n: Annotated[

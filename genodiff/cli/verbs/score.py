@@ -17,6 +17,7 @@ from genodiff.cli.common import (
     OUTPUT,
     Common,
     Force,
+    Memory,
     ModelPath,
     Plan,
     convert_whole_number,
@@ -99,13 +100,7 @@ def score(
             "32,768 bases).",
         ),
     ] = None,
-    memory: Annotated[
-        Literal["on", "off"] | None,
-        Parameter(
-            help="on: with a memory of the training genome, each window's own locus left out "
-            "(default: on for a run of train --memory)."
-        ),
-    ] = None,
+    memory: Memory = None,
     shard: Annotated[
         str | None, Parameter(help="i/n: the i-th of n parts; `genodiff merge` joins them.")
     ] = None,

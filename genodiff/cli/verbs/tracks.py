@@ -19,12 +19,13 @@ from genodiff.cli.common import (
     Common,
     Force,
     Json,
+    Memory,
     ModelPath,
     Plan,
     convert_whole_number,
     stop_on_sigterm,
 )
-from genodiff.cli.map_flags import Fresh, MapBed, MapContext, MapMemory, MapRegions, WindowBatch
+from genodiff.cli.map_flags import Fresh, MapBed, MapContext, MapRegions, WindowBatch
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
@@ -65,7 +66,7 @@ def tracks(
         ),
     ] = None,
     email: Annotated[str, Parameter(help="Address that stands in the hub.")] = NO_EMAIL,
-    memory: MapMemory = None,
+    memory: Memory = None,
     batch_size: WindowBatch = 8,
     shard: Annotated[
         str | None, Parameter(help="i/n: the i-th of n parts; `genodiff merge` joins them.")

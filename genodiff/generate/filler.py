@@ -1,0 +1,268 @@
+"""Filling the masks of texts: the network, a memory and a guidance, window after window.
+
+A window of a genome leaves its own locus out of the memory. Windows of other loci are then filled
+in calls of their own, which changes no byte: a record does not depend on its batch.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from genodiff.counter import Purpose, uniforms_from
+from genodiff.diffusion.guided import GuidedChain
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
+from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
+from genodiff.errors import UsageError
+from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, ConstrainedRows
+from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
+from genodiff.generate.network import BackboneDecoder, ExactNetwork, make_denoiser
+from genodiff.generate.sample_memory import TRIES, SampleMemory
+from genodiff.generate.sampling import AUTO_STEPS, Ids, Sampling
+from genodiff.memory.memory import NOWHERE
+from genodiff.runs.model import TrainedModel
+
+Interval = tuple[int, int]
+
+
+class DraftPart(NamedTuple):
+    """Part of record `number`, from its position `start` on, that is filled by itself.
+
+    `rounds` are windows of `ids`, one after the other.
+    """
+
+    number: int
+    start: int
+    ids: Ids
+    rounds: list[tuple[int, int]]
+    together: ConstrainedPiece | None = None
+    """What its masks must satisfy together."""
+    seen: slice | None = None
+    """What of `ids` an oracle sees; None is all."""
+    contig: str | None = None
+    """The contig of a genome that `start` is on."""
+
+
+class _Networks(NamedTuple):
+    """What draws a window: the network, the same in double precision, and those of `cfg`."""
+
+    denoiser: Denoiser
+    refine: Denoiser
+    conditional: tuple[Denoiser, Denoiser] | None
+
+
+class Filler:
+    """A model and a way to sample, ready to fill groups of drafts.
+
+    `memory` is one that is open already.
+    """
+
+    def __init__(
+        self,
+        model: TrainedModel,
+        how: Sampling,
+        seed: int,
+        tick: Callable[[int], None] | None,
+        guiding: Guiding | None = None,
+        memory: SampleMemory | None = None,
+    ) -> None:
+        self.alphabet, self.how, self.seed = model.alphabet, how, seed
+        self.diffusion: MaskedDiffusion = model.diffusion
+        self.draw = partial(model.objective.samplers[str(how.sampler)].draw, **how.options)
+        if how.allow_n:
+            extra = set(self.alphabet.encode("N").tolist()) - set(self.diffusion.targets)
+            self.diffusion = replace(
+                self.diffusion, targets=(*self.diffusion.targets, *sorted(extra))
+            )
+        self.device, pad = find_device(model), self.alphabet.pad_id
+        self.memory = memory
+        if how.memory != "off" and memory is None:
+            self.memory = SampleMemory(model, how)
+        self.forward_only = model.objective.kind == "causal"
+        self.decoder = BackboneDecoder(model.backbone, tick) if self.forward_only else None
+        self.guiding, conditional = guiding, None
+        if guiding is not None:
+            self.sampler = SAMPLERS[str(how.sampler)]
+            guiding.check(model, self.sampler, str(how.sampler))
+            if guiding.conditional is not None:
+                other = guiding.conditional.backbone
+                conditional = (make_denoiser(other, pad, tick), ExactNetwork(other, pad))
+        exact = ExactNetwork(model.backbone, pad)
+        self.networks = _Networks(make_denoiser(model.backbone, pad, tick), exact, conditional)
+
+    def draw_all(self, pieces: list[DraftPart]) -> list[tuple[Any, ...]]:
+        """As `fill`; a piece that copies too much (`--memory novel`, repeats) is drawn again."""
+        found = self.fill(pieces)
+        novel = self.memory if self.memory is not None and self.memory.novel else None
+        tries = TRIES if novel is not None else REDRAWS
+        left = list(range(len(pieces)))
+        for attempt in range(1, tries + 1):
+            left = [i for i in left if not self._accepts(pieces[i], found[i][0], novel)]
+            if not left:
+                return found
+            if attempt < tries:
+                again = self.fill([pieces[i] for i in left], attempt)
+                for i, (ids, *spent) in zip(left, again, strict=True):
+                    spent[:2] = (a + b for a, b in zip(found[i][1:3], spent[:2], strict=True))
+                    found[i] = (ids, *spent)  # evaluations, and calls where it is guided
+        first = pieces[left[0]]
+        if novel is not None:
+            raise novel.refuse(first.number, first.ids == self.alphabet.mask_id)
+        raise UsageError(
+            f"no design of {tries} is without a repeat longer than is allowed",
+            fix="allow longer repeats, or more edits, or keep fewer bases",
+        )
+
+    def _may_refuse(self, piece: DraftPart) -> bool:
+        """Whether a finished piece may be drawn again: its log Z would be of another law."""
+        by_memory = self.memory is not None and self.memory.novel
+        return by_memory or (piece.together is not None and piece.together.accepts is not None)
+
+    def _accepts(self, piece: DraftPart, ids: Ids, novel: SampleMemory | None) -> bool:
+        if novel is not None:
+            return novel.is_novel(ids, piece.ids == self.alphabet.mask_id)
+        return piece.together is None or not piece.together.accepts or piece.together.accepts(ids)
+
+    def fill(self, pieces: list[DraftPart], attempt: int = 0) -> list[tuple[Any, ...]]:
+        """For each piece its ids, filled, and the evaluations for it; then what guided it."""
+        ids = [piece.ids.copy() for piece in pieces]
+        masked = [piece.ids == self.alphabet.mask_id for piece in pieces]
+        if self.forward_only and any((m[:-1] & ~m[1:]).any() for m in masked):
+            what = "an autoregressive model only goes on: nothing may stand after a gap"
+            raise UsageError(what, fix="fill gaps with a diffusion model")
+        draws = [self._draws(piece, attempt) for piece in pieces]
+        nfe = [0] * len(pieces)
+        guided: list[tuple[int, float | None]] = [(0, None)] * len(pieces)
+        if self.guiding is not None:
+            self._check_guided(pieces)
+        for rows, spans, own in self._list_rounds(pieces):
+            # Padded on the right to the widest; padding is no mask, so nothing is drawn there.
+            width = max(span.stop - span.start for span in spans)
+            xt = np.full((len(rows), width), self.alphabet.pad_id, np.int64)
+            u = np.zeros((2, len(rows), width))
+            for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
+                xt[row, : span.stop - span.start] = ids[i][span]
+                u[:, row, : span.stop - span.start] = draws[i][:, span]
+            together = None
+            if any(piece.together for piece in pieces):
+                parts = [
+                    (pieces[i].together, ids[i], span) for i, span in zip(rows, spans, strict=True)
+                ]
+                together = ConstrainedRows(parts, self.alphabet)
+            networks = self._remember(own)
+            if self.guiding is None:
+                x0, evaluations = self._call(networks, xt, u, together)
+            else:
+                some = [pieces[i] for i in rows]
+                wholes = [ids[i] for i in rows]
+                done = self._guide(networks, xt, u, wholes, spans, some, together)
+                x0, evaluations = done.x0, done.nfe
+                for i, calls, log_z in zip(rows, done.calls, done.log_z, strict=True):
+                    known = len(pieces[i].rounds) == 1 and not math.isnan(log_z)
+                    known = known and not self._may_refuse(pieces[i])
+                    guided[i] = (guided[i][0] + int(calls), float(log_z) if known else None)
+            for row, (i, span) in enumerate(zip(rows, spans, strict=True)):
+                # Only gaps are written: what was given stays even where a sampler would change it.
+                open_here = masked[i][span]
+                ids[i][span][open_here] = x0[row, : span.stop - span.start][open_here]
+                nfe[i] += int(evaluations[row])
+        if self.guiding is None:
+            return list(zip(ids, nfe, strict=True))
+        return [(a, b, *c) for a, b, c in zip(ids, nfe, guided, strict=True)]
+
+    def _list_rounds(
+        self, pieces: list[DraftPart]
+    ) -> Iterator[tuple[list[int], list[slice], Interval]]:
+        """The pieces whose next windows are filled together, these windows, and their own locus."""
+        for turn in range(max((len(piece.rounds) for piece in pieces), default=0)):
+            alike: dict[Interval, list[int]] = {}
+            for i, piece in enumerate(pieces):
+                if turn < len(piece.rounds):
+                    alike.setdefault(self._find_own(piece, turn), []).append(i)
+            for own, rows in alike.items():
+                yield rows, [slice(*pieces[i].rounds[turn]) for i in rows], own
+
+    def _find_own(self, piece: DraftPart, turn: int) -> Interval:
+        """What of the memory a window must not read."""
+        if self.memory is None or piece.contig is None:
+            return NOWHERE
+        start, end = piece.rounds[turn]
+        return self.memory.leave_out((piece.contig, piece.start + start, piece.start + end))
+
+    def _remember(self, own: Interval) -> _Networks:
+        """The networks with the memory, where there is one, but for a locus."""
+        if self.memory is None:
+            return self.networks
+        memory, (denoiser, refine, conditional) = self.memory, self.networks
+        if conditional is not None:
+            conditional = memory.wrap(conditional[0], own), memory.wrap(conditional[1], own)
+        return _Networks(memory.wrap(denoiser, own), memory.wrap(refine, own), conditional)
+
+    def _check_guided(self, pieces: list[DraftPart]) -> None:
+        assert self.guiding is not None
+        for piece in pieces:
+            left, masks = piece.ids == self.alphabet.mask_id, []
+            for start, end in piece.rounds:
+                masks.append(int(left[start:end].sum()))
+                left[start:end] = False
+            steps, together = self.how.steps or AUTO_STEPS, piece.together is not None
+            self.guiding.check_record(masks, self.sampler, steps, together=together)
+
+    def _guide(
+        self,
+        networks: _Networks,
+        xt: NDArray[np.int64],
+        u: NDArray[np.float64],
+        wholes: list[Ids],
+        spans: list[slice],
+        pieces: list[DraftPart],
+        together: ConstrainedRows | None,
+    ) -> GuidedFill:
+        assert self.guiding is not None
+        views = [piece.seen or slice(0, len(piece.ids)) for piece in pieces]
+        with torch.inference_mode():
+            options = replace(self._options(networks, u), joint=together)
+            chain = GuidedChain(self.draw, self.diffusion, networks.denoiser, options)
+            there = torch.from_numpy(xt).to(self.device)
+            given = (wholes, spans, self.alphabet, networks.conditional, views)
+            return fill_guided(chain, there, self.guiding, *given)
+
+    def _options(self, networks: _Networks, u: NDArray[np.float64]) -> SamplerOptions:
+        return SamplerOptions(
+            u_order=torch.from_numpy(u[0]).to(self.device),
+            u_token=torch.from_numpy(u[1]).to(self.device),
+            steps=self.how.steps or AUTO_STEPS,
+            temperature=float(self.how.temperature),
+            top_p=float(self.how.top_p),
+            refine=networks.refine,
+            decoder=self.decoder,
+        )
+
+    def _draws(self, piece: DraftPart, attempt: int) -> NDArray[np.float64]:
+        purposes = (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
+        length = len(piece.ids) if piece.rounds else 0
+        place = piece.number, piece.start, length, attempt
+        return np.stack([uniforms_from(self.seed, purpose, *place) for purpose in purposes])
+
+    def _call(
+        self,
+        networks: _Networks,
+        xt: NDArray[np.int64],
+        u: NDArray[np.float64],
+        together: ConstrainedRows | None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        with torch.inference_mode():
+            options = replace(self._options(networks, u), joint=together)
+            xt_there = torch.from_numpy(xt).to(self.device)
+            done = self.draw(self.diffusion, networks.denoiser, xt_there, options)
+            return done.x0.cpu().numpy(), done.nfe.cpu().numpy()
+
+
+def find_device(model: TrainedModel) -> torch.device:
+    """Where the network is."""
+    return next((p.device for p in model.backbone.parameters()), torch.device("cpu"))
