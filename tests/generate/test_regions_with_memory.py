@@ -159,21 +159,20 @@ def test_a_memory_is_a_denoiser_to_constraints_and_guidance(
     """The same bytes as of networks that remember by themselves, the own locus left out."""
     conditional = model._replace(backbone=sharpen(model.backbone))
     made = make_guiding(guidance, conditional)
-    request = ask(model, genome, [TRAINED], RULES, 3, made, memory="on", steps=4)
-    ((start, end),) = request.designer.groups[0].rounds
-    assert request.memory is not None
-    own = request.memory.leave_out(("c1", start, end))
-    assert own != NOWHERE
-    held = request.memory.memory
-    whole, other = (
-        one._replace(backbone=_RememberingNetwork(one.backbone, held, own))  # type: ignore[arg-type]
-        for one in (model, conditional)
-    )
-    again = ask(whole, genome, [TRAINED], RULES, 3, make_guiding(guidance, other), steps=4)
-    assert list_designs(request) == list_designs(again)
-    near = ask(model, genome, [COPY], RULES, 3, made, memory="on", steps=4)
-    plain = ask(model, genome, [COPY], RULES, 3, made, steps=4)
-    assert list_designs(near) != list_designs(plain)
+    for place in (TRAINED, COPY):
+        request = ask(model, genome, [place], RULES, 3, made, memory="on", steps=4)
+        ((start, end),) = request.designer.groups[0].rounds
+        assert request.memory is not None
+        held, own = request.memory.memory, request.memory.leave_out(("c1", start, end))
+        assert (own != NOWHERE) == (place == TRAINED)
+        whole, other = (
+            one._replace(backbone=_RememberingNetwork(one.backbone, held, own))  # type: ignore[arg-type]
+            for one in (model, conditional)
+        )
+        again = ask(whole, genome, [place], RULES, 3, make_guiding(guidance, other), steps=4)
+        found = list_designs(request)
+        assert found == list_designs(again)
+    assert found != list_designs(ask(model, genome, [COPY], RULES, 3, made, steps=4))
 
 
 def test_a_memory_of_nothing_leaves_every_design(
