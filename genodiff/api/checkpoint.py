@@ -18,9 +18,14 @@ def check_checkpoint(path: str | Path) -> dict[str, Any]:
     config, vocabulary. Nothing is written. Raises `CheckpointError` for the first fault.
     """
     from genodiff.hub.source import is_published, read_source
+    from genodiff.runs.embedded_memory import has_memory, read_embedded
     from genodiff.runs.model import check_folder
 
-    return read_source(path).record() if is_published(path) else check_folder(Path(path))
+    found = read_source(path).record() if is_published(path) else check_folder(Path(path))
+    if has_memory(Path(path)):
+        card = read_embedded(Path(path), verify=True)
+        found["memory"] = {"fingerprint": card["fingerprint"], **card["file"]}
+    return found
 
 
 def import_checkpoint(
@@ -64,6 +69,7 @@ def export_checkpoint(
     format: Layout | None = None,
     fused: bool | None = None,
     license: str | None = None,
+    with_memory: bool = False,
     device: str = "auto",
     force: bool = False,
 ) -> dict[str, Any]:
@@ -71,8 +77,9 @@ def export_checkpoint(
 
     `format` None is the layout of the network's kind. The network that the reference's
     `from_pretrained` makes of it has the same logits. `fused` writes the form with fused_add_norm,
-    or without; None is the network's own. `license` is for the card. Raises `CheckpointError`,
-    `UsageError`.
+    or without; None is the network's own. `license` is for the card. `with_memory` puts the
+    train split inside, at 2 bits a base: `memory="on"` then needs no other file. Raises
+    `CheckpointError`, `UsageError`, `DataError`.
     """
     run = Path(run)
     folder = run / "export" if out is None else Path(out)
@@ -80,4 +87,7 @@ def export_checkpoint(
     choose_device(device)
     from genodiff.hub.export import export_model
 
-    return export_model(run, folder, layout=format, fused=fused, licence=license, force=force)
+    return export_model(
+        run, folder, layout=format, fused=fused, licence=license, with_memory=with_memory,
+        force=force,
+    )  # fmt: skip

@@ -164,7 +164,8 @@ class _MapWork:
         self, model: Model, genome: Contigs, regions: Sequence[MapRegion], every: int | None,
         context: int | None, batch_size: int, memory: str | None,
     ) -> None:  # fmt: skip
-        from genodiff.scoring.masked_reader import open_loci, open_reader
+        from genodiff.runs.own_loci import open_loci
+        from genodiff.scoring.masked_reader import open_reader
         from genodiff.scoring.variant_scores import check_model
 
         trained = model.trained

@@ -23,7 +23,7 @@ class FinetunedModel(Model):
     """
 
     def __init__(self, fitted: FittedModel) -> None:
-        self._fitted = fitted
+        self._fitted, self.memory = fitted, None
 
     def __repr__(self) -> str:
         labels = f", classes {', '.join(self.labels)}" if self.labels else ""

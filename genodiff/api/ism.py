@@ -215,7 +215,7 @@ def _score(
 def _open_loci(
     model: Model, genome: Contigs, context: int | None, memory: str | None
 ) -> OwnLoci | None:
-    from genodiff.scoring.masked_reader import open_loci
+    from genodiff.runs.own_loci import open_loci
 
     longest = context or model.trained.config.data.seq_len
     return open_loci(model.trained, genome, memory, longest=longest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from genodiff.api.machine import choose_device
 from genodiff.errors import UsageError
@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from genodiff.api.model import Model
 
 
-def load(path: str | Path, *, device: str = "auto", tokenizer: str | None = None) -> Model:
+def load(
+    path: str | Path,
+    *,
+    device: str = "auto",
+    tokenizer: str | None = None,
+    memory: Literal["on", "off"] | None = None,
+) -> Model:
     """The model in a run folder, a checkpoint, a published folder or a fine-tuned run.
 
     Of a run the weights are the averaged ones, of a run folder the newest. A fine-tuned run (the
@@ -20,9 +26,18 @@ def load(path: str | Path, *, device: str = "auto", tokenizer: str | None = None
     `predict` gives classes or values. A published folder is one of Caduceus or of the MDLM family,
     as the authors' `save_pretrained` writes it; it is read as it stands, no code of it is run, and
     nothing is written. `device` is auto, cpu or cuda. `tokenizer` (a name or a path) is for
-    published networks of text. Raises `CheckpointError`, naming the file and the fault;
-    `MachineError` for a device that is not there; `UsageError` where several models are meant.
+    published networks of text.
+
+    `memory` is what methods take for theirs where they are given none: "on" mixes in what the
+    training genome holds, and its index is built here if it is not there yet; "off" never does;
+    None does where the run was trained with a memory. `predict` and `embed` read the network alone.
+
+    Raises `CheckpointError`, naming the file and the fault; `MachineError` for a device that is not
+    there; `UsageError` where several models are meant, or for a memory that the network cannot
+    have; `DataError` where the training genome is not to be had.
     """
+    if memory not in (None, "on", "off"):
+        raise UsageError(f"no memory '{memory}'", fix="give on or off")
     if not isinstance(path, str | Path):
         what = f"an object of type {type(path).__name__} is no path"
         raise UsageError(what, fix="give a run folder, a checkpoint or a published folder")
@@ -41,14 +56,22 @@ def load(path: str | Path, *, device: str = "auto", tokenizer: str | None = None
         from genodiff.api.finetuned import FinetunedModel
         from genodiff.finetuning.fitted_model import load_fitted
 
+        if memory == "on":
+            what = "a fine-tuned model has no memory of a training genome"
+            raise UsageError(what, file=path, fix="leave memory out")
         try:
             return FinetunedModel(load_fitted(path, device=device))
         except UsageError as fault:  # a sweep of several: its fix is of `genodiff predict`
             fix = "give the folder of one of its units, or the run that they were tuned from"
             raise UsageError(fault.what, file=fault.file, fix=fix) from None
     if not is_published(path):
-        return Model(load_model(path, device=device))
-    trained, files = open_published(path, device, tokenizer=tokenizer)
-    if not isinstance(trained.alphabet, Vocabulary):
-        return Model(trained)
-    return Model(trained, rebuild_tokenizer(files, trained.alphabet, Path(path)))
+        trained, files = load_model(path, device=device), None
+    else:
+        trained, files = open_published(path, device, tokenizer=tokenizer)
+    if memory == "on":
+        from genodiff.runs.own_loci import open_loci
+
+        open_loci(trained, None, memory, longest=trained.config.data.seq_len)
+    if files is None or not isinstance(trained.alphabet, Vocabulary):
+        return Model(trained, memory=memory)
+    return Model(trained, rebuild_tokenizer(files, trained.alphabet, Path(path)), memory)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import polars as pl
 import torch
 from jaxtyping import Int
 from numpy.typing import NDArray
@@ -15,9 +14,9 @@ from genodiff.alphabet import Alphabet
 from genodiff.api.bits import Bits, measure_sequences, measure_split
 from genodiff.api.model_designs import ModelDesigns
 from genodiff.api.model_maps import ModelMaps
+from genodiff.api.model_scores import ModelScores
 from genodiff.api.network import Network
 from genodiff.api.sampling import fill_sequences, sample_sequences
-from genodiff.api.score import make_score_frame
 from genodiff.api.sequences import is_single, read_records, restore_form
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.diffusion.objective import Objective
@@ -36,7 +35,7 @@ _MARK = b"?"  # a gap, as well as N
 Array = NDArray[np.float32]
 
 
-class Model(ModelMaps, ModelDesigns):
+class Model(ModelScores, ModelMaps, ModelDesigns):
     """A trained model, as `genodiff.load` gives it.
 
     Sequences are given as strings, `Bio.Seq` and `Bio.SeqRecord` objects, lists or mappings of
@@ -48,8 +47,14 @@ class Model(ModelMaps, ModelDesigns):
     >>> m.infill("ACGTNNNNACGT")
     """
 
-    def __init__(self, trained: TrainedModel, tokenizer: Tokenizer | None = None) -> None:
-        self._trained, self._tokenizer = trained, tokenizer
+    def __init__(
+        self,
+        trained: TrainedModel,
+        tokenizer: Tokenizer | None = None,
+        memory: Literal["on", "off"] | None = None,
+    ) -> None:
+        """`memory` is what methods take for theirs where they are given none."""
+        self._trained, self._tokenizer, self.memory = trained, tokenizer, memory
         self._network = Network(trained.backbone)
 
     def __repr__(self) -> str:
@@ -122,7 +127,7 @@ class Model(ModelMaps, ModelDesigns):
 
         It shares its weights with this one. Raises `UsageError` for another label.
         """
-        return type(self)(self._trained.of_class(label), self._tokenizer)
+        return type(self)(self._trained.of_class(label), self._tokenizer, self.memory)
 
     def encode(self, sequences: Any) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
         """Ids (B, L), padded on the right, and the length of each row, on the network's device.
@@ -177,7 +182,7 @@ class Model(ModelMaps, ModelDesigns):
         """
         options = dict(sampler_options or {})
         where = stride, allow_n, batch_size
-        how = Sampling(sampler, steps, temperature, top_p, *where, options, memory)
+        how = Sampling(sampler, steps, temperature, top_p, *where, options, memory or self.memory)
         tokenizer = None if self.alphabet.domain == "dna" else self.tokenizer
         found = sample_sequences(
             self._trained, tokenizer, n, how, length=length, prompt=prompt, seed=seed
@@ -208,7 +213,7 @@ class Model(ModelMaps, ModelDesigns):
         """
         options = dict(sampler_options or {})
         where = stride, False, batch_size
-        how = Sampling(sampler, steps, temperature, top_p, *where, options, memory)
+        how = Sampling(sampler, steps, temperature, top_p, *where, options, memory or self.memory)
         if self.alphabet.domain == "dna":
             given = read_records(sequences, extra=_MARK)
             templates = [Template(one.name, one.description, one.sequence) for one in given]
@@ -308,6 +313,7 @@ class Model(ModelMaps, ModelDesigns):
         seed: int = 1,
         repeats: int = 1,
         max_windows: int | None = None,
+        memory: Literal["on", "off"] | None = None,
         batch_size: int = 32,
     ) -> Bits:
         """Bits per base with a 95 % interval (of text: bits per byte): lower is better.
@@ -315,9 +321,11 @@ class Model(ModelMaps, ModelDesigns):
         With nothing given, of the run's own `split`, by the evaluation of `genodiff eval`. With
         `sequences` (of DNA), of these: each is cut into windows of the trained length. Under a
         diffusion objective the figure is an upper bound on -log2 p, estimated with `repeats` masks
-        for each window; under an autoregressive one it is exact. Only A, C, G and T count. Raises
-        `DataError` where there is nothing to score or the run's data are not there.
+        for each window; under an autoregressive one it is exact. Only A, C, G and T count. `memory`
+        is that of `score_variants`. Raises `DataError` where there is nothing to score or the run's
+        data are not there.
         """
+        memory = memory or self.memory
         if sequences is None:
             return measure_split(
                 self._trained,
@@ -325,6 +333,7 @@ class Model(ModelMaps, ModelDesigns):
                 seed=seed,
                 repeats=repeats,
                 max_windows=max_windows,
+                memory=memory,
                 batch_size=batch_size,
             )
         if max_windows is not None or split != "test":
@@ -333,59 +342,9 @@ class Model(ModelMaps, ModelDesigns):
                 fix="leave them out",
             )
         return measure_sequences(
-            self._trained, sequences, seed=seed, repeats=repeats, batch_size=batch_size
-        )
-
-    def score_variants(
-        self,
-        variants: Any,
-        *,
-        fasta: str | Path,
-        method: Literal["auto", "llr", "chain", "nelbo"] = "auto",
-        se: float = 0.25,
-        context: int | Literal["2x"] | None = None,
-        exact: bool = False,
-        unit: Literal["nats", "bits"] = "nats",
-        region: Sequence[str] = (),
-        background: int | str = "off",
-        haplotypes: bool = False,
-        memory: Literal["on", "off"] | None = None,
-        seed: int = 1,
-        batch_size: int | None = None,
-    ) -> pl.DataFrame:
-        """Scores of variants: a row for each ALT, in their order, as `genodiff score` writes them.
-
-        `variants` is a file (VCF, BCF, CSV, TSV, parquet), a frame of polars or pandas with chrom,
-        pos (from 1), ref and alt, or rows of these four. `fasta` is the genome that they are of.
-        `score` is the log-likelihood of ALT minus that of REF, in `unit`: positive where ALT is
-        likelier. It is null where `flags` says why there is none. `method` auto is llr for one
-        base, chain for spans of up to 8, nelbo beyond. `se` is the standard error, in nats, that
-        nelbo goes on to. `context` is in bases (default: the trained length); "2x" scores at double
-        context as well, and flags what moves. `exact` gives every SNV an evaluation of its own.
-        `region` (chr1:1,000-2,000) takes the variants there alone. `background`, "on" or a number,
-        ranks each score among so many random variants of the genome: percentile, z and phred.
-        `haplotypes` scores the phased variants of one copy (GT, PS) together too: the column of
-        this name has a row for each copy that carries the ALT. `memory` "on" mixes in what the
-        training genome holds, but for each window's own locus (None: where the run was trained with
-        a memory).
-        Raises `UsageError` for a model of text, `DataError` for variants of another genome.
-        """
-        return make_score_frame(
-            self._trained,
-            variants,
-            fasta=fasta,
-            method=method,
-            se=se,
-            context=context,
-            exact=exact,
-            unit=unit,
-            region=region,
-            seed=seed,
+            self._trained, sequences, seed=seed, repeats=repeats, memory=memory,
             batch_size=batch_size,
-            background=background,
-            haplotypes=haplotypes,
-            memory=memory,
-        )
+        )  # fmt: skip
 
 
 def _with_known(ids: Ids, rows: Probabilities, model: TrainedModel) -> Probabilities:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from genodiff.api.sequences import is_single, read_records
 
@@ -13,6 +13,8 @@ _MARK = b"?"
 
 class ModelDesigns:
     """What `genodiff redesign` writes, as strings."""
+
+    memory: Literal["on", "off"] | None
 
     def redesign(
         self,
@@ -56,6 +58,7 @@ class ModelDesigns:
         from genodiff.api.redesign import design_sequences
         from genodiff.generate.sampling import Sampling
 
+        memory = memory or self.memory
         how = Sampling(sampler, steps, temperature, 1.0, stride, False, batch_size, memory=memory)
         given = read_records(sequences, extra=_MARK)
         if oracle is not None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class ModelMaps:
     """What `genodiff ism`, `genodiff dependencies` and `genodiff tracks` write, as arrays."""
 
+    memory: Literal["on", "off"] | None
+
     def ism(
         self,
         sequences: Any,
@@ -44,7 +46,7 @@ class ModelMaps:
 
         found = map_saturation(
             self, sequences, bed=bed, region=region, label=label, context=context,  # type: ignore[arg-type]
-            unit=unit, memory=memory, batch_size=batch_size,
+            unit=unit, memory=memory or self.memory, batch_size=batch_size,
         )  # fmt: skip
         arrays = [one.score for one in found]
         single = is_single(sequences, b"") and bed is None and not region
@@ -79,7 +81,7 @@ class ModelMaps:
 
         found: list[PairMap] = map_dependencies(
             self, sequences, bed=bed, region=region, every=every, exact=exact,  # type: ignore[arg-type]
-            context=context, unit=unit, memory=memory, batch_size=batch_size,
+            context=context, unit=unit, memory=memory or self.memory, batch_size=batch_size,
         )  # fmt: skip
         single = is_single(sequences, b"") and bed is None and not region
         return found[0] if single else found
@@ -109,7 +111,7 @@ class ModelMaps:
 
         found: list[BaseTracks] = map_tracks(
             self, sequences, bed=bed, region=region, every=every,  # type: ignore[arg-type]
-            context=context, memory=memory, batch_size=batch_size,
+            context=context, memory=memory or self.memory, batch_size=batch_size,
         )  # fmt: skip
         single = is_single(sequences, b"") and bed is None and not region
         return found[0] if single else found

@@ -101,7 +101,7 @@ def tracks(
         wanted = list_intervals(contigs, region, bed)
         length, model = context, None
         from genodiff.api.load import load
-        from genodiff.scoring.masked_reader import open_loci
+        from genodiff.runs.own_loci import open_loci
         from genodiff.scoring.track_reader import TrackRequest
         from genodiff.scoring.variant_scores import check_model
 
@@ -242,8 +242,9 @@ def map_tracks(
 ) -> list[BaseTracks]:
     """What `genodiff.Model.tracks` gives, for each region in its order."""
     check_track_options(every, context, batch_size)
+    from genodiff.runs.own_loci import open_loci
     from genodiff.scoring.map_regions import open_contigs
-    from genodiff.scoring.masked_reader import open_loci, open_reader
+    from genodiff.scoring.masked_reader import open_reader
     from genodiff.scoring.track_reader import TrackRequest, read_pieces
     from genodiff.scoring.track_run import TrackRun, list_intervals
     from genodiff.scoring.track_values import join_intervals, make_blocks

@@ -91,7 +91,8 @@ def _ask_model(
     from genodiff.api.load import load
     from genodiff.io.faidx import Genome
     from genodiff.reports.variant_page import TopVariant
-    from genodiff.scoring.masked_reader import open_loci, open_reader
+    from genodiff.runs.own_loci import open_loci
+    from genodiff.scoring.masked_reader import open_reader
     from genodiff.scoring.variant_logos import read_logos
     from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
 

@@ -16,16 +16,16 @@ from torch import Tensor
 
 from genodiff.alphabet import DNA
 from genodiff.diffusion.masked import Denoiser
-from genodiff.errors import DataError, GenodiffError, UsageError
+from genodiff.errors import DataError, GenodiffError
 from genodiff.generate.sampling import Ids, Sampling
 from genodiff.memory.matches import TrainMatch, find_longest_match
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
-from genodiff.memory.text import MOST_WINDOW, NONE, Codes
+from genodiff.memory.text import NONE, Codes
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci, Place
-from genodiff.runs.training_memory import identify_memory, list_stretches, open_train_memory
+from genodiff.runs.own_loci import Place, open_loci
+from genodiff.runs.training_memory import identify_memory, list_stretches
 
 TRIES = 100
 """Draws of a record before `novel` gives up."""
@@ -45,12 +45,10 @@ class SampleMemory:
 
         Raises `UsageError`, `DataError` and `CheckpointError` where there can be none.
         """
-        if model.config.data.seq_len > MOST_WINDOW:
-            what = f"--memory takes windows of at most {MOST_WINDOW:,} bases, not "
-            raise UsageError(f"{what}{model.config.data.seq_len:,}", fix="leave it out")
-        found = open_train_memory(model)
-        self.memory, self._store, self.told = found.memory, found.store, found.told
-        self._loci = OwnLoci(found, genome)
+        loci = open_loci(model, genome, "on", longest=model.config.data.seq_len)
+        assert loci is not None
+        self.memory, self._store, self.told = loci.memory, loci.found.store, loci.told
+        self._loci, self._run = loci, model.run
         self.novel = how.memory == "novel"
         self._limits: dict[bytes, int] = {}
 
@@ -92,6 +90,9 @@ class SampleMemory:
         return self._limits[key]
 
     def _list_held_out(self, length: int) -> list[Codes]:
+        if self._store is None:
+            what = "--memory novel compares with held-out sequence, which an exported model has not"
+            raise DataError(what, file=self._run, fix="give --memory on")
         places = [
             (codes, at)
             for _, _, codes in list_stretches(self._store, "valid")

@@ -9,6 +9,7 @@ It has no checkpoints and no state of an optimiser: nothing can go on from it bu
 
 import hashlib
 import logging
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from genodiff.io import atomic
 from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig
+from genodiff.runs.embedded_memory import FOLDER, has_memory
 from genodiff.runs.feed import OWN
 from genodiff.runs.folder import describe_session, write_provenance
 from genodiff.runs.model import TrainedModel, build_backbone, build_diffusion, fill_module
@@ -145,6 +147,8 @@ def adopt_network(
     with atomic.atomic_directory(out, aside=force) as folder:
         atomic.write_text(folder / CONFIG, to_yaml(config))
         write_tokenizer(folder, source.tokenizer)
+        if has_memory(source.path):
+            shutil.copytree(source.path / FOLDER, folder / FOLDER, symlinks=True)
         if source.score is not None:
             atomic.write_bytes(folder / SCORE, encode_tensors({"score.weight": source.score}))
         atomic.write_bytes(folder / WEIGHTS, weights)

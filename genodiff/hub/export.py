@@ -6,6 +6,8 @@
     safetensors   model.json   model.safetensors  config.yaml  README.md
                   (a run folder that holds only weights)
 
+With its memory a folder also has memory/ (`runs/embedded_memory.py`).
+
 A published layout of a DNA model is read back before the folder gets its name. Its logits on the
 probe must agree with those of the run.
 """
@@ -23,7 +25,7 @@ from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.hub.adopt import SCORE
+from genodiff.hub.adopt import SCORE, open_published
 from genodiff.hub.caduceus_layout import (
     BARE,
     CLASSIFIER,
@@ -47,6 +49,7 @@ from genodiff.hub.weight_files import SAFETENSORS
 from genodiff.io import atomic
 from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
+from genodiff.runs.embedded_memory import embed_memory
 from genodiff.runs.model import (
     TrainedModel,
     build_backbone,
@@ -54,6 +57,7 @@ from genodiff.runs.model import (
     fill_module,
     load_model,
 )
+from genodiff.runs.own_loci import open_loci
 from genodiff.runs.sealed_files import encode_tensors, read_tensors
 from genodiff.settings import to_yaml
 
@@ -83,17 +87,19 @@ def export_model(
     layout: str | None = None,
     fused: bool | None = None,
     licence: str | None = None,
+    with_memory: bool = False,
     force: bool = False,
 ) -> dict[str, Any]:
     """Write the folder `out` atomically; return a summary of it.
 
     `layout` None is the published layout of the network's kind. `fused` None keeps the network's
-    own form. `licence` goes into the model card.
+    own form. `licence` goes into the model card. `with_memory` puts the training genome's memory
+    inside, so that `--memory on` needs nothing else.
 
     With `force` a folder that is there is renamed.
 
     Raises `UsageError` if `out` exists or the format does not fit the network, and
-    `CheckpointError` for a damaged run.
+    `CheckpointError` for a damaged run. With a memory also what `open_loci` raises.
     """
     check_new_folder(out, force=force)
     model = load_model(run)
@@ -108,6 +114,8 @@ def export_model(
     writers = {"caduceus": _write_caduceus, "mdlm": _write_mdlm, "safetensors": _write_run}
     with atomic.atomic_directory(out, aside=force) as folder:
         found = writers[layout](model, folder, fused)
+        if with_memory:
+            found["memory"] = _write_memory(model, folder, layout)
         atomic.write_text(folder / README, format_card(model, layout, found, licence))
         files = sorted(p.name for p in folder.iterdir())
     return {
@@ -232,6 +240,15 @@ def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, 
     if model.alphabet.domain == "dna":
         _check_export(model, folder)
     return {"tensors": len(state), "rows": origin.vocabulary.size}
+
+
+def _write_memory(model: TrainedModel, folder: Path, layout: str) -> dict[str, Any]:
+    loci = open_loci(model, None, "on", longest=1)
+    assert loci is not None
+    # In a published layout the weights have other names, and so another digest.
+    digest = model.digest if layout == "safetensors" else open_published(folder)[0].digest
+    found = loci.found
+    return embed_memory(folder, found.memory, Path(found.told["folder"]), found.contigs, digest)
 
 
 def _write_tokenizer(folder: Path, model: TrainedModel, vocabulary: PublishedVocabulary) -> None:

@@ -28,6 +28,7 @@ def format_card(
         _what(model, layout, found),
         _load(layout, found),
         _data(model, source, licence),
+        _memory(found),
     ]
     parts += [_training(model, source), _metrics(model), _limits(model, source)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -113,6 +114,19 @@ def _data(model: TrainedModel, source: dict[str, Any] | None, licence: str | Non
         else "The licence of these weights was not stated at export."
     )
     return "\n".join(lines)
+
+
+def _memory(found: dict[str, Any]) -> str:
+    if "memory" not in found:
+        return ""
+    kept = found["memory"]
+    return (
+        "## Memory\n\n"
+        f"`memory/` holds the train split itself, {kept['bases']:,} bases at 2 bits each "
+        f"({kept['bytes']:,} bytes, fingerprint {kept['fingerprint'][:12]}). With "
+        '`genodiff.load("THIS_FOLDER", memory="on")` and `--memory on` it is part of the model. '
+        "Whoever has this folder has that sequence; its licence is that of the genome."
+    )
 
 
 def _sources(model: TrainedModel) -> list[Any]:

@@ -68,7 +68,7 @@ def write_memory(folder: str | Path, memory: Memory, made_from: dict[str, Any]) 
 
 def fingerprint_memory(folder: str | Path) -> str:
     """The sha256 of a memory's manifest. Raises `DataError` where it is not whole."""
-    return sha256_json(_read_manifest(Path(folder)), compact=True)
+    return sha256_json(read_manifest(Path(folder)), compact=True)
 
 
 def open_memory(
@@ -84,7 +84,7 @@ def open_memory(
     another `fingerprint`. With `verify`, all files are read and compared with their hashes.
     """
     folder = Path(folder)
-    manifest = _read_manifest(folder)
+    manifest = read_manifest(folder)
     if made_from is not None and manifest["made_from"] != made_from:
         raise DataError(
             f"is the memory of other data: it was made from {_shorten(manifest['made_from'])}, "
@@ -124,7 +124,8 @@ def open_memory(
     return Memory(text, table, Chain(arrays["counts"]), read_numbers(folder))
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a memory. Raises `DataError` where it does not fit the files beside it."""
     try:
         manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         sizes = {name: (folder / f"{name}.npy").stat().st_size for name in FILES}

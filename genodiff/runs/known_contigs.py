@@ -5,7 +5,7 @@ T and N. The hash comes from a store, when it is first asked for, or from a publ
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, Self
 
 import numpy as np
@@ -73,9 +73,9 @@ class KnownContigs:
         hashes = {name: digest for name, _, digest in rows}
         return cls([r[0] for r in rows], [r[1] for r in rows], hashes.__getitem__, content)
 
-    def list_rows(self) -> list[tuple[str, int, str]]:
-        """Name, length and sha256 of each; all that is not hashed yet is read."""
-        return [(name, length, self._hash(name)) for name, length in self._lengths.items()]
+    def list_rows(self, names: Collection[str]) -> list[tuple[str, int, str]]:
+        """Name, length and sha256 of some; all that is not hashed yet is read."""
+        return [(name, n, self._hash(name)) for name, n in self._lengths.items() if name in names]
 
     def find(self, source: LetterSource, contig: str) -> str | None:
         """The name that a contig of a source has here; None where it is not known.

@@ -4,9 +4,13 @@ A contig of a genome is the memory's own where it has the same bases (`known_con
 of such a contig leaves its own locus out, with its length on either side, on both strands.
 """
 
+from genodiff.data.store import Store
+from genodiff.errors import UsageError
 from genodiff.memory.memory import NOWHERE
+from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.known_contigs import LetterSource
-from genodiff.runs.training_memory import TrainMemory, leave_out_locus
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.training_memory import TrainMemory, leave_out_locus, open_train_memory
 
 Place = tuple[str, int, int]
 """A contig, and start and end of a window on it (0-based, half-open)."""
@@ -19,7 +23,7 @@ class OwnLoci:
     """
 
     def __init__(self, found: TrainMemory, genome: LetterSource | None) -> None:
-        self.memory, self.told = found.memory, found.told
+        self.memory, self.told, self.found = found.memory, found.told, found
         self._known, self._genome = found.contigs, genome
         self._names: dict[str, str | None] = {}
 
@@ -37,3 +41,32 @@ class OwnLoci:
             assert self._genome is not None
             self._names[contig] = self._known.find(self._genome, contig)
         return self._names[contig]
+
+
+def open_loci(
+    model: TrainedModel,
+    genome: LetterSource | None,
+    memory: str | None,
+    *,
+    longest: int,
+    store: Store | None = None,
+    offline: bool = False,
+) -> OwnLoci | None:
+    """The memory of a model's training genome beside a genome whose windows are read.
+
+    `memory` is "on", "off", or None: on where the network was trained with one. `longest` is that
+    of a window, in bases. `store` is looked at first for the training genome. Raises `UsageError`
+    for windows that are too long and networks that are not masked; `DataError` and
+    `CheckpointError` where the training genome is not to be had.
+    """
+    if memory not in (None, "on", "off"):
+        raise UsageError(f"no memory '{memory}'", fix="give on or off")
+    if memory == "off" or (memory is None and not model.recalls):
+        return None
+    if model.objective.kind != "masked":
+        what = f"--memory on is for masked networks, and this is {model.objective.name}"
+        raise UsageError(what, fix="leave it out")
+    if longest > MOST_WINDOW:
+        what = f"--memory on takes windows of at most {MOST_WINDOW:,} bases, not {longest:,}"
+        raise UsageError(what, fix="give smaller windows, or --memory off")
+    return OwnLoci(open_train_memory(model, store, offline=offline), genome)

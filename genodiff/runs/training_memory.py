@@ -27,6 +27,7 @@ from genodiff.memory.index_files import FORMAT, fingerprint_memory, open_memory,
 from genodiff.memory.memory import NOWHERE, Memory
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
+from genodiff.runs.embedded_memory import has_memory, open_embedded
 from genodiff.runs.feed import find_recipe, open_data
 from genodiff.runs.known_contigs import KnownContigs
 from genodiff.runs.model import TrainedModel
@@ -38,7 +39,8 @@ class TrainMemory(NamedTuple):
     memory: Memory
     contigs: KnownContigs
     told: dict[str, Any]
-    store: Store
+    store: Store | None
+    """The genome itself; None where the memory came with the model."""
 
 
 _log = logging.getLogger("genodiff")
@@ -82,16 +84,19 @@ def open_train_memory(
 ) -> TrainMemory:
     """The memory of what a model was trained on; `store` is looked at first.
 
-    Raises `CheckpointError` where the model does not say what that was, `DataError` where it is not
-    to be had or has changed.
+    A published folder may have it inside (`embedded_memory.py`); then no genome is needed. Raises
+    `CheckpointError` where the model does not say what it was trained on, or where what is inside
+    is damaged; `DataError` where the genome is not to be had or has changed.
     """
+    if has_memory(model.run):
+        memory, folder, contigs = open_embedded(model.run, model.digest.partition(":")[0])
+        memory, told = _tell(memory, folder, str(model.run), contigs, model.data.get("memory"))
+        return TrainMemory(memory, contigs, told, None)
     if store is None or store.fingerprint != model.data.get("fingerprint"):
         store = _open_trained_store(model, offline)
     legacy = model.config.data.legacy_caduceus_tiling
     stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy)
-    return _tell(
-        store, *_open_memory(store, "train", stretches, None, None), model.data.get("memory")
-    )
+    return _open_of_store(store, stretches, model.data.get("memory"))
 
 
 def open_memory_of_run(
@@ -103,12 +108,25 @@ def open_memory_of_run(
     another one.
     """
     stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling)
-    return _tell(store, *_open_memory(store, "train", stretches, None, None), remembered)
+    return _open_of_store(store, stretches, remembered)
+
+
+def _open_of_store(
+    store: Store, stretches: list[tuple[str, int, Coded]], remembered: dict[str, Any] | None
+) -> TrainMemory:
+    memory, folder = _open_memory(store, "train", stretches, None, None)
+    contigs = KnownContigs.of_store(store)
+    memory, told = _tell(memory, folder, store.source.path, contigs, remembered)
+    return TrainMemory(memory, contigs, told, store)
 
 
 def _tell(
-    store: Store, memory: Memory, folder: Path, remembered: dict[str, Any] | None
-) -> TrainMemory:
+    memory: Memory,
+    folder: Path,
+    source: str | None,
+    contigs: KnownContigs,
+    remembered: dict[str, Any] | None,
+) -> tuple[Memory, dict[str, Any]]:
     """A memory with what an output says of it; with the numbers of the run that remembers it."""
     fingerprint = fingerprint_memory(folder)
     if remembered is not None:
@@ -124,14 +142,14 @@ def _tell(
     told = {
         "folder": str(folder),
         "fingerprint": fingerprint,
-        "source": store.source.path,
-        "content": store.manifest["key"],
+        "source": source,
+        "content": contigs.content,
         "split": "train",
         "bases": memory.text.n_bases,
         "numbers": memory.numbers.model_dump(mode="json"),
         "effort": asdict(memory.effort),
     }
-    return TrainMemory(memory, KnownContigs.of_store(store), told, store)
+    return memory, told
 
 
 def leave_out_own(

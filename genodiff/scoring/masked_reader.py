@@ -17,14 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
-from genodiff.errors import GenodiffError, UsageError
+from genodiff.errors import GenodiffError
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
-from genodiff.memory.text import MOST_WINDOW
-from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place
-from genodiff.runs.training_memory import open_train_memory
 from genodiff.scoring.spelling_pair import Ids
 
 Logs = NDArray[np.float64]
@@ -154,25 +151,6 @@ class MaskedReader:
         """What the network is told of the noise: that of the time with this share of masks."""
         visible = 1 - torch.from_numpy(masked.mean(1))
         return self.diffusion.sigma(self.diffusion.schedule.inverse(visible))
-
-
-def open_loci(
-    model: TrainedModel, genome: LetterSource | None, memory: str | None, *, longest: int
-) -> OwnLoci | None:
-    """The memory of a model's training genome beside a genome whose windows are read.
-
-    `memory` is "on", "off", or None: on where the network was trained with one. `longest` is that
-    of a window, in bases. Raises `UsageError` for windows that are too long; `DataError` and
-    `CheckpointError` where the training genome is not to be had.
-    """
-    if memory not in (None, "on", "off"):
-        raise UsageError(f"no memory '{memory}'", fix="give on or off")
-    if memory == "off" or (memory is None and not model.recalls):
-        return None
-    if longest > MOST_WINDOW:
-        what = f"--memory on takes windows of at most {MOST_WINDOW:,} bases, not {longest:,}"
-        raise UsageError(what, fix="give a smaller --context, or --memory off")
-    return OwnLoci(open_train_memory(model), genome)
 
 
 def open_reader(

@@ -9,8 +9,11 @@ from genodiff.data.sequence_windows import SequenceWindows
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import Record
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.own_loci import open_loci
 from genodiff.scoring.bound import Progress, measure_bound
 from genodiff.scoring.interval import Interval, ratio
+from genodiff.scoring.variant_windows import HeldContigs
+from genodiff.scoring.window_memory import WindowMemory
 
 
 class SequenceBits(NamedTuple):
@@ -28,19 +31,27 @@ def score_sequences(
     seed: int = 1,
     repeats: int = 1,
     batch_size: int = 32,
+    memory: str | None = None,
     progress: Progress | None = None,
 ) -> SequenceBits:
     """The bound (or likelihood) of `records`, each cut into windows of the trained length.
 
-    Only A, C, G and T count. Raises `DataError` where there is none, `UsageError` for text.
+    Only A, C, G and T count. `memory` is that of `open_loci`. Raises `DataError` where there is no
+    base to count, `UsageError` for text.
     """
     if model.alphabet.domain != "dna":
         what = f"the model is of {model.alphabet.domain}, and these are sequences of DNA"
         raise UsageError(what, fix="leave the sequences out, for the run's own test split")
+    names = [one.name for one in records]
+    if len({*names}) < len(names):  # they may repeat, and a memory looks sequences up by name
+        records = [one._replace(name=f"{i}_{one.name}") for i, one in enumerate(records)]
     windows = SequenceWindows(records, model.config.data.seq_len)
     device = next(model.backbone.parameters()).device
     batches = EvalBatches(windows, batch_size, seed, repeats)
-    found = measure_bound(model.objective, model.backbone, batches, device, progress)
+    letters = HeldContigs({one.name: one.sequence for one in records})
+    loci = open_loci(model, letters, memory, longest=windows.seq_len)
+    kept = None if loci is None else WindowMemory(loci, windows)
+    found = measure_bound(model.objective, model.backbone, batches, device, progress, kept)
     tokens = found.tokens.sum(0)
     if not tokens.any():
         raise DataError("there is no A, C, G or T to score", fix="give sequences with known bases")

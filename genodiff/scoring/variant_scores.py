@@ -22,9 +22,9 @@ from genodiff.errors import UsageError
 from genodiff.io.identity import sha256_json
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci, Place
+from genodiff.runs.own_loci import OwnLoci, Place, open_loci
 from genodiff.runs.training_memory import identify_memory
-from genodiff.scoring.masked_reader import MaskedReader, open_loci, open_reader
+from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.shared_sites import SiteScores, Spacing, measure_spacing
 from genodiff.scoring.span_scores import Estimate, Steps, score_chain, score_llr
 from genodiff.scoring.spelling_pair import Ids, SpellingPair

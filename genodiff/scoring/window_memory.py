@@ -10,14 +10,11 @@ from torch import Tensor
 from genodiff.data.loader import Batch
 from genodiff.data.windows import Windows
 from genodiff.diffusion.masked import Denoiser
-from genodiff.errors import UsageError
 from genodiff.memory.memory import Memory
 from genodiff.memory.remembering import remembering
-from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.known_contigs import StoreLetters
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci
-from genodiff.runs.training_memory import open_train_memory
+from genodiff.runs.own_loci import OwnLoci, open_loci
 from genodiff.scoring.eval_data import EvalData
 from genodiff.scoring.eval_options import EvalOptions
 
@@ -82,11 +79,8 @@ def open_window_memory(
     if options.memory == "off" or (options.memory is None and not model.recalls):
         return None
     options.check_memory(True)
-    if model.objective.kind != "masked":
-        what = f"--memory on is for masked networks, and this is {model.objective.name}"
-        raise UsageError(what, fix="leave it out")
-    if data.windows.seq_len > MOST_WINDOW:
-        what = f"--memory on takes windows of at most {MOST_WINDOW:,} bases, not "
-        raise UsageError(f"{what}{data.windows.seq_len:,}", fix="leave it out")
-    found = open_train_memory(model, data.store, offline=options.offline)
-    return WindowMemory(OwnLoci(found, StoreLetters(data.store)), data.windows)
+    letters, longest = StoreLetters(data.store), data.windows.seq_len
+    loci = open_loci(
+        model, letters, "on", longest=longest, store=data.store, offline=options.offline
+    )
+    return None if loci is None else WindowMemory(loci, data.windows)

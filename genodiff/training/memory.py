@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from genodiff.data.loader import Batch, EvalBatches, TrainBatches
+from genodiff.data.store import Store
 from genodiff.diffusion.masked import Denoiser
 from genodiff.errors import UsageError
 from genodiff.memory.remembering import remembering
@@ -53,28 +54,28 @@ def open_run_memory(
     legacy = config.data.legacy_caduceus_tiling
     found = open_memory_of_run(feed.store, legacy_caduceus_tiling=legacy, remembered=own)
     identity = {"memory": found.told}
-    with_train, with_valid = _remember_train(found, train), None
+    with_train, with_valid = _remember_train(found, feed.store, train), None
     if valid is not None:
-        with_valid = _remember_valid(found, valid)
+        with_valid = _remember_valid(found, feed.store, valid)
     return RunMemory(with_train, with_valid, identity)
 
 
-def _remember_train(found: TrainMemory, batches: TrainBatches) -> Remember:
+def _remember_train(found: TrainMemory, store: Store, batches: TrainBatches) -> Remember:
     def remember(denoiser: Denoiser, batch: Batch) -> Denoiser:
         starts, lengths = batches.place(batch.index.numpy())
-        own = leave_out_own(found.memory, found.store, starts.tolist(), lengths.tolist())
+        own = leave_out_own(found.memory, store, starts.tolist(), lengths.tolist())
         return remembering(denoiser, found.memory, without=own)
 
     return remember
 
 
-def _remember_valid(found: TrainMemory, batches: EvalBatches) -> Remember:
+def _remember_valid(found: TrainMemory, store: Store, batches: EvalBatches) -> Remember:
     windows = batches.windows
 
     def remember(denoiser: Denoiser, batch: Batch) -> Denoiser:
         rows = batch.index.numpy() % len(windows)
         places = windows.flat_start[rows].tolist(), windows.length[rows].tolist()
-        own = leave_out_own(found.memory, found.store, *places)
+        own = leave_out_own(found.memory, store, *places)
         return remembering(denoiser, found.memory, without=own)
 
     return remember

@@ -19,7 +19,6 @@ from genodiff.constraints.constraint import AllOf
 from genodiff.constraints.layers import MOST_STATES
 from genodiff.constraints.rule_words import make_rules, read_rule_words
 from genodiff.errors import UsageError
-from genodiff.generate import sample_memory
 from genodiff.generate.gaps import Gap
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.oracle import Oracle
@@ -29,6 +28,7 @@ from genodiff.generate.sampling import Sampling
 from genodiff.io.faidx import Genome
 from genodiff.memory.memory import NOWHERE, Memory
 from genodiff.memory.remembering import remembering
+from genodiff.runs import own_loci
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.training_memory import open_train_memory
 from tests.constraints.enumerated_designs import enumerate_designs, weigh
@@ -180,7 +180,9 @@ def test_a_memory_of_nothing_leaves_every_design(
 ) -> None:
     empty = Memory.build([("c", 0, np.full(300, 4, np.uint8))])
     monkeypatch.setattr(
-        sample_memory, "open_train_memory", lambda *a: open_train_memory(*a)._replace(memory=empty)
+        own_loci,
+        "open_train_memory",
+        lambda model, *_, **__: open_train_memory(model)._replace(memory=empty),
     )
     bed = tmp_path / "r.bed"
     bed.write_text("c1\t2500\t2520\nc1\t5740\t5760\nc2\t300\t309\n")
@@ -283,6 +285,6 @@ def test_what_cannot_be_is_refused_in_one_line(
             call(run, out=tmp_path / "x.fa", region=region, memory="novel", **given)
         with pytest.raises(UsageError, match="no memory 'onn'"):
             call(run, out=tmp_path / "x.fa", region=region, memory="onn", **given)
-    monkeypatch.setattr(sample_memory, "MOST_WINDOW", SEQ_LEN - 1)
+    monkeypatch.setattr(own_loci, "MOST_WINDOW", SEQ_LEN - 1)
     with pytest.raises(UsageError, match="windows of at most 63 bases"):
         genodiff.redesign(run, out=tmp_path / "x.fa", fasta=fasta, region=region, memory="on")

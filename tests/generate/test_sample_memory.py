@@ -17,6 +17,7 @@ from genodiff.generate.sample import infill, sample
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.sampling import Sampling
 from genodiff.generate.scorecard import longest_matches
+from genodiff.runs import own_loci
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.training_memory import list_stretches
 
@@ -158,6 +159,6 @@ def test_what_cannot_be_is_refused_in_one_line(
     config = model.config.model_copy(update={"diffusion": diffusion})
     with pytest.raises(UsageError, match="masked networks, and this is ar"):
         sample(model._replace(config=config), 1, 8, memory="on")
-    monkeypatch.setattr(sample_memory, "MOST_WINDOW", SEQ_LEN - 1)
+    monkeypatch.setattr(own_loci, "MOST_WINDOW", SEQ_LEN - 1)
     with pytest.raises(UsageError, match="windows of at most 63 bases"):
         SampleMemory(model, Sampling(memory="on"))

@@ -14,9 +14,9 @@ from genodiff.data.loader import EvalBatches
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
+from genodiff.runs import own_loci
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
-from genodiff.scoring import window_memory
 from genodiff.scoring.bound import measure_bound
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
@@ -162,7 +162,7 @@ def test_what_cannot_be_remembered_is_refused_in_one_line(
     with pytest.raises(UsageError, match="masked networks, and this is ar"):
         open_it(model._replace(config=config))
     with monkeypatch.context() as patch:
-        patch.setattr(window_memory, "MOST_WINDOW", SEQ_LEN - 1)
+        patch.setattr(own_loci, "MOST_WINDOW", SEQ_LEN - 1)
         with pytest.raises(UsageError, match="windows of at most 63 bases, not 64"):
             open_it(model)
     with pytest.raises(CheckpointError, match="does not say which genome"):

@@ -16,11 +16,11 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.faidx import Genome
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
+from genodiff.runs import own_loci
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci
+from genodiff.runs.own_loci import OwnLoci, open_loci
 from genodiff.runs.training_memory import TrainMemory, open_train_memory
-from genodiff.scoring import masked_reader
-from genodiff.scoring.masked_reader import open_loci, open_reader
+from genodiff.scoring.masked_reader import open_reader
 from tests.commands import command
 
 REPEAT = range(5725, 5795)  # of c1: test, and the same bases as from 1,015 on, which is train
@@ -52,11 +52,11 @@ def count_openings(monkeypatch: pytest.MonkeyPatch) -> list[TrainedModel]:
     """The models whose memories are opened from now on."""
     found: list[TrainedModel] = []
 
-    def watch(model: TrainedModel) -> TrainMemory:
+    def watch(model: TrainedModel, *given: Any, **more: Any) -> TrainMemory:
         found.append(model)
-        return open_train_memory(model)
+        return open_train_memory(model, *given, **more)
 
-    monkeypatch.setattr(masked_reader, "open_train_memory", watch)
+    monkeypatch.setattr(own_loci, "open_train_memory", watch)
     return found
 
 
@@ -235,9 +235,9 @@ def test_the_sidecar_and_the_vcf_say_so_and_the_report_draws_again_with_it(
     assert told["request"] != plain["request"]
     assert f"memory={told['memory']['fingerprint'][:12]}" in Path("kept.vcf").read_text()
     seen = []
-    whole = masked_reader.open_loci
+    whole = own_loci.open_loci
     monkeypatch.setattr(
-        "genodiff.scoring.masked_reader.open_loci",
+        "genodiff.runs.own_loci.open_loci",
         lambda *given, **more: seen.append(given[2]) or whole(*given, **more),
     )
     assert command(capsys, "report", "kept.vcf", "--model", run)[0] == 0
@@ -252,7 +252,7 @@ def test_what_it_cannot_serve_is_refused_in_one_line(
     with pytest.raises(UsageError, match="no memory 'novel'"):
         score(run, rows, memory="novel")
     with monkeypatch.context() as patch:
-        patch.setattr(masked_reader, "MOST_WINDOW", 1000)
+        patch.setattr(own_loci, "MOST_WINDOW", 1000)
         with pytest.raises(UsageError, match=r"windows of at most 1,000 bases, not 1,\d+"):
             score(run, rows, memory="on")
     gone = model.config.model_copy(update={"fasta": str(tmp_path / "gone.fa")})

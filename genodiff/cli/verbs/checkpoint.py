@@ -140,6 +140,12 @@ def export(
     license: Annotated[
         str | None, Parameter(help="Licence of the weights, for the model card.")
     ] = None,
+    with_memory: Annotated[
+        bool,
+        Parameter(
+            negative="", help="Put the train split inside, at 2 bits a base, for --memory on."
+        ),
+    ] = False,
     force: Force = False,
     json: Json = False,
     common: Common = Common(),
@@ -155,6 +161,7 @@ def export(
         format=format,
         fused=fused,
         license=license,
+        with_memory=with_memory,
         device=common.device,
         force=force,
     )

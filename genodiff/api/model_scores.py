@@ -1,0 +1,70 @@
+"""Scores of variants in memory: `m.score_variants`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from genodiff.api.score import make_score_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class ModelScores:
+    """What `genodiff score` writes, as a frame."""
+
+    memory: Literal["on", "off"] | None
+
+    def score_variants(
+        self,
+        variants: Any,
+        *,
+        fasta: str | Path,
+        method: Literal["auto", "llr", "chain", "nelbo"] = "auto",
+        se: float = 0.25,
+        context: int | Literal["2x"] | None = None,
+        exact: bool = False,
+        unit: Literal["nats", "bits"] = "nats",
+        region: Sequence[str] = (),
+        background: int | str = "off",
+        haplotypes: bool = False,
+        memory: Literal["on", "off"] | None = None,
+        seed: int = 1,
+        batch_size: int | None = None,
+    ) -> pl.DataFrame:
+        """Scores of variants: a row for each ALT, in their order, as `genodiff score` writes them.
+
+        `variants` is a file (VCF, BCF, CSV, TSV, parquet), a frame of polars or pandas with chrom,
+        pos (from 1), ref and alt, or rows of these four. `fasta` is the genome that they are of.
+        `score` is the log-likelihood of ALT minus that of REF, in `unit`: positive where ALT is
+        likelier. It is null where `flags` says why there is none. `method` auto is llr for one
+        base, chain for spans of up to 8, nelbo beyond. `se` is the standard error, in nats, that
+        nelbo goes on to. `context` is in bases (default: the trained length); "2x" scores at double
+        context as well, and flags what moves. `exact` gives every SNV an evaluation of its own.
+        `region` (chr1:1,000-2,000) takes the variants there alone. `background`, "on" or a number,
+        ranks each score among so many random variants of the genome: percentile, z and phred.
+        `haplotypes` scores the phased variants of one copy (GT, PS) together too: the column of
+        this name has a row for each copy that carries the ALT. `memory` "on" mixes in what the
+        training genome holds, but for each window's own locus (None: where the run was trained with
+        a memory).
+        Raises `UsageError` for a model of text, `DataError` for variants of another genome.
+        """
+        model: Any = self
+        return make_score_frame(
+            model.trained,
+            variants,
+            fasta=fasta,
+            method=method,
+            se=se,
+            context=context,
+            exact=exact,
+            unit=unit,
+            region=region,
+            seed=seed,
+            batch_size=batch_size,
+            background=background,
+            haplotypes=haplotypes,
+            memory=memory or self.memory,
+        )
