@@ -74,6 +74,30 @@ def test_an_empty_memory_leaves_every_bit() -> None:
         )
 
 
+@pytest.mark.parametrize("effort", [Effort(), Effort(scored=None, most=2000, least_odds=-60.0)])
+def test_every_visible_pattern_of_a_small_world(effort: Effort) -> None:
+    """200 bases, windows of 12: a distribution, w0 p + copy, and the same on both strands.
+
+    `test_copying.py` has the enumeration.
+    """
+    parts = [("one", 0, draw_bases(90, 1)), ("two", 7, draw_bases(110, 2))]
+    numbers = MemoryNumbers(copies=1.0, start=0.2, end=0.1, shift=0.0)
+    memory = Memory.build(parts, k=4, order=2, numbers=numbers).with_effort(effort)
+    shown = (np.arange(4096)[:, None] >> np.arange(12)) & 1 == 1
+    codes = np.where(shown, parts[0][2][30:42], NONE).astype(np.uint8)
+    found, turned = memory.recall(codes), memory.recall(turn_codes(codes))
+    assert np.abs(found.background + found.copy.sum(-1) - 1).max() < 1e-12
+    assert (found.background < 0.5).any()
+    assert np.abs(turned.background[:, ::-1] - found.background).max() < 1e-9
+    assert np.abs(turned.copy[:, ::-1, ::-1] - found.copy).max() < 1e-9
+    columns = list(DNA.targets)
+    logits = invent_logits(to_ids(codes)).double()
+    mixed = remembering(lambda *_: logits, memory)(to_ids(codes))[..., columns].softmax(-1)
+    own = logits[..., columns].softmax(-1).numpy()
+    expected = np.where(shown[..., None], own, found.background[..., None] * own + found.copy)
+    assert np.abs(mixed.numpy() - expected).max() < 1e-12
+
+
 def test_a_memory_of_something_else_says_nothing(memory: Memory) -> None:
     """Of a window that the genome does not hold: |Δ| ≤ .001 bits, by index and exhaustively."""
     for seed, share in ((11, 0.05), (12, 0.5), (13, 0.95)):
