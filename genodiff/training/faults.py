@@ -4,7 +4,10 @@ import torch
 
 from genodiff.errors import GenodiffError, MachineError
 
-_LOST = ("Connection closed by peer", "Connection reset by peer", "Timed out waiting", "NCCL error")
+_LOST = (
+    "Connection closed by peer", "Connection reset by peer", "Timed out waiting", "NCCL error",
+    "connectFullMesh failed",
+)  # fmt: skip
 """What gloo and NCCL say where a rank is gone."""
 
 

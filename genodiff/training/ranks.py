@@ -3,11 +3,15 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import NamedTuple
 
 import torch
 
 from genodiff.errors import UsageError
+
+TIMEOUT = 120
+"""Seconds that a rank or a worker may keep the others waiting."""
 
 
 class World(NamedTuple):
@@ -34,6 +38,27 @@ def read_world() -> World:
             fix="start with torchrun, or unset it",
         )
     return World(int(os.environ["RANK"]), int(size), int(os.environ["LOCAL_WORLD_SIZE"]))
+
+
+def join_ranks(world: World, device: str) -> None:
+    """Begin the process group of ranks that torchrun started; that of others begins with a trainer.
+
+    torchrun's store outlives its ranks and holds what those wrote that died: a rank that reads the
+    old address of another waits for a process that is gone (pytorch issues 135712 and 167288). So
+    what each attempt writes gets a prefix of its own.
+    """
+    shared = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    if world.size == 1 or not shared or _is_in_group():
+        return
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    timeout = timedelta(seconds=TIMEOUT)
+    store = torch.distributed.TCPStore(address, port, world.size, is_master=False, timeout=timeout)
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    torch.distributed.init_process_group(
+        "nccl" if device.startswith("cuda") else "gloo",
+        store=torch.distributed.PrefixStore(f"genodiff/{attempt}", store),
+        rank=world.rank, world_size=world.size, timeout=timeout,
+    )  # fmt: skip
 
 
 @contextmanager

@@ -62,12 +62,12 @@ from genodiff.training.loggers import RunLoggers
 from genodiff.training.memory import open_run_memory
 from genodiff.training.module import Pretraining
 from genodiff.training.optimizer import WeightAverage
-from genodiff.training.ranks import World, end_process_group, read_world
+from genodiff.training.ranks import TIMEOUT, World, end_process_group, join_ranks, read_world
 from genodiff.training.settle import count_workers, set_gpu_arithmetic, settle_config
 from genodiff.training.signals import Signals, ignore_signals
 from genodiff.training.spikes import Rewind, SpikeWatch
 from genodiff.training.start import WarmStart, start_from_weights
-from genodiff.training.trainer import TIMEOUT, make_trainer
+from genodiff.training.trainer import make_trainer
 
 try:
     import resource
@@ -297,6 +297,7 @@ def _fit(
         count_workers(config, device),
         device,
     )
+    join_ranks(world, device)
     trainer = make_trainer(config, device, world, boundary, in_parts=fsdp)
     _log.info(
         "%s: %s",

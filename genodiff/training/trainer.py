@@ -7,10 +7,8 @@ from lightning.pytorch.plugins.environments import LightningEnvironment, TorchEl
 from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy, Strategy
 
 from genodiff.runs.config import RunConfig
-from genodiff.training.ranks import World
+from genodiff.training.ranks import TIMEOUT, World
 
-TIMEOUT = 120
-"""Seconds that a rank or a worker may keep the others waiting."""
 _PRECISION = {"fp32": "32-true", "bf16": "bf16-mixed"}
 
 

@@ -117,9 +117,15 @@ def test_several_ranks_need_a_batch_that_is_a_number(monkeypatch: pytest.MonkeyP
     check_devices(1, tiny(batch_size="auto"))
 
 
-def test_what_gloo_says_of_a_lost_rank_is_one_line() -> None:
-    said = RuntimeError("[../gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:39")
-    found = name_fault(said)
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[../gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:39",
+        "Gloo connectFullMesh failed with [pair.cc:152] timed out connecting: SO_ERROR: refused",
+    ],
+)
+def test_what_gloo_says_of_a_lost_rank_is_one_line(said: str) -> None:
+    found = name_fault(RuntimeError(said))
     assert isinstance(found, GenodiffError)
     assert "the connection to another rank broke" in str(found)
 
