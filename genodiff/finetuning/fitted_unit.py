@@ -10,6 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.domain import TEXT
@@ -33,7 +36,7 @@ from genodiff.finetuning.fit import (
 from genodiff.finetuning.fit_state import STATE
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
-from genodiff.finetuning.model_words import TUNED_BASELINES
+from genodiff.finetuning.model_words import DRAWN_BASELINES, TUNED_BASELINES
 from genodiff.finetuning.motif_cnn import MotifPredictor
 from genodiff.finetuning.predictor_files import KeptFit
 from genodiff.finetuning.probe import compute_embeddings, fit_probe
@@ -52,6 +55,7 @@ from genodiff.tasks.task import TaskData, seed_split
 
 _log = logging.getLogger("genodiff")
 Predict = Callable[[Examples], Floats]
+Rows = NDArray[np.int64]
 
 
 class FittedUnit(NamedTuple):
@@ -105,7 +109,7 @@ def fit_unit(
     counts = {"n_train": len(rows), "n_valid": len(valid_rows)}
     task, settings = data.task, unit.settings
     if unit.model.kind == "baseline":
-        return _fit_baseline(unit, data, data.train.take(rows), data.train.take(valid_rows), out)
+        return _fit_baseline_once(unit, data, rows, valid_rows, out)
     max_length = min(task.max_length, settings.max_length or task.max_length)
     classifier, encoder = build_classifier(unit, task, device)
     whole = encode(data.train, encoder, max_length)
@@ -162,6 +166,25 @@ def adapt_backbone(
 def null_nonfinite_key(values: dict[str, Any], key: str) -> dict[str, Any]:
     """The values with None under `key` where that is not finite."""
     return values | null_nonfinite({key: values[key]})
+
+
+_undrawn: dict[tuple[object, ...], FittedUnit] = {}  # the last such fit, and no other
+
+
+def _fit_baseline_once(
+    unit: Unit, data: TaskData, rows: Rows, valid_rows: Rows, out: Path
+) -> FittedUnit:
+    """The fit of a baseline. One that draws nothing is the same for all seeds with these rows."""
+    key = (unit.model_copy(update={"seed": 0}).key, rows.tobytes(), valid_rows.tobytes(), out)
+    if key not in _undrawn:
+        _undrawn.clear()
+        train, valid = data.train.take(rows), data.train.take(valid_rows)
+        fitted = _fit_baseline(unit, data, train, valid, out)
+        if unit.model.preset in DRAWN_BASELINES:
+            return fitted
+        _undrawn[key] = fitted
+    known = _undrawn[key]
+    return known._replace(found=dict(known.found))
 
 
 def _fit_baseline(

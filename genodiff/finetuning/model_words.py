@@ -20,6 +20,9 @@ BASELINES = (
 TUNED_BASELINES = ("kmer-tuned", "gkm-svm", "pos-kmer-lr", "pos-kmer-gb", "cnn-tuned")
 """Baselines of DNA whose settings are chosen by validation (see `tuned_baselines`)."""
 
+DRAWN_BASELINES = ("cnn", "cnn-tuned")
+"""Baselines whose fit draws from the seed. Another is the same for all seeds on the same rows."""
+
 TEXT_BASELINES = ("majority", "length-tree", "bow-lr", "char-lr")
 """The names of the baselines of text."""
 

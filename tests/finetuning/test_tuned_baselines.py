@@ -182,6 +182,27 @@ def test_a_kept_fit_predicts_what_the_fit_predicted(name: str, kind: str, tmp_pa
         assert np.array_equal(alone, found)
 
 
+@pytest.mark.parametrize(("name", "fits"), [("kmer-lr", 1), ("majority", 1), ("cnn", 3)])
+@pytest.mark.parametrize("published", [True, False])
+def test_what_draws_nothing_is_fitted_once_for_all_seeds_with_the_same_rows(
+    name: str, fits: int, published: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, made = task_data("binary"), list[int]()
+    if published:
+        data = data._replace(valid_index=np.arange(12))
+
+    def count(*given: object, **more: object) -> object:
+        made.append(1)
+        return fit_baseline(*given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("genodiff.finetuning.fitted_unit.fit_baseline", count)
+    rows = [run_unit(unit_of(name, seed, data.task), data, tmp_path) for seed in (1, 2, 3)]
+    assert len(made) == (fits if published else 3)  # without a published part, rows differ by seed
+    assert [row["seed"] for row in rows] == [1, 2, 3]
+    if fits == 1 and published:
+        assert len({row["seconds"] for row in rows}) == 1
+
+
 def test_a_budget_ends_a_choice_after_the_first_candidate() -> None:
     task, data = motif_examples(60)
     rows = np.arange(60)
