@@ -59,6 +59,14 @@ def compare_designs(
         raise UsageError(f"--most {most} is below 2", fix="give 1000, say")
     if repeats < 1:
         raise UsageError(f"--repeats {repeats} is below 1", fix="give 1 or more")
+    if judge is not None and (judge is oracle or judge == oracle):
+        raise UsageError(
+            f"--judge and --oracle are both {_name(judge)}",
+            fix="give a judge that guided none of the designs, or leave it out",
+        )
+    if label is not None and not any(_is_unit(one) for one in (oracle, judge)):
+        what = f"--oracle-label {label} is of a fine-tuned oracle, and there is none"
+        raise UsageError(what, fix="leave it out")
     if run is not None:
         check_run(run)
     for given in (*designs.values(), real, train):
@@ -83,17 +91,19 @@ def compare_designs(
     if len(natural) < 2:
         what = f"real sequence has {total} windows without N of {length:,} bases"
         raise DataError(what, fix="give more of it, as long as the designs or longer")
-    asked: dict[str, Any] = {"form": form, "label": label}
 
-    def open_score(one: OracleName | None) -> Score | None:
-        return None if one is None else _open_score(GuideSettings("", oracle=one, **asked), device)
+    def open_score(one: OracleName | None, flag: str) -> Score | None:
+        if one is None:
+            return None
+        settings = GuideSettings("", oracle=one, form=form, label=label if _is_unit(one) else None)
+        return _open_score(settings, device, flag)
 
     with ProgressDisplay() as display:
         display.show("scoring designs")
         text = open_train(train, None, offline)[0] if train is not None else None
         by = DesignJudges(
-            guided=open_score(oracle),
-            judge=open_score(judge),
+            guided=open_score(oracle, "--oracle"),
+            judge=open_score(judge, "--judge"),
             bits=None if run is None else _open_bits(run, device, repeats, seed),
             train=text,
             sign=-1 if lower else 1,
@@ -132,13 +142,18 @@ def _name(oracle: OracleName | None) -> str | None:
     return str(getattr(oracle, "__qualname__", type(oracle).__name__))
 
 
-def _open_score(settings: GuideSettings, device: str) -> Score:
+def _is_unit(oracle: OracleName | None) -> bool:
+    """Whether it is a fine-tuned model's folder."""
+    return isinstance(oracle, str | Path) and Path(oracle).is_dir()
+
+
+def _open_score(settings: GuideSettings, device: str, flag: str) -> Score:
     """An oracle as a function of sequences of any lengths."""
     import numpy as np
 
     from genodiff.data.stretches import encode_bases
 
-    oracle = open_oracle(settings, device)
+    oracle = open_oracle(settings, device, flag)
     assert oracle is not None
 
     def score(sequences: Sequence[Any]) -> Any:

@@ -94,20 +94,27 @@ def open_guided(
     )
 
 
-def open_oracle(settings: GuideSettings, device: str) -> Oracle | None:
-    """The oracle of the settings; None where they have none. Raises `UsageError`."""
+def open_oracle(settings: GuideSettings, device: str, flag: str = "--oracle") -> Oracle | None:
+    """The oracle of the settings; None where they have none.
+
+    Raises `UsageError`, which names the `flag` that gave it.
+    """
     from genodiff.generate.oracle import Oracle, load_oracle
     from genodiff.generate.oracle_source import hash_callable
 
     given, form = settings.oracle, settings.form
     if given is None:
         return None
+    is_unit = isinstance(given, str | Path) and Path(given).is_dir()
+    if settings.label is not None and not is_unit:
+        what = f"a label ({settings.label}) is of a fine-tuned oracle, and {flag} names a function"
+        raise UsageError(what, fix="leave --oracle-label out")
     if not isinstance(given, str | Path):
         name = getattr(given, "__qualname__", type(given).__name__)
         digest = hash_callable(given)
         return Oracle(given, name, form, settings.timeout, digest)  # type: ignore[arg-type]
-    if not Path(given).is_dir():
-        return load_oracle(str(given), form, settings.timeout)  # type: ignore[arg-type]
+    if not is_unit:
+        return load_oracle(str(given), form, settings.timeout, flag)  # type: ignore[arg-type]
     from genodiff.api.finetuned import FinetunedModel
     from genodiff.api.load import load
     from genodiff.finetuning.oracle import FittedOracle
@@ -115,7 +122,7 @@ def open_oracle(settings: GuideSettings, device: str) -> Oracle | None:
     model = load(given, device=device)
     if not isinstance(model, FinetunedModel):
         raise UsageError(
-            f"--oracle {given} is a language model, and an oracle is fine-tuned",
+            f"{flag} {given} is a language model, and an oracle is fine-tuned",
             fix="give a fine-tuned unit's folder, or MODULE:FUNCTION",
         )
     fitted = FittedOracle(model.fitted, settings.label)

@@ -53,8 +53,9 @@ class GuidanceFlags:
         float | None, Parameter(help="Seconds that the oracle may take for a batch.")
     ] = None
     strength: Annotated[
-        float, Parameter(help="How strongly; 0 is the sampler without guidance, bit for bit.")
-    ] = 1.0
+        float | None,
+        Parameter(help="How strongly (default 1); 0 is the sampler without guidance, bit for bit."),
+    ] = None
     conditional: Annotated[
         str | None, Parameter(help="For cfg: the run whose law is wanted, or give --label.")
     ] = None
@@ -89,9 +90,10 @@ class GuidanceFlags:
         }
         if self.guidance is not None:
             options = read_settings(self.guidance_option or ())
-            strength = self.strength
+            strength = 1.0 if self.strength is None else self.strength
             return {"guidance": self.guidance, "strength": strength, "options": options, **told}
-        if any(one is not None for one in told.values()) or self.guidance_option:
+        beyond = (*told.values(), self.strength, self.guidance_option)
+        if any(one is not None for one in beyond):
             raise UsageError(
                 "an oracle or a setting of guidance, and no guidance",
                 fix="give --guidance smc, say",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from genodiff.constraints.automaton import DEAD, Automaton, States
 from genodiff.constraints.constraint import SingleConstraint
 from genodiff.constraints.space import BASES, OTHER, DesignSpace, Mask
-from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.errors import DataError, UsageError
 
 Codon = tuple[int, int, int]
 """Positions of the letters of a codon, from left to right whatever the strand."""
@@ -26,8 +26,8 @@ Usage = tuple[tuple[str, float], ...]
 def check_table(table: int) -> None:
     """Raises `UsageError` where NCBI has no genetic code of that number."""
     if table not in unambiguous_dna_by_id:
-        known = [str(number) for number in unambiguous_dna_by_id]
-        raise UsageError(f"no genetic code {table}; {did_you_mean(str(table), known)}")
+        known = ", ".join(str(number) for number in sorted(unambiguous_dna_by_id))
+        raise UsageError(f"no genetic code {table}", fix=f"NCBI's numbers are {known}")
 
 
 def read_codon(codon: str, table: int) -> tuple[str, bool]:

@@ -17,8 +17,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from genodiff.constraints.bases import KeepBases, MaxEdits
 from genodiff.constraints.coding import KeepProtein, NoStop, check_table
 from genodiff.constraints.codon_usage import read_codon_usage
@@ -28,6 +26,7 @@ from genodiff.constraints.repeats import read_repeats
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require
 from genodiff.errors import DataError, GenodiffError, UsageError, did_you_mean
 from genodiff.io.regions import parse_region
+from genodiff.settings import read_yaml
 
 _GC = re.compile(r"([0-9.]+)(%?)-([0-9.]+)(%?)(?:/([0-9]+)(?::([0-9]+))?)?")
 _FRAMES = {"forward": 1, "reverse": -1}
@@ -86,20 +85,7 @@ class DesignRules:
 
 def read_rule_file(path: str | Path) -> RuleWords:
     """The constraints of a YAML or JSON file. Raises `DataError`."""
-    try:
-        found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as fault:
-        raise DataError(
-            f"cannot be read ({fault.strerror})", file=path, fix="check the path"
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as fault:
-        mark = getattr(fault, "problem_mark", None)
-        raise DataError(
-            f"is not YAML ({getattr(fault, 'problem', None) or 'not a text'})",
-            file=path,
-            line=None if mark is None else mark.line + 1,
-            fix="write it as on the page of genodiff redesign",
-        ) from None
+    found = read_yaml(path, error=DataError)
     if not isinstance(found, dict) or not found:
         raise DataError("holds no constraints", file=path, fix="write keys such as avoid: [GAATTC]")
     return read_rule_words(found, path)
@@ -117,6 +103,8 @@ def read_rule_words(found: Mapping[str, Any], path: str | Path | None = None) ->
         name = str(key).replace("-", "_")
         if name not in known:
             raise fault(f"no constraint '{key}'; {did_you_mean(name, known)}")
+        if name in values:
+            raise fault(f"{name} stands twice", "give it once, as a list of all")
         if name == "codon_usage":
             if not isinstance(value, str):
                 raise fault(f"{key}: {value!r} is no text", "give a species or a file")
@@ -138,6 +126,9 @@ def make_rules(words: RuleWords, contigs: dict[str, int]) -> DesignRules:
     """The constraints that `words` mean in a genome. Raises `UsageError`, `DataError`."""
     code = 1 if words.genetic_code is None else words.genetic_code
     check_table(code)
+    if words.genetic_code is not None and not (words.protein or words.no_stop):
+        fix = "give --protein or --no-stop too, or leave it out"
+        raise UsageError("--genetic-code is of a reading frame, and there is none", fix=fix)
     usage = None
     if words.codon_usage is not None:
         if not words.protein:

@@ -21,7 +21,7 @@ from genodiff.constraints.layers import Judged, Layers, compile_judged
 from genodiff.constraints.repeats import NoGenomeRepeats
 from genodiff.constraints.rule_words import DesignRules, name_conflict
 from genodiff.constraints.space import OTHER, DesignSpace, read_symbols
-from genodiff.errors import UsageError
+from genodiff.errors import DataError, UsageError
 from genodiff.generate.constrained import ConstrainedPiece
 from genodiff.generate.filler import DraftPart
 from genodiff.generate.gaps import Gap, merge_gaps
@@ -142,8 +142,8 @@ class Designer:
             if layers is not None:
                 return layers
             conflict = find_judged_conflict(judged, space, most_states=self.most_states)
-        except UsageError as fault:
-            raise UsageError(f"{group.name}: {fault.what}", fix=fault.fix) from None
+        except (UsageError, DataError) as fault:
+            raise type(fault)(f"{group.name}: {fault.what}", fix=fault.fix) from None
         several = len(group.regions) > 1
         parts = []
         for rule, here in conflict:

@@ -19,9 +19,11 @@ from torch import Tensor
 from genodiff.alphabet import Alphabet
 from genodiff.diffusion.guided import GUIDANCES, Aim, GuidedChain
 from genodiff.diffusion.sampler import TILTED_AND_JOINT, Sampler
-from genodiff.errors import CheckpointError, UsageError, did_you_mean
+from genodiff.errors import CheckpointError, DataError, UsageError, did_you_mean
 from genodiff.generate.oracle import Oracle
 from genodiff.runs.model import TrainedModel
+
+LARGEST = 1e30  # of rewards in nats: the chances that they tilt are float32
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class Guiding:
         one = GUIDANCES[self.name]
         if not math.isfinite(self.strength):
             raise UsageError(f"--strength {self.strength} is not finite", fix="give 1, say")
+        if abs(self.strength) > LARGEST:
+            what = f"--strength {self.strength:g} is larger than can be weighed"
+            raise UsageError(what, fix="give 1, say")
         for name, value in self.options.items():
             if name not in one.settings:
                 known = did_you_mean(name, list(one.settings)) if one.settings else "leave it out"
@@ -50,13 +55,23 @@ class Guiding:
             if not math.isfinite(value):
                 raise UsageError(f"{name} = {value} is not a finite number", fix="give 8, say")
         by_network = one.needs == "conditional"
-        if by_network and (self.conditional is None or self.oracle is not None):
+        if by_network and self.oracle is not None:
+            raise UsageError(
+                f"guidance '{self.name}' is by a network and asks no oracle",
+                fix="leave --oracle out, or give --guidance smc",
+            )
+        if by_network and self.conditional is None:
             raise UsageError(
                 f"guidance '{self.name}' is by a network",
                 fix="give --label CLASS of a run with labels, or --conditional RUN",
             )
-        if not by_network and (self.oracle is None or self.conditional is not None):
+        if not by_network and self.oracle is None:
             raise UsageError(f"guidance '{self.name}' is by an oracle", fix="give --oracle")
+        if not by_network and self.conditional is not None:
+            raise UsageError(
+                f"guidance '{self.name}' is by an oracle and asks no other network",
+                fix="leave --conditional out, or give --guidance cfg",
+            )
         if self.max_calls is not None and self.max_calls < 1:
             raise UsageError(f"--max-calls {self.max_calls}", fix="give 1 or more")
         one.calls(1, 1, 4, **self.options)  # raises for a setting that means nothing
@@ -153,7 +168,9 @@ def fill_guided(
     if guiding.oracle is not None:
         seen = views or [slice(0, len(whole)) for whole in wholes]
         targets = chain.diffusion.targets
-        reward = _OracleReward(guiding.oracle, wholes, spans, seen, alphabet, targets)
+        reward = _OracleReward(
+            guiding.oracle, guiding.strength, wholes, spans, seen, alphabet, targets
+        )
     aim = Aim(
         guiding.strength,
         reward,
@@ -171,13 +188,15 @@ class _OracleReward:
     def __init__(
         self,
         oracle: Oracle,
+        strength: float,
         wholes: Sequence[NDArray[np.uint8]],
         spans: Sequence[slice],
         views: Sequence[slice],
         alphabet: Alphabet,
         targets: tuple[int, ...],
     ) -> None:
-        self.oracle, self.wholes, self.spans, self.views = oracle, wholes, spans, views
+        self.oracle, self.strength = oracle, strength
+        self.wholes, self.spans, self.views = wholes, spans, views
         self.code_of = np.full(256, 4, np.int64)
         for code, letter in enumerate("ACGT"):
             self.code_of[int(alphabet.encode(letter)[0])] = code
@@ -191,10 +210,22 @@ class _OracleReward:
         return found
 
     def __call__(self, record: int, x: Tensor) -> Tensor:
-        return torch.from_numpy(self.oracle(self._whole(record, x)))
+        return torch.from_numpy(self._check(self.oracle(self._whole(record, x))))
+
+    def _check(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Raises `DataError` where a value, times the strength, is too large to be weighed."""
+        most = float(np.abs(values).max(initial=0))
+        if most * abs(self.strength) > LARGEST:
+            raise DataError(
+                f"the oracle {self.oracle.name} gave {most:g}, which --strength "
+                f"{self.strength:g} makes larger than can be weighed",
+                fix="scale the oracle's values, or give a smaller --strength",
+            )
+        return values
 
     def gradient(self, record: int, x: Tensor) -> tuple[Tensor, Tensor]:
         values, seen = self.oracle.gradient(self._whole(record, x))
+        self._check(values)
         span, slope = self.spans[record], np.zeros((len(x), len(self.wholes[record]), 4))
         slope[:, self.views[record]] = seen
         own = np.zeros((*x.shape, 5))

@@ -122,10 +122,12 @@ class Oracle:
         if isinstance(found, Tensor):
             found = found.detach().double().cpu().numpy()
         try:
+            if np.iscomplexobj(found):
+                raise TypeError
             values = np.asarray(found, np.float64)
         except (TypeError, ValueError):
             raise DataError(
-                f"the oracle {self.name} gave no numbers but {type(found).__name__}",
+                f"the oracle {self.name} gave no real numbers but {type(found).__name__}",
                 fix=f"return {n} numbers for {n} sequences",
             ) from None
         if values.shape == (n, 1):
@@ -151,15 +153,17 @@ class Oracle:
         }[self.form]
 
 
-def load_oracle(spec: str, form: Form | None = None, timeout: float | None = None) -> Oracle:
+def load_oracle(
+    spec: str, form: Form | None = None, timeout: float | None = None, flag: str = "--oracle"
+) -> Oracle:
     """The oracle `module:function`, of a module that can be imported or lies in this folder.
 
-    Raises `UsageError`.
+    Raises `UsageError`, which names the `flag` that gave it.
     """
     module, _, name = spec.partition(":")
     if not module or not name:
         raise UsageError(
-            f"--oracle {spec} is neither MODULE:FUNCTION nor a fine-tuned run",
+            f"{flag} {spec} is neither MODULE:FUNCTION nor a fine-tuned run",
             fix="write it as scores:rate, for the function rate of scores.py",
         )
     if os.getcwd() not in sys.path:
@@ -170,15 +174,13 @@ def load_oracle(spec: str, form: Form | None = None, timeout: float | None = Non
         for part in name.split("."):
             found = getattr(found, part)
     except ModuleNotFoundError as fault:
-        what = f"--oracle {spec}: no module '{fault.name}'"
+        what = f"{flag} {spec}: no module '{fault.name}'"
         raise UsageError(what, fix="start where the file lies, or install it") from None
     except AttributeError:
-        raise UsageError(
-            f"--oracle {spec}: no '{name}' in {module}", fix="check the name"
-        ) from None
+        raise UsageError(f"{flag} {spec}: no '{name}' in {module}", fix="check the name") from None
     except Exception as fault:  # foreign code: anything may come out of it
         said = " ".join(str(fault).split())[:200]
-        what = f"--oracle {spec}: {module} cannot be imported ({type(fault).__name__}: {said})"
+        what = f"{flag} {spec}: {module} cannot be imported ({type(fault).__name__}: {said})"
         raise UsageError(what, fix="repair it") from None
     return Oracle(found, spec, form, timeout, hash_callable(found, there))
 

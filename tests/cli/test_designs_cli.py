@@ -39,6 +39,7 @@ def files(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 WORDS = ["scorecard", "--designs", "good=good.fa", "--designs", "bad=bad.fa", "--real", "real.fa"]
+JUDGED = ["--designs", "a=good.fa", "--real", "real.fa", "--judge"]
 ASKED = ["--oracle", "design_oracles:guided", "--judge", "design_oracles:judge"]
 
 
@@ -105,7 +106,12 @@ def test_python_takes_functions_and_strings() -> None:
         (["--designs", "a=good.fa"], "needs --real", 2),
         (["--designs", "a=good.fa", "--real", "real.fa", "--motifs", "m"], "go together", 2),
         (["good.fa", "--real", "real.fa", "--judge", "a:b"], "for --designs", 2),
+        (["good.fa", "--real", "real.fa", "--lower"], "--lower is for --designs", 2),
         (["--designs", "a=good.fa", "--real", "short.fa"], "40 bases", 3),
+        (["--designs", "a=good.fa", "--real", "real.fa", "--cnn"], "do not go together", 2),
+        ([*JUDGED, "design_oracles:none"], "--judge design_oracles:none: no 'none'", 2),
+        ([*JUDGED, "a:b", "--oracle", "a:b"], "--judge and --oracle are both a:b", 2),
+        ([*JUDGED, "a:b", "--oracle-label", "q"], "--oracle-label q is of a fine-tuned", 2),
         (
             ["--designs", "a=good.fa", "--real", "real.fa", "--judge", "design_oracles:broken"],
             "nan",

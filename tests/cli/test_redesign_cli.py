@@ -191,7 +191,9 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         ((*GENOME, "--gc", "40-60%/10"), 2, "need more than 1,000 states"),
         ((*GENOME, "--protein", "forward"), 2, "no multiple of three"),
         ((*GENOME, "--protein", "c1:5999-6010"), 2, "past the end"),
-        ((*GENOME, "--genetic-code", 99), 2, "no genetic code 99"),
+        ((*GENOME, "--genetic-code", 99), 2, "no genetic code 99; NCBI's numbers are 1, 2"),
+        ((*GENOME, "--genetic-code", 11), 2, "--genetic-code is of a reading frame"),
+        ((*GENOME, "--strength", 2), 2, "no guidance"),
         ((*GENOME, "--no-repeats", "vector.fa"), 2, "20:vector.fa"),
         ((*GENOME, "--no-repeats", "9:none.fa"), 3, "none.fa"),
         ((*GENOME, "--temperature", 0), 2, "temperature above 0"),
@@ -204,7 +206,10 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         ((*GENOME, "--constraints", "empty.bed"), 3, "empty.bed: holds no constraints"),
         ((*GENOME, "--constraints", "number.yaml"), 3, "'five' is no whole number"),
         ((*GENOME, "--constraints", "text.yaml"), 3, "7 is no text"),
-        ((*GENOME, "--constraints", "bytes.yaml"), 3, "bytes.yaml: is not YAML"),
+        ((*GENOME, "--constraints", "bytes.yaml"), 3, "bytes.yaml: is not UTF-8"),
+        ((*GENOME, "--constraints", "twice.yaml"), 3, "line 2: is not valid YAML: the key 'avoid'"),
+        ((*GENOME, "--constraints", "dash.yaml"), 3, "dash.yaml: max_run stands twice"),
+        ((*GENOME, "--constraints", "deep.json"), 3, "nested too deeply"),
         ((*GENOME, "--constraints", "exons.yaml"), 2, "give those of one"),
         ((*GENOME, "--constraints", "."), 3, "cannot be read"),
         ((*GENOME, "--codon-usage", "e_coli"), 2, "--codon-usage is of a kept protein"),
@@ -225,6 +230,7 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         (("--fasta", "in.fa", "--template", "in.fa"), 2, "--fasta and --template"),
         (("--template", "in.fa", "--max-edits", 3), 2, "--max-edits"),
         (("--template", "in.fa", "--region", "c1:1-5"), 2, "--template"),
+        (("--template", "t.fa", "--protein", "forward"), 3, "t:1-6: codon ACN"),
         (("--template", "in.fa", "--vcf", "x.vcf"), 2, "VCF"),
         ((*GENOME, "--vcf", "o.fa"), 2, "two outputs"),
         ((*GENOME, "--changes", "in.fa"), 2, "is read"),
@@ -245,6 +251,10 @@ def test_what_cannot_be_meant_is_one_line_and_nothing_is_written(
     (here / "list.json").write_text('["GAATTC"]\n')
     (here / "number.yaml").write_text("max_run: five\n")
     (here / "text.yaml").write_text("avoid: [7]\n")
+    (here / "twice.yaml").write_text("avoid: [GAATTC]\navoid: [GGTCTC]\n")
+    (here / "dash.yaml").write_text("max_run: 3\nmax-run: 4\n")
+    (here / "deep.json").write_text("[" * 3000)
+    (here / "t.fa").write_text(">t\nACNNNN\n")
     (here / "bytes.yaml").write_bytes(b"avoid: \xff\xfe\n")
     (here / "exons.yaml").write_text('protein: [{exons: ["c1:1-3", "c2:4-6"]}]\n')
     (here / "past.bed").write_text("c1\t1\t9\nc1\t5990\t6001\n")

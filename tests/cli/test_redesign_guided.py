@@ -32,6 +32,12 @@ def broken(sequences):
 
 def slow(sequences):
     time.sleep(30)
+
+def complex(sequences):
+    return [1j] * len(sequences)
+
+def large(sequences):
+    return [1e300] * len(sequences)
 """
 BASE = ["--fasta", "genome.fa", "--region", "c1:101-112", "--region", "c2:2001-2012"]
 WORDS = [*BASE, "--avoid", "GG", "--steps", 3, "--threads", 1, "-n", 2]
@@ -132,13 +138,20 @@ def test_strength_zero_is_the_design_without_an_oracle(
         ([*GUIDED, "--guidance-option", "particels=4"], "did you mean 'particles'", 2),
         ([*GUIDED[:4], "--strength", "nan"], "--strength nan", 2),
         ([*GUIDED, "--conditional", "elsewhere"], "elsewhere", 4),
+        ([*GUIDED, "--conditional", "RUN"], "asks no other network", 2),
+        ([*GUIDED, "--oracle-label", "high"], "a label (high) is of a fine-tuned oracle", 2),
+        ([*GUIDED[:3], "rates:complex"], "gave no real numbers", 3),
+        ([*GUIDED[:3], "rates:large"], "gave 1e+300, which --strength 1 makes larger", 3),
+        ([*GUIDED[:4], "--strength", "1e300"], "--strength 1e+300", 2),
         (["--guidance", "cfg"], "by a network", 2),
+        (["--guidance", "cfg", "--conditional", "RUN", *GUIDED[2:]], "asks no oracle", 2),
         (["--guidance", "smk", *GUIDED[2:]], "smc", 2),
     ],
 )
 def test_a_fault_is_one_line_and_nothing_is_written(
     run: Path, genome: Path, capsys: Capture, words: list[object], says: str, code: int
 ) -> None:
+    words = [run if word == "RUN" else word for word in words]
     given, out, err = command(capsys, "redesign", run, *WORDS, "-o", "o.fa", *words)
     assert (given, out) == (code, "")
     assert says in err

@@ -59,8 +59,9 @@ def fail(given: object) -> None:
         (lambda s: [1.0, math.inf], "inf for sequence 2 of 2"),
         (lambda s: [1.0], "shape"),
         (lambda s: 3.0, "shape"),
-        (lambda s: ["much", "more"], "no numbers"),
-        (lambda s: None, "shape|no numbers|nan"),
+        (lambda s: ["much", "more"], "no real numbers"),
+        (lambda s: [1j, 2.0], "no real numbers"),
+        (lambda s: None, "shape|no real numbers|nan"),
         (fail, "RuntimeError: two lines"),
     ],
 )

@@ -95,7 +95,13 @@ def scorecard(
     """Print the figures of samples, of real sequence and of Markov sequence."""
     common.prepare()
     if designs is not None:
-        beyond = {"a FASTA file": samples, "--motifs": motifs, "--embed": embed, "--fasta": fasta}
+        beyond = {
+            "a FASTA file": samples,
+            "--motifs": motifs,
+            "--embed": embed,
+            "--fasta": fasta,
+            "--cnn": cnn or None,
+        }
         for flag, value in beyond.items():
             if value is not None:
                 raise UsageError(f"--designs and {flag} do not go together", fix="give one of them")
@@ -121,7 +127,7 @@ def scorecard(
             )
         _print(found, json, _draw_designs)
         return
-    for flag, value in {"--oracle": oracle, "--judge": judge}.items():
+    for flag, value in {"--oracle": oracle, "--judge": judge, "--lower": lower or None}.items():
         if value is not None:
             raise UsageError(f"{flag} is for --designs", fix="give --designs NAME=FASTA")
     if samples is None:
