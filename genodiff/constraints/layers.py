@@ -34,7 +34,10 @@ class Layers:
     positions: NDArray[np.int64]
     """The free positions (F,) of the space."""
     gains: tuple[Gains, ...] | None = None
-    """The weight of each move, where there are any: the law is the product of them and of p."""
+    """The weight of each move, where there are any: the law is the product of them and of p.
+
+    Each layer has a table of moves of its own then.
+    """
     scale: float = 1.0
     """The weight of what is kept."""
 
@@ -49,18 +52,20 @@ class Layers:
 
     @cached_property
     def packed(self) -> "PackedLayers":
-        """The same in three arrays."""
+        """The same in arrays."""
         places: dict[int, int] = {}
-        tables = [np.zeros((0, 4), np.int32)]
+        tables, gains = [np.zeros((0, 4), np.int32)], [np.zeros((0, 4))]
         n = 0
-        for table in self.moves:
+        for f, table in enumerate(self.moves):
             if id(table) not in places:
                 places[id(table)] = n
                 tables.append(table)
+                gains += [] if self.gains is None else [self.gains[f]]
                 n += len(table)
         begin = np.array([places[id(table)] for table in self.moves], np.int64)
         first = np.cumsum([0, *map(len, self.moves), 1])
-        return PackedLayers(np.concatenate(tables), begin, first)
+        weights = None if self.gains is None else np.concatenate(gains)
+        return PackedLayers(np.concatenate(tables), begin, first, weights)
 
 
 class PackedLayers(NamedTuple):
@@ -72,6 +77,8 @@ class PackedLayers(NamedTuple):
     """Where the table of each layer begins (F,)."""
     first: NDArray[np.int64]
     """The states before each layer (F + 2,); layer F is the end."""
+    gains: Gains | None
+    """The weights (n, 4) of the moves; None where all are 1."""
 
 
 Judged = tuple[Constraint, DesignSpace]

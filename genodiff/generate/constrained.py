@@ -84,10 +84,8 @@ class ConstrainedRows:
 def draw_fast(
     layers: Layers, logp: Weights, due: NDArray[np.bool_], u: Weights, error: float
 ) -> DrawnBases:
-    """As `draw_bases`, in C where the library is here, moves have no weights, and nothing
-    underflows.
-    """
-    if is_loaded() and layers.gains is None:
+    """As `draw_bases`, in C where the library is here and nothing underflows."""
+    if is_loaded():
         found = draw_chain(*layers.packed, scale_rows(logp), due, u, error)
         if found is not None:
             return DrawnBases(*found)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ABI = 10  # as in native.c
+ABI = 11  # as in native.c
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
@@ -64,7 +64,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         (),
     ),
     "kmers": (_structure("codes start at", "n k pieces"), ()),
-    "chain": (_structure("tables begin first p due u error symbols told", "F most"), ()),
+    "chain": (_structure("tables begin first p due u error symbols told gains", "F most"), ()),
     "gate": (
         _structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l"),
         ("y", "z", "g", "out", "gy", "dz"),

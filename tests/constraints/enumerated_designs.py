@@ -56,5 +56,11 @@ def weigh(designs: Sequence[str], space: DesignSpace, logp: np.ndarray) -> np.nd
     return weights / weights.sum()
 
 
+def weigh_codons(seed: int) -> tuple[tuple[str, float], ...]:
+    """A weight for each codon, from 0.01 to 1."""
+    draws = np.random.default_rng(seed)
+    return tuple(("".join(c), float(10 ** draws.uniform(-2, 0))) for c in product("ACGT", repeat=3))
+
+
 def join(*rules: Constraint) -> AllOf:
     return AllOf(tuple(rules))

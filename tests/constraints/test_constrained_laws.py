@@ -12,9 +12,10 @@ from genodiff.constraints.layers import compile_constraints
 from genodiff.constraints.space import DesignSpace
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, NoRepeats, Require
 from genodiff.generate.constrained import draw_fast
-from tests.constraints.enumerated_designs import enumerate_designs, weigh
+from tests.constraints.enumerated_designs import enumerate_designs, weigh, weigh_codons
 
-LETTERS = b"ATGCATTC"
+LETTERS = b"CTGAGTTC"
+USAGE = weigh_codons(2)
 KINDS: dict[str, Constraint] = {
     "avoid": Avoid(("GA", "CCT")),
     "require": Require(("TRC",)),
@@ -23,8 +24,10 @@ KINDS: dict[str, Constraint] = {
     "repeats": NoRepeats(3, ("ATGCC", "GGGTA")),
     "gc": GcContent(0.4, 0.6),
     "gc windows": GcContent(0.25, 0.75, window=4),
-    "protein": KeepProtein(((0, 6),)),
+    "protein": KeepProtein(((0, 6),), keep_start=False),
     "protein on the other strand": KeepProtein(((1, 7),), strand=-1),
+    "codons by their use": KeepProtein(((0, 6),), keep_start=False, usage=USAGE),
+    "codons of the other strand": KeepProtein(((1, 7),), -1, usage=USAGE) & Avoid(("GAT",)),
     "no stop": NoStop(((0, 6),)),
     "kept bases": KeepBases((2, 5)),
     "pattern": FitPattern("RYNNSWKM"),
@@ -33,18 +36,28 @@ KINDS: dict[str, Constraint] = {
 }
 
 
+def weigh_text(text: str, turned: bool) -> float:
+    """The product of the weights of two codons, read with slices."""
+    frame = text[1:7].translate(str.maketrans("ACGT", "TGCA"))[::-1] if turned else text[:6]
+    of = dict(USAGE)
+    return of[frame[:3]] * of[frame[3:]]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_designs_follow_the_law_of_their_constraint(name: str) -> None:
     """Drawn in two steps; the second step has its own law, given what the first has drawn."""
-    n, space = 12_000, DesignSpace(LETTERS, np.ones(8, bool), 0, 8)
+    n, space = 9_000, DesignSpace(LETTERS, np.ones(8, bool), 0, 8)
     layers = compile_constraints(KINDS[name], space)
     assert layers is not None
     rng = np.random.default_rng(6)
     logp = rng.normal(0, 1, (8, 4))
     first = np.isin(np.arange(8), [1, 3, 4, 6])
     designs = enumerate_designs(KINDS[name], space)
-    law = dict(zip(designs, weigh(designs, space, logp), strict=True))
+    weights = weigh(designs, space, logp)
+    if name.startswith("codons"):
+        weights *= [weigh_text(text, name.endswith("strand")) for text in designs]
+    law = dict(zip(designs, weights / weights.sum(), strict=True))
     seen = dict.fromkeys(designs, 0)
     for u in rng.random((n, 8)):
         given, text = logp, np.full(8, -1)

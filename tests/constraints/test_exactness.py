@@ -26,7 +26,12 @@ from genodiff.constraints.marginals import find_influence, find_marginals
 from genodiff.constraints.space import DesignSpace, free_space
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, NoRepeats, Require
 from genodiff.generate.constrained import draw_fast
-from tests.constraints.enumerated_designs import enumerate_designs, list_accepted, weigh
+from tests.constraints.enumerated_designs import (
+    enumerate_designs,
+    list_accepted,
+    weigh,
+    weigh_codons,
+)
 
 
 def mixed_space() -> DesignSpace:
@@ -215,6 +220,7 @@ CLOSE_SPACES = {
     "a count": GcContent(0.4, 0.6),
     "far apart": Require(("ACGTACGTAC",), both=False),
     "nothing": AllOf(),
+    "codons by their use": KeepProtein(protein="LSRI", keep_start=False, usage=weigh_codons(4)),
 }
 
 

@@ -18,8 +18,8 @@ def draw_shapes() -> None:
             n = len(sizes)
             p, due, u = np.exp(rng.normal(0, 1, (n, 4))), rng.random(n) < share, rng.random(n)
             for error in (0.0, 1e-4, 1.0):
-                found = draw_chain(
-                    np.concatenate(tables).astype(np.int32), first[:-2], first, p, due, u, error
-                )
-                assert found is not None
-                assert len(found[0]) == due.sum()
+                for gains in (None, rng.uniform(0.1, 1, (first[-2], 4))):
+                    moves = np.concatenate(tables).astype(np.int32)
+                    found = draw_chain(moves, first[:-2], first, gains, p, due, u, error)
+                    assert found is not None
+                    assert len(found[0]) == due.sum()

@@ -2,7 +2,7 @@
 
    A layer has states, and `moves` has four for each: the states of the next layer after A, C, G and
    T, -1 where no completion satisfies everything. beta has a 0 before each layer, for that state.
-   What may underflow is given up. */
+   `gains` has the weight of each move, where moves have any. What may underflow is given up. */
 #define CHAIN_SMALL 1e-150
 #define CHAIN_NEAR 1e-3 /* messages are scaled where their largest entry is further from 1 */
 #define CHAIN_LOST 1e-200
@@ -21,6 +21,11 @@ static inline int64_t chain_size(const chain_args *s, int64_t f) {
 static inline const int32_t *chain_moves(const chain_args *s, int64_t f) {
     return s->tables + 4 * s->begin[f];
 }
+static inline const double *chain_gains(const chain_args *s, int64_t f) {
+    return s->gains ? s->gains + 4 * s->begin[f] : 0;
+}
+/* The weight of a move; the compiler makes a loop of its own for those without any. */
+static inline double chain_gain(const double *gains, int64_t i) { return gains ? gains[i] : 1; }
 static inline double *chain_alpha(const chain_args *s, const chain_space *c, int64_t f) {
     return c->alpha + s->first[f];
 }
@@ -76,23 +81,27 @@ static inline int chain_known(const double *p) {
 }
 
 /* The message before a position from the one after it. */
-static inline void chain_back(const int32_t *moves, int64_t n, const double *p,
+static inline void chain_back(const int32_t *moves, const double *gains, int64_t n, const double *p,
                               const double *after, double *before) {
     int known = chain_known(p);
     if (known >= 0)
-        for (int64_t i = 0; i < n; i++) before[i] = p[known] * after[moves[4 * i + known]];
+        for (int64_t i = 0; i < n; i++) {
+            int64_t at = 4 * i + known;
+            before[i] = p[known] * chain_gain(gains, at) * after[moves[at]];
+        }
     else
         for (int64_t i = 0; i < n; i++) {
-            const int32_t *to = moves + 4 * i;
-            before[i] = (p[0] * after[to[0]] + p[1] * after[to[1]]) +
-                        (p[2] * after[to[2]] + p[3] * after[to[3]]);
+            double x[4];
+            for (int a = 0; a < 4; a++)
+                x[a] = p[a] * chain_gain(gains, 4 * i + a) * after[moves[4 * i + a]];
+            before[i] = (x[0] + x[1]) + (x[2] + x[3]);
         }
 }
 
 /* The message after a position, of m states, from the one before it. Many states move to the same
    few, and a sum in memory waits for the one before: so there are four, one after the other. */
-static inline void chain_on(const int32_t *moves, int64_t n, int64_t m, const double *p,
-                            const double *before, double *after, double *sums) {
+static inline void chain_on(const int32_t *moves, const double *gains, int64_t n, int64_t m,
+                            const double *p, const double *before, double *after, double *sums) {
     int known = chain_known(p);
     memset(sums, 0, (size_t)(4 * (m + 1)) * sizeof(double));
     for (int64_t i = 0; i < n; i++) {
@@ -101,9 +110,9 @@ static inline void chain_on(const int32_t *moves, int64_t n, int64_t m, const do
         double x = before[i];
         if (!(x > 0)) continue;
         if (known >= 0)
-            sum[to[known]] += x * p[known];
+            sum[to[known]] += x * p[known] * chain_gain(gains, 4 * i + known);
         else
-            for (int a = 0; a < 4; a++) sum[to[a]] += x * p[a];
+            for (int a = 0; a < 4; a++) sum[to[a]] += x * p[a] * chain_gain(gains, 4 * i + a);
     }
     for (int64_t i = 0; i < m; i++) {
         const double *sum = sums + 1 + i;
@@ -112,12 +121,14 @@ static inline void chain_on(const int32_t *moves, int64_t n, int64_t m, const do
 }
 
 /* The weight of each base: of the paths through it. */
-static inline void chain_weigh(const int32_t *moves, int64_t n, const double *p,
-                               const double *alpha, const double *beta, double *w) {
+static inline void chain_weigh(const int32_t *moves, const double *gains, int64_t n,
+                               const double *p, const double *alpha, const double *beta,
+                               double *w) {
     w[0] = w[1] = w[2] = w[3] = 0;
-    for (int64_t i = 0; i < n; i++, moves += 4)
+    for (int64_t i = 0; i < n; i++)
         if (alpha[i] > 0)
-            for (int a = 0; a < 4; a++) w[a] += alpha[i] * beta[moves[a]];
+            for (int a = 0; a < 4; a++)
+                w[a] += alpha[i] * chain_gain(gains, 4 * i + a) * beta[moves[4 * i + a]];
     for (int a = 0; a < 4; a++) w[a] *= p[a];
 }
 
@@ -158,34 +169,37 @@ static int chain_hangs(const chain_args *s, chain_space *c, int64_t f, int edge,
         row[1][a] = a <= edge ? 0 : s->p[4 * f + a];
     }
     for (int k = 0; k < 2; k++)
-        chain_on(chain_moves(s, f), n, chain_size(s, f + 1), row[k], chain_alpha(s, c, f),
-                 c->now[k], c->sums);
+        chain_on(chain_moves(s, f), chain_gains(s, f), n, chain_size(s, f + 1), row[k],
+                 chain_alpha(s, c, f), c->now[k], c->sums);
     for (g = f + 1; g < s->F; g++) {
         const double *p = s->p + 4 * g, *ahead = chain_beta(s, c, g + 1);
+        const double *gains = chain_gains(s, g);
         n = chain_size(s, g);
         apart = chain_apart(c->now, chain_beta(s, c, g), n);
         if (found >= limit || found + (double)left + apart * (double)right < limit ||
             apart * (double)right < CHAIN_MET)
             break;
         for (int k = 0; k < 2; k++) {
-            if (c->open[g]) chain_weigh(chain_moves(s, g), n, p, c->now[k], ahead, w[k]);
-            chain_on(chain_moves(s, g), n, chain_size(s, g + 1), p, c->now[k], c->next[k], c->sums);
+            if (c->open[g]) chain_weigh(chain_moves(s, g), gains, n, p, c->now[k], ahead, w[k]);
+            chain_on(chain_moves(s, g), gains, n, chain_size(s, g + 1), p, c->now[k], c->next[k],
+                     c->sums);
         }
         if (c->open[g]) found += chain_differ(w[0], w[1]), right--;
         chain_swap(c);
     }
     if (g < s->F) found += apart * (double)right;
     for (int k = 0; k < 2; k++)
-        chain_back(chain_moves(s, f), chain_size(s, f), row[k], chain_beta(s, c, f + 1), c->now[k]);
+        chain_back(chain_moves(s, f), chain_gains(s, f), chain_size(s, f), row[k],
+                   chain_beta(s, c, f + 1), c->now[k]);
     for (g = f - 1; g >= 0; g--) {
-        const double *p = s->p + 4 * g;
+        const double *p = s->p + 4 * g, *gains = chain_gains(s, g);
         apart = chain_apart(c->now, chain_alpha(s, c, g + 1), chain_size(s, g + 1));
         if (found >= limit || found + apart * (double)left < limit) break;
         n = chain_size(s, g);
         for (int k = 0; k < 2; k++) {
             if (c->open[g])
-                chain_weigh(chain_moves(s, g), n, p, chain_alpha(s, c, g), c->now[k], w[k]);
-            chain_back(chain_moves(s, g), n, p, c->now[k], c->next[k]);
+                chain_weigh(chain_moves(s, g), gains, n, p, chain_alpha(s, c, g), c->now[k], w[k]);
+            chain_back(chain_moves(s, g), gains, n, p, c->now[k], c->next[k]);
         }
         if (c->open[g]) found += chain_differ(w[0], w[1]), left--;
         chain_swap(c);
@@ -225,16 +239,18 @@ static int chain_draw(const chain_args *s, chain_space *c, double error, int *cl
     for (int64_t f = F - 1; f >= 0; f--) {
         double *beta = chain_beta(s, c, f);
         int64_t n = chain_size(s, f);
-        chain_back(chain_moves(s, f), n, s->p + 4 * f, chain_beta(s, c, f + 1), beta);
+        chain_back(chain_moves(s, f), chain_gains(s, f), n, s->p + 4 * f, chain_beta(s, c, f + 1),
+                   beta);
         if (!chain_scale(beta, n)) return 0;
     }
     for (int64_t f = 0; f <= last; f++) {
         const int32_t *moves = chain_moves(s, f);
+        const double *gains = chain_gains(s, f);
         double *alpha = chain_alpha(s, c, f), *next = chain_alpha(s, c, f + 1);
         double *p = s->p + 4 * f, w[4], gaps[3];
         int64_t n = chain_size(s, f), m = chain_size(s, f + 1);
         if (s->due[f]) {
-            chain_weigh(moves, n, p, alpha, chain_beta(s, c, f + 1), w);
+            chain_weigh(moves, gains, n, p, alpha, chain_beta(s, c, f + 1), w);
             if (w[0] + w[1] + w[2] + w[3] < CHAIN_LOST) return 0;
             int symbol = chain_choose(w, s->u[f], gaps);
             for (int edge = 0; edge < 3 && error > 0 && !*close; edge++)
@@ -244,7 +260,7 @@ static int chain_draw(const chain_args *s, chain_space *c, double error, int *cl
             c->open[f] = 0;
             s->symbols[f] = (int8_t)symbol;
         }
-        chain_on(moves, n, m, p, alpha, next, c->sums);
+        chain_on(moves, gains, n, m, p, alpha, next, c->sums);
         if (!chain_scale(next, m)) return 0;
     }
     return 1;

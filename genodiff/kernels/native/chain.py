@@ -13,6 +13,7 @@ def draw_chain(
     tables: NDArray[np.int32],
     begin: NDArray[np.int64],
     first: NDArray[np.int64],
+    gains: Floats | None,
     p: Floats,
     due: NDArray[np.bool_],
     u: Floats,
@@ -20,14 +21,15 @@ def draw_chain(
 ) -> tuple[NDArray[np.int8], bool] | None:
     """The bases at the due positions, and whether errors of log p by `error` could change one.
 
-    `tables`, `begin` and `first` are a `PackedLayers`; `p` is (F, 4), `due` and `u` (F,). None
-    where a message may underflow. Raises `MemoryError`.
+    `tables`, `begin`, `first` and `gains` are a `PackedLayers`; `p` is (F, 4), `due` and `u` (F,).
+    None where a message may underflow. Raises `MemoryError`.
     """
     symbols, told = np.zeros(len(p), np.int8), np.zeros(2, np.int64)
     arrays = {
         "tables": tables, "begin": begin, "first": first, "p": p.copy(), "due": due, "u": u,
         "error": np.array([error]), "symbols": symbols, "told": told,
     }  # fmt: skip
+    arrays |= {} if gains is None else {"gains": gains}
     tensors = {
         name: torch.from_numpy(np.require(x, None, ["C", "W"])) for name, x in arrays.items()
     }

@@ -115,6 +115,7 @@ typedef struct {
     const double *u, *error;
     int8_t *symbols;
     int64_t *told; /* whether it was drawn, whether it is close */
+    const double *gains; /* (n, 4), the weight of each move; null where all are 1 */
     int64_t F, most;
 } chain_args;
 
@@ -136,7 +137,7 @@ typedef struct {
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
-int genodiff_abi(void) { return 10; }
+int genodiff_abi(void) { return 11; }
 /* The sizes of the structures, which Python compares with its own. They reveal a library that is
    older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
