@@ -125,6 +125,9 @@ def write_samples(
     about = {"template": template_file} | (guiding.describe() if guiding is not None else {})
     if memory is not None:
         about |= memory.describe()
+        if templates is None:
+            found = [(entry["train_match"] or {"length": 0})["length"] for entry in entries]
+            about["train_matches"] = memory.compare(found, length or model.config.data.seq_len)
     return finish_samples(out, model, how, seed, entries, about)
 
 

@@ -50,7 +50,7 @@ class SampleMemory:
         self.memory, self._store, self.told = loci.memory, loci.found.store, loci.told
         self._loci, self._run = loci, model.run
         self.novel = how.memory == "novel"
-        self._limits: dict[bytes, int] = {}
+        self._held_out: dict[bytes, NDArray[np.int64]] = {}
 
     def leave_out(self, place: Place) -> tuple[int, int]:
         """The interval of the memory's text that the window at `place` must not read."""
@@ -79,15 +79,36 @@ class SampleMemory:
         They are of the valid split, as long as `drawn`, and evenly spread. Raises `DataError` where
         it has none.
         """
+        return int(np.quantile(self._match_held_out(drawn), _QUANTILE, method="higher"))
+
+    def compare(self, matches: list[int], length: int) -> dict[str, Any]:
+        """What a sidecar says of the longest train matches of new sequences of `length` bases.
+
+        They stand beside those of held-out sequence, which is None where there is none so long.
+        """
+        try:
+            held_out = self._match_held_out(np.ones(length, np.bool_))
+        except DataError:
+            return {"records": _describe_matches(np.array(matches, np.int64)), "held_out": None}
+        limit = int(np.quantile(held_out, _QUANTILE, method="higher"))
+        return {
+            "records": _describe_matches(np.array(matches, np.int64)),
+            "held_out": _describe_matches(held_out),
+            "limit": limit,
+            "above_limit": sum(one > limit for one in matches),
+        }
+
+    def _match_held_out(self, drawn: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The longest train match of each held-out sequence as long as `drawn`, in bases."""
         key = np.packbits(drawn).tobytes() + len(drawn).to_bytes(8, "big")
-        if key not in self._limits:
+        if key not in self._held_out:
             matches = [
                 find_longest_match(self.memory, codes, drawn)
                 for codes in self._list_held_out(len(drawn))
             ]
             lengths = [0 if match is None else match.length for match in matches]
-            self._limits[key] = int(np.quantile(lengths, _QUANTILE, method="higher"))
-        return self._limits[key]
+            self._held_out[key] = np.array(lengths, np.int64)
+        return self._held_out[key]
 
     def _list_held_out(self, length: int) -> list[Codes]:
         if self._store is None:
@@ -129,3 +150,12 @@ class SampleMemory:
         match = self.find_match(ids, drawn)
         found = {"train_match": None if match is None else match.describe()}
         return found | ({"match_limit": self.find_limit(drawn)} if self.novel else {})
+
+
+def _describe_matches(lengths: NDArray[np.int64]) -> dict[str, Any]:
+    n = len(lengths)
+    return {
+        "sequences": n,
+        "median": float(np.median(lengths)) if n else None,
+        "longest": int(lengths.max()) if n else None,
+    }

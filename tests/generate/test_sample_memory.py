@@ -93,6 +93,16 @@ def test_every_record_tells_its_longest_train_match(
         f"train_match={n}" for n in expected
     ]
     assert lines.count("memory=on") == 6
+    compared, memory = kept["train_matches"], SampleMemory(model, Sampling(memory="on"))
+    assert compared["records"] == {
+        "sequences": 6, "median": float(np.median(expected)), "longest": max(expected)
+    }  # fmt: skip
+    limit = memory.find_limit(np.ones(SEQ_LEN, bool))
+    assert compared["limit"] == limit <= compared["held_out"]["longest"]
+    assert compared["above_limit"] == sum(n > limit for n in expected)
+    assert compared["held_out"]["sequences"] == 10
+    longer = genodiff.sample(run, out=tmp_path / "c.fa", n=1, memory="on", length=2000, **QUICK)
+    assert longer["train_matches"]["held_out"] is None  # the valid split has none so long
     plain = genodiff.sample(run, out=tmp_path / "b.fa", n=1, **QUICK)
     assert "memory" not in plain
     assert "memory" not in (tmp_path / "b.fa").read_text()
