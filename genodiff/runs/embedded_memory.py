@@ -11,7 +11,7 @@ cache folder. The manifest that comes out must have the fingerprint of the one t
 """
 
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,14 @@ from genodiff.memory.index_files import (
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
+from genodiff.memory.table import MOST_K
 from genodiff.memory.text import NONE, PAD, MemoryText
 from genodiff.runs.known_contigs import KnownContigs
 from genodiff.runs.sealed_files import FORMAT_VERSION, check_version, read_json, seal
 
 FOLDER, CARD, BASES = "memory", "memory.json", "memory.safetensors"
 _AGAIN = "export the run again, with --with-memory"
+_MOST_ORDER = 12
 _KEYS = {
     "format_version", "genodiff", "checkpoint", "fingerprint", "manifest", "numbers", "effort",
     "contigs", "file", "seal",
@@ -86,12 +88,15 @@ def open_embedded(folder: Path, checkpoint: str) -> tuple[Memory, Path, KnownCon
     if card["checkpoint"] != checkpoint:
         what = f"belongs to the weights {card['checkpoint']}, and these are {checkpoint}"
         raise CheckpointError(what, file=folder / FOLDER / CARD, fix=_AGAIN)
+    numbers = MemoryNumbers.parse(
+        card["numbers"], file=folder / FOLDER / CARD, error=CheckpointError
+    )
     wanted, manifest = card["fingerprint"], card["manifest"]
     place = _find_place(wanted, manifest)
     with lock_folder(place, "builds the same memory"):
         if not place.exists():
             _build(folder, card, place)
-    memory = open_memory(place, fingerprint=wanted).with_numbers(_parse_numbers(card, folder))
+    memory = open_memory(place, fingerprint=wanted).with_numbers(numbers)
     memory = memory.with_effort(Effort(**card["effort"]))
     rows = [(str(name), int(length), str(digest)) for name, length, digest in card["contigs"]]
     return memory, place, KnownContigs.of_rows(rows, manifest["made_from"].get("content"))
@@ -111,6 +116,8 @@ def read_embedded(folder: Path, *, verify: bool = False) -> dict[str, Any]:
     if seal(card) != card:
         what = "was changed after it was written (checksum differs)"
         raise CheckpointError(what, file=path, fix=_AGAIN)
+    if not _is_sane(card):
+        raise CheckpointError("holds a value that cannot be meant", file=path, fix=_AGAIN)
     if sha256_json(card["manifest"], compact=True) != card["fingerprint"]:
         what = "has a manifest of another fingerprint than its own"
         raise CheckpointError(what, file=path, fix=_AGAIN)
@@ -161,6 +168,35 @@ def unpack_stretches(
     return found
 
 
+def _is_sane(card: dict[str, Any]) -> bool:
+    """Whether the values of a card have their types, and numbers that a memory can have."""
+    try:
+        manifest, file, effort = card["manifest"], card["file"], card["effort"]
+        whole = (manifest["k"], manifest["order"], manifest["size"], file["bytes"])
+        words = (card["checkpoint"], card["fingerprint"], file["sha256"])
+        return (
+            all(type(x) is int for x in whole)
+            and all(isinstance(x, str) for x in words)
+            and isinstance(manifest["made_from"], dict)
+            and 1 <= manifest["k"] <= MOST_K
+            and 1 <= manifest["order"] <= _MOST_ORDER
+            and effort.keys() == {one.name for one in fields(Effort)}
+            and all(x is None or type(x) in (int, float) for x in effort.values())
+            and all(_is_row(row, str, int, int) for row in manifest["stretches"])
+            and all(_is_row(row, str, int, str) for row in card["contigs"])
+        )
+    except (KeyError, TypeError, AttributeError):
+        return False
+
+
+def _is_row(row: Any, *kinds: type) -> bool:
+    return (
+        isinstance(row, list)
+        and [type(x) for x in row] == [*kinds]
+        and all(x >= 0 for x in row if type(x) is int)
+    )
+
+
 def _find_place(fingerprint: str, manifest: dict[str, Any]) -> Path:
     """The cache folder of an embedded memory; that of the training genome's own, if it is there.
 
@@ -192,7 +228,3 @@ def _build(folder: Path, card: dict[str, Any], place: Path) -> None:
         shutil.rmtree(place)
         what = "gives another memory than was exported: its fingerprint differs"
         raise CheckpointError(what, file=path, fix=_AGAIN)
-
-
-def _parse_numbers(card: dict[str, Any], folder: Path) -> MemoryNumbers:
-    return MemoryNumbers.parse(card["numbers"], file=folder / FOLDER / CARD, error=CheckpointError)

@@ -17,6 +17,7 @@ from tiny_run import SEQ_LEN, genome_text, write_run
 import genodiff
 from genodiff.errors import CheckpointError, DataError
 from genodiff.io.faidx import Genome
+from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.memory.index_files import write_memory
 from genodiff.memory.memory import NOWHERE, Memory
 from genodiff.memory.text import join_stretches
@@ -173,14 +174,18 @@ def forge_bases(folder: Path) -> None:
 
 
 def describe(path: Path) -> dict[str, Any]:
-    from genodiff.io.identity import sha256_file
-
     return {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
 
 
 def change_card(folder: Path, **values: Any) -> None:
     card = json.loads((folder / CARD).read_text())
     (folder / CARD).write_text(json.dumps(seal(card | values)))
+
+
+def change_manifest(folder: Path, **values: Any) -> None:
+    card = json.loads((folder / CARD).read_text())
+    manifest = card["manifest"] | values
+    change_card(folder, manifest=manifest, fingerprint=sha256_json(manifest, compact=True))
 
 
 def shorten(folder: Path) -> None:
@@ -200,6 +205,15 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no card": (lambda folder: (folder / CARD).unlink(), "is missing"),
     "an empty card": (lambda folder: (folder / CARD).write_text(""), "is empty, truncated"),
     "another version": (lambda f: change_card(f, format_version=9), "newer than"),
+    "a table of 4^60 words": (lambda f: change_manifest(f, k=60), "cannot be meant"),
+    "no list of contigs": (lambda f: change_card(f, contigs=3), "cannot be meant"),
+    "odd stretches": (lambda f: change_manifest(f, stretches=[["c1", 0, -5]]), "cannot be meant"),
+    "stretches of others": (
+        lambda f: change_manifest(f, stretches=[["c1", 0, 10**9]]),
+        "is not a whole memory",
+    ),
+    "odd effort": (lambda f: change_card(f, effort={"most": "x"}), "cannot be meant"),
+    "odd numbers": (lambda f: change_card(f, numbers={"start": 7}), "numbers|start"),
     "an odd key": (lambda f: change_card(f, more=1), "the key 'more' is missing or unknown"),
 }
 
