@@ -6,12 +6,14 @@ Each round samples N designs of L free bases three times, with the same seed: by
 `redesign` without constraints and by `redesign` with ten words of six bases on both strands. Times
 are CPU seconds of this process on one thread. Compiling the automaton is part. The first and the
 last are done as well with a network that costs nothing: their difference is what constraints cost,
-without the noise of the network's time. The result is written to cost.json. `--naive` makes the
-draws in NumPy, as without the C library.
+without the noise of the network's time. So is a protein kept over all whole codons, its codons
+weighed by their use in E. coli. The result is written to cost.json. `--naive` makes the draws in
+NumPy, as without the C library.
 """
 
 import argparse
 import json
+import random
 import sys
 import time
 from functools import partial
@@ -20,6 +22,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from Bio.Data.CodonTable import unambiguous_dna_by_id
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -33,6 +36,7 @@ from genodiff.runs.folder import find_git_revision  # noqa: E402
 
 WORDS = ("GATTCC", "AGGTAC", "TTAGCA", "CCTGAA", "ACGTCA", "GTTGCA", "TGACTC", "CAGGAA", "AATCGT",
          "GCTACA")  # fmt: skip
+SENSE = sorted(unambiguous_dna_by_id[1].forward_table)
 OUT = HERE / "cost.json"
 
 
@@ -63,12 +67,19 @@ def main() -> None:
         found = model.redesign("N" * asked.length, asked.n, rules=rules, **how)
         assert len(found) == asked.n
 
+    def recode(model: Any) -> None:
+        codons = random.Random(asked.seed).choices(SENSE, k=asked.length // 3)
+        rules = {"protein": ["forward"], "codon_usage": "e_coli"}
+        where = {"regions": [(0, 3 * len(codons))], "rules": rules}
+        assert len(model.redesign("".join(codons), asked.n, **where, **how)) == asked.n
+
     ways = {
         "sample": partial(sample, model),
         "redesign": partial(redesign, model, {}),
         "redesign with ten words": partial(redesign, model, {"avoid": WORDS}),
         "sample, no network": partial(sample, free),
         "redesign with ten words, no network": partial(redesign, free, {"avoid": WORDS}),
+        "redesign with codon usage, no network": partial(recode, free),
     }
     for way in ways.values():  # what is loaded at first does not count
         way()
@@ -84,9 +95,12 @@ def main() -> None:
         for name, some in seconds.items()
         if name.startswith("redesign") and "no network" not in name
     }
-    bare, words = (seconds[name] for name in list(ways)[3:])
-    extra = median(b - a for a, b in zip(bare, words, strict=True))
-    added["ten words, without the network's noise"] = round(extra / median(seconds["sample"]), 4)
+    bare = seconds["sample, no network"]
+    for what in ("ten words", "codon usage"):
+        some = seconds[f"redesign with {what}, no network"]
+        extra = median(b - a for a, b in zip(bare, some, strict=True))
+        share = extra / median(seconds["sample"])
+        added[f"{what}, without the network's noise"] = round(share, 4)
     row = {
         "seconds": seconds, "added": added, "n": asked.n, "length": asked.length,
         "steps": asked.steps, "rounds": asked.rounds, "seed": asked.seed, "run": asked.run.name,

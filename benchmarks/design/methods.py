@@ -1,7 +1,7 @@
 """The methods of the demonstration: each writes designs of one aim and one seed.
 
-Guidances are those of `genodiff sample`. `best-of-n` takes the best of as many unguided samples;
-the same samples serve both aims, so its law is that of `--guidance best-of-n` at half the cost.
+Guidances are those of `genodiff sample`. `best-of-n` takes the best of as many unguided samples,
+the same ones for both aims: its law is that of `--guidance best-of-n`.
 Editors begin from native cores of held-out chromosomes, drawn by the seed:
 
     ga       32 of them, 20 generations of 32: parents by tournaments of 3, uniform crossover, each
@@ -81,9 +81,7 @@ def run_cfg(task: Task) -> list[str]:
 
 
 def run_best(task: Task) -> list[str]:
-    pool = task.folder.parent / f"pool-{task.n}x{task.calls}.fa"
-    if not pool.exists():
-        pool = task.draw(f"../{pool.stem}", n=task.n * task.calls)
+    pool = task.draw(f"pool-{task.n}x{task.calls}", n=task.n * task.calls)
     texts = read_fasta(pool)
     found = score(task.oracle, texts).reshape(task.n, task.calls)
     return [texts[i * task.calls + j] for i, j in enumerate(found.argmax(1).tolist())]
