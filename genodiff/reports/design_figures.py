@@ -72,7 +72,7 @@ def write_labels(ax: Any, labels: Sequence[Label]) -> None:
         here, reach = ax.transData.transform((x, y)), 4 * ax.figure.dpi / 72
         taken.append(Bbox([here - reach, here + reach]))
     for text, x, y, colour in labels:
-        tried = []
+        tried: list[tuple[int, int, Any, Any]] = []
         for right, up in AROUND:
             one = ax.annotate(
                 text, (x, y), (right, up), textcoords="offset points", fontsize=8, color=colour,

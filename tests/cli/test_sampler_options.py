@@ -46,17 +46,23 @@ def test_a_setting_that_cannot_be_is_one_line_and_nothing_is_written(
     assert list(here.iterdir()) == []
 
 
-@pytest.mark.parametrize("sampler", ["remdm-cap", "remdm-loop", "p2", "strand-symmetric"])
-def test_the_bytes_do_not_depend_on_the_batch_size(
+@pytest.mark.parametrize(
+    "sampler",
+    ["remdm-cap", "remdm-rescale", "remdm-loop", "p2", "strand-symmetric", "entropy-bounded"],
+)
+def test_the_bytes_depend_on_the_seed_and_not_on_the_batch_size(
     run: Path, sample: Command, here: Path, sampler: str
 ) -> None:
-    words = ["--checkpoint", run, "--n", 6, "--length", 70, "--steps", 8, "--sampler", sampler]
+    words = ["--checkpoint", run, "--n", 6, "--length", 70, "--sampler", sampler]
+    words += [] if sampler == "entropy-bounded" else ["--steps", 8]
     found = []
-    for size in (1, 4):
-        code, _, err = sample(*words, "--fasta", f"{size}.fa", "--batch-size", size)
+    for i, (seed, size) in enumerate(((1, 1), (1, 4), (2, 4))):
+        how = ["--seed", seed, "--batch-size", size]
+        code, _, err = sample(*words, "--fasta", f"{i}.fa", *how)
         assert code == 0, err
-        found.append((here / f"{size}.fa").read_bytes())
+        found.append([line for line in (here / f"{i}.fa").read_text().split() if line[0] in "ACGT"])
     assert found[0] == found[1]
+    assert found[0] != found[2]
 
 
 def test_steps_are_chosen_for_a_wanted_loss_and_the_curve_is_kept(
