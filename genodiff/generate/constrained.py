@@ -49,7 +49,7 @@ class ConstrainedRows:
         self._symbol = np.full(256, -1)
         for symbol, base in enumerate(BASES):
             self._symbol[alphabet.encode(base)] = symbol
-        self._placed: dict[int, tuple[Numbers, Numbers, Numbers]] = {}
+        self._placed: dict[int, tuple[Numbers | slice, Numbers | slice, Numbers]] = {}
 
     def __call__(
         self, row: int, x: Tensor, due: Tensor, logw: Tensor, u: Tensor, error: float
@@ -70,15 +70,23 @@ class ConstrainedRows:
         drawn = draw_fast(piece.layers, weights, is_due, uniforms, error)
         return torch.from_numpy(drawn.symbols.astype(np.int64)).to(x.device), drawn.close
 
-    def _place(self, row: int) -> tuple[Numbers, Numbers, Numbers]:
+    def _place(self, row: int) -> tuple[Numbers | slice, Numbers | slice, Numbers]:
         """Of the free positions those in the window, their places in it, and all known symbols."""
         if row not in self._placed:
             piece, ids, span = self._rows[row]
             assert piece is not None
             inside = np.flatnonzero((piece.places >= span.start) & (piece.places < span.stop))
             known = self._symbol[ids[piece.places]]
-            self._placed[row] = inside, piece.places[inside] - span.start, known
+            here = piece.places[inside] - span.start
+            self._placed[row] = _span(inside), _span(here), known
         return self._placed[row]
+
+
+def _span(places: Numbers) -> Numbers | slice:
+    """A slice where the places are all of a stretch: no index is looked up then."""
+    if len(places) and places[-1] - places[0] + 1 == len(places):
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
 
 
 def draw_fast(

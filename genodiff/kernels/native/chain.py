@@ -31,8 +31,9 @@ def draw_chain(
     }  # fmt: skip
     arrays |= {} if gains is None else {"gains": gains}
     tensors = {
-        name: torch.from_numpy(np.require(x, None, ["C", "W"])) for name, x in arrays.items()
+        name: torch.from_numpy(x if x.flags.carray else np.require(x, None, ["C", "A", "W"]))
+        for name, x in arrays.items()
     }
-    most = int(np.diff(first).max())
+    most = int((first[1:] - first[:-1]).max())
     call("chain", tensors, backward=False, F=len(p), most=most)
     return (symbols[due], bool(told[1])) if told[0] else None
