@@ -1,5 +1,6 @@
 """Automata, marginals and draws against enumeration of every completion."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -251,6 +252,40 @@ def test_all_ways_to_draw_agree_on_every_uniform_and_on_what_is_close(name: str)
             told.append(found.pop()[1])
     assert told == [False, True] * (len(told) // 2)
     assert len(told) >= 6
+
+
+LONG = {
+    "words": Avoid(("GATTC", "TACA", "GGG")),
+    "runs of a base and GC": AllOf((MaxRun(3), GcContent(0.2, 0.8, window=20, step=10))),
+    "a word that must be": AllOf((Avoid(("ACGT",)), Require(("TTGACA",)))),
+}
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize("name", LONG)
+def test_runs_of_known_bases_cut_a_draw_without_changing_it(name: str, weighed: bool) -> None:
+    n = 120
+    layers = compile_constraints(LONG[name], free_space(n))
+    assert layers is not None
+    rng = np.random.default_rng(5)
+    if weighed:
+        gains = [rng.uniform(0.1, 1, table.shape) for table in layers.moves]
+        layers = replace(layers, moves=tuple(t.copy() for t in layers.moves), gains=tuple(gains))
+    close = []
+    for share in (0.5, 0.8, 0.95, 0.99):
+        for error in (0.0, 1e-3, 0.03):
+            logp, u = rng.normal(0, 1, (n, 4)), rng.random(n)
+            full = draw_bases(layers, logp, np.ones(n, bool), rng.random(n)).symbols
+            known = rng.random(n) < share
+            logp[known] = np.where(np.arange(4) == full[known, None], 0, -np.inf)
+            due = ~known & (rng.random(n) < 0.5)
+            slow = draw_bases(layers, logp, due, u, error)
+            fast = draw_fast(layers, logp, due, u, error)
+            assert (slow.symbols == fast.symbols).all(), (share, error)
+            assert slow.close == fast.close, (share, error)
+            close.append(slow.close)
+    assert True in close
+    assert False in close
 
 
 def test_no_error_below_what_is_called_close_changes_a_draw() -> None:

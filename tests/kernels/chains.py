@@ -7,7 +7,8 @@ from genodiff.kernels.native.chain import draw_chain
 
 def draw_shapes() -> None:
     """Draws from layers of many sizes with dead ends, of all, some and no positions."""
-    for sizes in ([1], [1, 1], [1, 3, 2], [1, 4, 5, 4, 1], [1, 70, 67, 66, 65, 67, 3]):
+    shapes = ([1], [1, 1], [1, 3, 2], [1, 4, 5, 4, 1], [1, 70, 67, 66, 65, 67, 3], [1] + [9] * 40)
+    for sizes in shapes:
         rng = np.random.default_rng(len(sizes))
         after = [*sizes[1:], 1]
         tables = [rng.integers(-1, m, (n, 4)) for n, m in zip(sizes, after, strict=True)]
@@ -17,6 +18,7 @@ def draw_shapes() -> None:
         for share in (0.0, 0.5, 1.0):
             n = len(sizes)
             p, due, u = np.exp(rng.normal(0, 1, (n, 4))), rng.random(n) < share, rng.random(n)
+            p[rng.random(n) < 1 - share] = np.arange(4) == 2  # known, in runs, and never dead
             for error in (0.0, 1e-4, 1.0):
                 for gains in (None, rng.uniform(0.1, 1, (first[-2], 4))):
                     moves = np.concatenate(tables).astype(np.int32)

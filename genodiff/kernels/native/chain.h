@@ -2,17 +2,23 @@
 
    A layer has states, and `moves` has four for each: the states of the next layer after A, C, G and
    T, -1 where no completion satisfies everything. beta has a 0 before each layer, for that state.
-   `gains` has the weight of each move, where moves have any. What may underflow is given up. */
+   `gains` has the weight of each move, where moves have any. What may underflow is given up.
+
+   Where a run of known bases leads all states to one, the two sides do not depend on each other:
+   only stretches between such cuts that have a base to draw are summed over. */
 #define CHAIN_SMALL 1e-150
 #define CHAIN_NEAR 1e-3 /* messages are scaled where their largest entry is further from 1 */
 #define CHAIN_LOST 1e-200
 #define CHAIN_MET 1e-3
+#define CHAIN_RUN 3 /* known bases in a row from which on a cut is looked for */
 
 typedef struct {
     double *alpha, *beta;     /* of all layers */
     double *now[2], *next[2]; /* of one layer, on either side of a boundary */
     double *sums;             /* four of one layer */
     uint8_t *open;            /* positions whose base is not known */
+    int32_t *cut;             /* the one state of each boundary that has one, else -1 */
+    int32_t *set[2], *stamp;  /* states of one layer */
 } chain_space;
 
 static inline int64_t chain_size(const chain_args *s, int64_t f) {
@@ -158,10 +164,11 @@ static inline void chain_swap(chain_space *c) {
     }
 }
 
-/* `_hangs_on` of chain.py. */
-static int chain_hangs(const chain_args *s, chain_space *c, int64_t f, int edge, double limit) {
+/* `_hangs_on` of chain.py, from one cut to the next. */
+static int chain_hangs(const chain_args *s, chain_space *c, int64_t from, int64_t f, int64_t to,
+                       int edge, double limit) {
     int64_t left = 0, right = 0, n = chain_size(s, f), g;
-    for (g = 0; g < s->F; g++) *(g < f ? &left : &right) += c->open[g] && g != f;
+    for (g = from; g < to; g++) *(g < f ? &left : &right) += c->open[g] && g != f;
     double found = 1, apart = 0, row[2][4], w[2][4];
     if (limit <= found || limit > found + (double)(left + right)) return limit <= found;
     for (int a = 0; a < 4; a++) {
@@ -171,7 +178,7 @@ static int chain_hangs(const chain_args *s, chain_space *c, int64_t f, int edge,
     for (int k = 0; k < 2; k++)
         chain_on(chain_moves(s, f), chain_gains(s, f), n, chain_size(s, f + 1), row[k],
                  chain_alpha(s, c, f), c->now[k], c->sums);
-    for (g = f + 1; g < s->F; g++) {
+    for (g = f + 1; g < to; g++) {
         const double *p = s->p + 4 * g, *ahead = chain_beta(s, c, g + 1);
         const double *gains = chain_gains(s, g);
         n = chain_size(s, g);
@@ -187,11 +194,11 @@ static int chain_hangs(const chain_args *s, chain_space *c, int64_t f, int edge,
         if (c->open[g]) found += chain_differ(w[0], w[1]), right--;
         chain_swap(c);
     }
-    if (g < s->F) found += apart * (double)right;
+    if (g < to) found += apart * (double)right;
     for (int k = 0; k < 2; k++)
         chain_back(chain_moves(s, f), chain_gains(s, f), chain_size(s, f), row[k],
                    chain_beta(s, c, f + 1), c->now[k]);
-    for (g = f - 1; g >= 0; g--) {
+    for (g = f - 1; g >= from; g--) {
         const double *p = s->p + 4 * g, *gains = chain_gains(s, g);
         apart = chain_apart(c->now, chain_alpha(s, c, g + 1), chain_size(s, g + 1));
         if (found >= limit || found + apart * (double)left < limit) break;
@@ -221,29 +228,52 @@ static int chain_choose(const double *w, double u, double *gaps) {
     return symbol;
 }
 
-/* Whether the draws were made; `*close` is set where an error could change one. */
-static int chain_draw(const chain_args *s, chain_space *c, double error, int *close) {
-    int64_t F = s->F, last = -1;
-    for (int64_t f = 0; f < F; f++) {
-        int some = 0;
-        for (int a = 0; a < 4; a++) {
-            double p = s->p[4 * f + a];
-            if (p > 0 && p < CHAIN_SMALL) return 0;
-            some += p > 0;
+/* Find the cuts: follow all states of a layer through a run of known bases. 0 where none is left. */
+static int chain_cuts(const chain_args *s, chain_space *c) {
+    int64_t F = s->F, end;
+    for (int64_t f = 0; f <= F; f++) c->cut[f] = chain_size(s, f) == 1 ? 0 : -1;
+    memset(c->stamp, 0, (size_t)s->most * sizeof(int32_t));
+    for (int64_t f = 0; f < F; f = end + 1) {
+        for (end = f; end < F && !c->open[end];) end++;
+        if (end - f < CHAIN_RUN) continue;
+        int64_t n = chain_size(s, f);
+        for (int64_t i = 0; i < n; i++) c->set[0][i] = (int32_t)i;
+        for (int64_t g = f; g < end; g++) {
+            const int32_t *moves = chain_moves(s, g) + chain_known(s->p + 4 * g);
+            int32_t *now = c->set[(g - f) & 1], *next = c->set[(g - f + 1) & 1];
+            int64_t m = 0;
+            for (int64_t i = 0; i < n; i++) {
+                int32_t to = moves[4 * now[i]];
+                if (to < 0 || c->stamp[to] == (int32_t)(g + 1)) continue;
+                c->stamp[to] = (int32_t)(g + 1);
+                next[m++] = to;
+            }
+            if (!m) return 0;
+            if (m == 1) c->cut[g + 1] = next[0];
+            n = m;
         }
-        c->open[f] = some > 1;
-        if (s->due[f]) last = f;
     }
-    for (int64_t f = 0; f <= F; f++) chain_beta(s, c, f)[-1] = 0;
-    chain_beta(s, c, F)[0] = chain_alpha(s, c, 0)[0] = 1;
-    for (int64_t f = F - 1; f >= 0; f--) {
+    return 1;
+}
+
+/* Draw the due bases from one cut to the next; whether it was done. */
+static int chain_draw_between(const chain_args *s, chain_space *c, int64_t from, int64_t to,
+                              double error, int *close) {
+    int64_t last = -1;
+    for (int64_t f = from; f < to; f++)
+        if (s->due[f]) last = f;
+    if (last < 0) return 1;
+    memset(chain_beta(s, c, to), 0, (size_t)chain_size(s, to) * sizeof(double));
+    memset(chain_alpha(s, c, from), 0, (size_t)chain_size(s, from) * sizeof(double));
+    chain_beta(s, c, to)[c->cut[to]] = chain_alpha(s, c, from)[c->cut[from]] = 1;
+    for (int64_t f = to - 1; f >= from; f--) {
         double *beta = chain_beta(s, c, f);
         int64_t n = chain_size(s, f);
         chain_back(chain_moves(s, f), chain_gains(s, f), n, s->p + 4 * f, chain_beta(s, c, f + 1),
                    beta);
         if (!chain_scale(beta, n)) return 0;
     }
-    for (int64_t f = 0; f <= last; f++) {
+    for (int64_t f = from; f <= last; f++) {
         const int32_t *moves = chain_moves(s, f);
         const double *gains = chain_gains(s, f);
         double *alpha = chain_alpha(s, c, f), *next = chain_alpha(s, c, f + 1);
@@ -255,13 +285,34 @@ static int chain_draw(const chain_args *s, chain_space *c, double error, int *cl
             int symbol = chain_choose(w, s->u[f], gaps);
             for (int edge = 0; edge < 3 && error > 0 && !*close; edge++)
                 if (gaps[edge] < HUGE_VAL)
-                    *close = chain_hangs(s, c, f, edge, gaps[edge] / (2 * error));
+                    *close = chain_hangs(s, c, from, f, to, edge, gaps[edge] / (2 * error));
             for (int a = 0; a < 4; a++) p[a] = a == symbol;
             c->open[f] = 0;
             s->symbols[f] = (int8_t)symbol;
         }
         chain_on(moves, gains, n, m, p, alpha, next, c->sums);
         if (!chain_scale(next, m)) return 0;
+    }
+    return 1;
+}
+
+/* Whether the draws were made; `*close` is set where an error could change one. */
+static int chain_draw(const chain_args *s, chain_space *c, double error, int *close) {
+    int64_t F = s->F, to;
+    for (int64_t f = 0; f < F; f++) {
+        int some = 0;
+        for (int a = 0; a < 4; a++) {
+            double p = s->p[4 * f + a];
+            if (p > 0 && p < CHAIN_SMALL) return 0;
+            some += p > 0;
+        }
+        c->open[f] = some > 1;
+    }
+    for (int64_t f = 0; f <= F; f++) chain_beta(s, c, f)[-1] = 0;
+    if (!chain_cuts(s, c)) return 0;
+    for (int64_t from = 0; from < F; from = to) {
+        for (to = from + 1; c->cut[to] < 0;) to++;
+        if (!chain_draw_between(s, c, from, to, error, close)) return 0;
     }
     return 1;
 }
@@ -276,7 +327,8 @@ static double *chain_kept(void) {
 
 static int chain_run(const chain_args *s) {
     int64_t states = s->first[s->F + 1], n = 2 * states + s->F + 1 + 8 * (s->most + 1);
-    size_t bytes = (size_t)n * sizeof(double) + (size_t)s->F + 1;
+    int64_t small = s->F + 1 + 3 * s->most;
+    size_t bytes = (size_t)n * sizeof(double) + (size_t)small * sizeof(int32_t) + (size_t)s->F + 1;
     double *space = bytes <= CHAIN_KEPT ? chain_kept() : malloc(bytes), *cut = space;
     if (!space) return 1;
     chain_space c = {cut, cut + states};
@@ -287,7 +339,9 @@ static int chain_run(const chain_args *s) {
         *(k < 2 ? &c.now[k] : &c.next[k - 2]) = cut + 1;
     }
     c.sums = cut;
-    c.open = (uint8_t *)(cut + 4 * (s->most + 1));
+    c.cut = (int32_t *)(cut + 4 * (s->most + 1));
+    c.set[0] = c.cut + s->F + 1, c.set[1] = c.set[0] + s->most, c.stamp = c.set[1] + s->most;
+    c.open = (uint8_t *)(c.stamp + s->most);
     int close = 0;
     s->told[0] = chain_draw(s, &c, *s->error, &close);
     s->told[1] = close;
