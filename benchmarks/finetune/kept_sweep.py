@@ -32,7 +32,8 @@ def unpack_sweep(archive: Path, sweep: Path) -> None:
     with tarfile.open(archive) as file:
         for about in file.getmembers():
             if about.isfile() and not (sweep / about.name).exists():
-                file.extract(about, sweep, filter="data")
+                file.extraction_filter = getattr(tarfile, "data_filter", None)  # 3.11.4 on
+                file.extract(about, sweep)
 
 
 def join_sweep(sweep: Path, other: Path) -> None:

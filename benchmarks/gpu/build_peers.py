@@ -73,7 +73,8 @@ def build(source: Path, wheels: Path, jobs: int) -> None:
     """One wheel, from its sdist."""
     with tempfile.TemporaryDirectory() as scratch:
         with tarfile.open(source) as archive:
-            archive.extractall(scratch, filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # 3.11.4 on
+            archive.extractall(scratch)
         (folder,) = Path(scratch).iterdir()
         patch_setup(folder / "setup.py")
         if (folder / "csrc" / "selective_scan").is_dir():

@@ -22,7 +22,8 @@ def main() -> None:
             return
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive) as source:
-            source.extractall(folder, filter="data")
+            source.extraction_filter = getattr(tarfile, "data_filter", None)  # 3.11.4 on
+            source.extractall(folder)
     else:
         folder.mkdir(parents=True, exist_ok=True)  # the interpreter compiles nothing
         scratch = archive.with_name(archive.name + ".part")

@@ -262,7 +262,8 @@ def gather(paths: list[Path]) -> dict[str, Any]:
             folder = path
             if path.is_file():
                 with tarfile.open(path) as archive:
-                    archive.extractall(scratch, filter="data")
+                    archive.extraction_filter = getattr(tarfile, "data_filter", None)  # 3.11.4 on
+                    archive.extractall(scratch)
                 folder = next(Path(scratch).iterdir())
             for name in NAMES:
                 file = folder / f"{name}.json"
