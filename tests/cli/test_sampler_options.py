@@ -50,14 +50,14 @@ def test_a_setting_that_cannot_be_is_one_line_and_nothing_is_written(
     "sampler",
     ["remdm-cap", "remdm-rescale", "remdm-loop", "p2", "strand-symmetric", "entropy-bounded"],
 )
-def test_the_bytes_depend_on_the_seed_and_not_on_the_batch_size(
+def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_or_threads(
     run: Path, sample: Command, here: Path, sampler: str
 ) -> None:
-    words = ["--checkpoint", run, "--n", 6, "--length", 70, "--sampler", sampler]
-    words += [] if sampler == "entropy-bounded" else ["--steps", 8]
+    words = ["--checkpoint", run, "--n", 6, "--sampler", sampler, "--length"]
+    words += [30] if sampler == "entropy-bounded" else [70, "--steps", 8]
     found = []
-    for i, (seed, size) in enumerate(((1, 1), (1, 4), (2, 4))):
-        how = ["--seed", seed, "--batch-size", size]
+    for i, (seed, size, threads) in enumerate(((1, 1, 1), (1, 4, 2), (2, 4, 1))):
+        how = ["--seed", seed, "--batch-size", size, "--threads", threads]
         code, _, err = sample(*words, "--fasta", f"{i}.fa", *how)
         assert code == 0, err
         found.append([line for line in (here / f"{i}.fa").read_text().split() if line[0] in "ACGT"])
