@@ -13,7 +13,7 @@ from genodiff.cli.completion import add_completion
 from genodiff.cli.explain import explain
 from genodiff.cli.verbs import VERBS, add_verb
 from genodiff.errors import GenodiffError, printable
-from genodiff.io.process import end_process
+from genodiff.io.process import end_process, open_missing_streams
 from genodiff.registry import load_plugins
 
 # Times that an idle thread of GNU OpenMP looks for work before it sleeps. Its default, some
@@ -47,6 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
     if arguments is not None:
         _run_to_end(arguments)
         return
+    open_missing_streams()
     try:
         _run_to_end(None)
     except SystemExit as end:

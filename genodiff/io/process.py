@@ -1,9 +1,20 @@
-"""The end of a process."""
+"""The beginning and the end of a process."""
 
 import atexit
 import os
 import sys
 import threading
+
+
+def open_missing_streams() -> None:
+    """Send to nowhere what a process says that was started with stdout or stderr closed.
+
+    Python has None there, and the next file that is opened would get their number.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 def end_process(code: int) -> None:

@@ -56,3 +56,14 @@ def test_an_error_keeps_its_code_where_stderr_is_full() -> None:
         command = [sys.executable, "-m", "genodiff", "train", "--no-such-flag"]
         done = subprocess.run(command, stderr=full, timeout=60, check=False)
     assert done.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("--version", 0), ("train --no-such-flag", 2), ("config schema", 0)]
+)
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_change_no_code(words: str, code: int, closed: str) -> None:
+    command = f"'{sys.executable}' -m genodiff {words} {closed}"
+    done = subprocess.run(command, shell=True, timeout=60, check=False, capture_output=True)
+    assert done.returncode == code, done.stderr
+    assert b"Traceback" not in done.stderr
