@@ -1,5 +1,7 @@
 """Draws under constraints in C; `genodiff/constraints/chain.py` has the same in NumPy."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -25,7 +27,7 @@ def draw_chain(
     None where a message may underflow. Raises `MemoryError`.
     """
     symbols, told = np.zeros(len(p), np.int8), np.zeros(2, np.int64)
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "tables": tables, "begin": begin, "first": first, "p": p.copy(), "due": due, "u": u,
         "error": np.array([error]), "symbols": symbols, "told": told,
     }  # fmt: skip
