@@ -1,16 +1,20 @@
-"""What all tests share: the shared folder, where present, and checked tensor shapes."""
+"""What all tests share: the shared folder, where present, checked tensor shapes, a small run."""
 
 import logging
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 import torch
 from folders import SHARED
 from jaxtyping import install_import_hook
+
+if TYPE_CHECKING:
+    from genodiff.runs.model import TrainedModel
 
 # A shell's background job ignores Ctrl-C and nohup a hang-up; so would what a test starts.
 for _signal, _usual in (
@@ -60,6 +64,24 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     cache = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("GENODIFF_CACHE", str(cache))
     return cache
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of an untrained network on a small genome, one for each module of tests."""
+    from tiny_run import write_run
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return write_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture
+def model(run: Path) -> "TrainedModel":
+    """The network of `run`, loaded anew for each test."""
+    from genodiff.runs.model import load_model
+
+    return load_model(run)
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,6 @@ import os
 import random
 import shutil
 import sys
-import tempfile
 import time
 import traceback
 import warnings
@@ -36,6 +35,7 @@ from fuzz_readers import (  # noqa: E402
     checkpoints,
     collect_seeds,
     import_all,
+    make_folder,
 )
 
 _SLOW = 5.0  # seconds of an input
@@ -157,8 +157,7 @@ def main() -> None:
     torch.set_num_threads(1)
     logging.getLogger("genodiff").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir=memory))
+    folder = make_folder()
     reader = READERS[asked.reader]
     seeds = collect_seeds(reader, asked.reader, asked.seeds)
     gunner = Gunner(reader, folder, asked.keep)

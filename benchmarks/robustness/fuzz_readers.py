@@ -13,6 +13,12 @@ from typing import Any, NamedTuple
 MOST = 8192  # bytes of a seed
 
 
+def make_folder() -> Path:
+    """A new folder, in memory where that can be."""
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    return Path(tempfile.mkdtemp(prefix="fuzz-", dir=memory))
+
+
 class Reader(NamedTuple):
     """A reader: what it does with a file, the file's ending, small sound files."""
 
@@ -118,9 +124,8 @@ def _make_checkpoint() -> Sound:
             "scale": torch.ones((), dtype=torch.bfloat16),
         }
         state = {"raw/embed.weight": weights["embed.weight"], "adam/step": torch.tensor([2])}
-        memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
         folder = save_checkpoint(
-            Path(tempfile.mkdtemp(prefix="fuzz-run-", dir=memory)),
+            make_folder(),
             State(2, weights, state, {"tokens": 640, "losses": [1.5, 1.25], "best": None}),
             resolve_config(TINY | {"steps": 2}), ALPHABETS["dna"], {"fingerprint": "0" * 64},
         )  # fmt: skip

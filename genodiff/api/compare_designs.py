@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genodiff import __version__
-from genodiff.api.guiding import GuideSettings, open_oracle
+from genodiff.api.guiding import GuideSettings, is_unit, open_oracle
 from genodiff.api.machine import choose_device
 from genodiff.api.run_paths import check_input, check_run
 from genodiff.api.scorecard import MOST, check_page, is_run, open_train, read_ids
@@ -64,7 +64,7 @@ def compare_designs(
             f"--judge and --oracle are both {_name(judge)}",
             fix="give a judge that guided none of the designs, or leave it out",
         )
-    if label is not None and not any(_is_unit(one) for one in (oracle, judge)):
+    if label is not None and not any(is_unit(one) for one in (oracle, judge)):
         what = f"--oracle-label {label} is of a fine-tuned oracle, and there is none"
         raise UsageError(what, fix="leave it out")
     if run is not None:
@@ -95,7 +95,7 @@ def compare_designs(
     def open_score(one: OracleName | None, flag: str) -> Score | None:
         if one is None:
             return None
-        settings = GuideSettings("", oracle=one, form=form, label=label if _is_unit(one) else None)
+        settings = GuideSettings("", oracle=one, form=form, label=label if is_unit(one) else None)
         return _open_score(settings, device, flag)
 
     with ProgressDisplay() as display:
@@ -140,11 +140,6 @@ def _name(oracle: OracleName | None) -> str | None:
     if oracle is None or isinstance(oracle, str | Path):
         return None if oracle is None else str(oracle)
     return str(getattr(oracle, "__qualname__", type(oracle).__name__))
-
-
-def _is_unit(oracle: OracleName | None) -> bool:
-    """Whether it is a fine-tuned model's folder."""
-    return isinstance(oracle, str | Path) and Path(oracle).is_dir()
 
 
 def _open_score(settings: GuideSettings, device: str, flag: str) -> Score:

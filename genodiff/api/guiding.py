@@ -94,6 +94,11 @@ def open_guided(
     )
 
 
+def is_unit(oracle: object) -> bool:
+    """Whether an oracle is the folder of a fine-tuned unit, and no function."""
+    return isinstance(oracle, str | Path) and Path(oracle).is_dir()
+
+
 def open_oracle(settings: GuideSettings, device: str, flag: str = "--oracle") -> Oracle | None:
     """The oracle of the settings; None where they have none.
 
@@ -105,15 +110,14 @@ def open_oracle(settings: GuideSettings, device: str, flag: str = "--oracle") ->
     given, form = settings.oracle, settings.form
     if given is None:
         return None
-    is_unit = isinstance(given, str | Path) and Path(given).is_dir()
-    if settings.label is not None and not is_unit:
+    if settings.label is not None and not is_unit(given):
         what = f"a label ({settings.label}) is of a fine-tuned oracle, and {flag} names a function"
         raise UsageError(what, fix="leave --oracle-label out")
     if not isinstance(given, str | Path):
         name = getattr(given, "__qualname__", type(given).__name__)
         digest = hash_callable(given)
         return Oracle(given, name, form, settings.timeout, digest)  # type: ignore[arg-type]
-    if not is_unit:
+    if not is_unit(given):
         return load_oracle(str(given), form, settings.timeout, flag)  # type: ignore[arg-type]
     from genodiff.api.finetuned import FinetunedModel
     from genodiff.api.load import load

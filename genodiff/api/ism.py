@@ -79,6 +79,7 @@ def ism(
     target.check((bed, sequences if isinstance(sequences, str | Path) else None))
     device = choose_device(device)
     from genodiff.api.load import load
+    from genodiff.runs.own_loci import open_loci
     from genodiff.scoring.map_regions import list_map_regions, open_contigs
     from genodiff.scoring.saturation import LONGEST, count_saturation
 
@@ -96,7 +97,7 @@ def ism(
                 "regions": len(regions), "sites": sites, "evaluations": evaluations, "files": files
             }  # fmt: skip
 
-        loci = None if oracle else _open_loci(model, genome, context, memory)
+        loci = None if oracle else open_loci(model.trained, genome, memory, longest=context)
 
         def rows(skip: int) -> Iterator[bytes]:
             found = _score(model, oracle, genome, regions, context, batch_size, skip, loci)
@@ -181,13 +182,14 @@ def map_saturation(
 ) -> list[SaturationMap]:
     """What `genodiff.Model.ism` gives, for each region."""
     check_map_options(unit, context, batch_size)
+    from genodiff.runs.own_loci import open_loci
     from genodiff.scoring.map_regions import list_map_regions, open_contigs
     from genodiff.scoring.saturation import LONGEST
 
     with open_contigs(sequences) as genome:
         regions = list_map_regions(genome, region, bed, longest=LONGEST)
         oracle = open_oracle(model, regions, label, context, batch_size, memory)
-        loci = None if oracle else _open_loci(model, genome, context, memory)
+        loci = None if oracle else open_loci(model.trained, genome, memory, longest=context)
         rows = _score(model, oracle, genome, regions, context, batch_size, 0, loci)
         return _split(regions, [row.tobytes() for row in rows], unit, oracle)
 
@@ -210,15 +212,6 @@ def _score(
         model.trained, genome, regions, context=context, batch_size=batch_size, skip=skip,
         loci=loci,
     )  # fmt: skip
-
-
-def _open_loci(
-    model: Model, genome: Contigs, context: int | None, memory: str | None
-) -> OwnLoci | None:
-    from genodiff.runs.own_loci import open_loci
-
-    longest = context or model.trained.config.data.seq_len
-    return open_loci(model.trained, genome, memory, longest=longest)
 
 
 def _split(

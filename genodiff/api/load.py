@@ -71,7 +71,7 @@ def load(
     if memory == "on":
         from genodiff.runs.own_loci import open_loci
 
-        open_loci(trained, None, memory, longest=trained.config.data.seq_len)
+        open_loci(trained, None, memory)
     if files is None or not isinstance(trained.alphabet, Vocabulary):
         return Model(trained, memory=memory)
     return Model(trained, rebuild_tokenizer(files, trained.alphabet, Path(path)), memory)

@@ -98,9 +98,10 @@ def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) 
     return path
 
 
-def copy_https(url: str, path: Path) -> None:
-    """Write what stands at an https URL to `path`; a redirect to another scheme is refused.
+def copy_https(url: str, path: Path) -> str | None:
+    """Write what stands at an https URL to `path`; its sha256 where the server names one.
 
+    A redirect to another scheme is refused.
     Hugging Face names the sha256 of a large file in the header X-Linked-Etag of its answer; what
     came from its storage is compared with it. Raises `OSError` (requests' faults are some) and
     `ValueError`.
@@ -115,8 +116,12 @@ def copy_https(url: str, path: Path) -> None:
         timeout=_TIMEOUT, hooks={"response": check}, progressbar=_shows_progress()
     )
     read(_allowed(url), str(path), None)
-    if stated and (found := sha256_file(path)) != stated[0]:
+    if not stated:
+        return None
+    found = sha256_file(path)
+    if found != stated[0]:
         raise ValueError(f"its sha256 is {found}, the server names {stated[0]}")
+    return found
 
 
 def _download(owner: str, flag: str, source: Source, path: Path) -> None:
@@ -130,11 +135,10 @@ def _download(owner: str, flag: str, source: Source, path: Path) -> None:
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
             part = Path(folder) / source.filename
             try:
-                copy_https(source.url, part)
+                found = copy_https(source.url, part) or sha256_file(part)
             except (requests.RequestException, OSError, ValueError) as fault:
                 reason = _why(fault)
                 continue
-            found = sha256_file(part)
             if source.sha256 not in (None, found):
                 reason = f"its sha256 is {found}, not {source.sha256}"
                 continue

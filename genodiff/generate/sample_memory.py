@@ -45,7 +45,7 @@ class SampleMemory:
 
         Raises `UsageError`, `DataError` and `CheckpointError` where there can be none.
         """
-        loci = open_loci(model, genome, "on", longest=model.config.data.seq_len)
+        loci = open_loci(model, genome, "on")
         assert loci is not None
         self.memory, self._store, self.told = loci.memory, loci.found.store, loci.told
         self._loci, self._run = loci, model.run

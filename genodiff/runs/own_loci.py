@@ -48,16 +48,16 @@ def open_loci(
     genome: LetterSource | None,
     memory: str | None,
     *,
-    longest: int,
+    longest: int | None = None,
     store: Store | None = None,
     offline: bool = False,
 ) -> OwnLoci | None:
     """The memory of a model's training genome beside a genome whose windows are read.
 
     `memory` is "on", "off", or None: on where the network was trained with one. `longest` is that
-    of a window, in bases. `store` is looked at first for the training genome. Raises `UsageError`
-    for windows that are too long and networks that are not masked; `DataError` and
-    `CheckpointError` where the training genome is not to be had.
+    of a window, in bases; None is the trained length. `store` is looked at first for the training
+    genome. Raises `UsageError` for windows that are too long and networks that are not masked;
+    `DataError` and `CheckpointError` where the training genome is not to be had.
     """
     if memory not in (None, "on", "off"):
         raise UsageError(f"no memory '{memory}'", fix="give on or off")
@@ -66,6 +66,7 @@ def open_loci(
     if model.objective.kind != "masked":
         what = f"--memory on is for masked networks, and this is {model.objective.name}"
         raise UsageError(what, fix="leave it out")
+    longest = longest or model.config.data.seq_len
     if longest > MOST_WINDOW:
         what = f"--memory on takes windows of at most {MOST_WINDOW:,} bases, not {longest:,}"
         raise UsageError(what, fix="give smaller windows, or --memory off")

@@ -7,18 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_run import write_run
 
 import genodiff
 from genodiff.errors import CheckpointError, UsageError
 from tests.commands import command
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
 
 
 def test_an_evaluation_is_what_the_command_line_prints(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tiny_run import genome_text, write_run
+from tiny_run import genome_text
 
 import genodiff
 from genodiff.errors import DataError, UsageError
@@ -15,13 +15,6 @@ from genodiff.runs import own_loci
 from genodiff.runs.model import load_model
 
 COPY = "c1:5741-5744"  # test, and the same bases as from 1,031 on, which is train
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
 
 
 def read_contig(number: int) -> str:

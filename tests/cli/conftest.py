@@ -1,11 +1,10 @@
-"""Small runs of DNA and text, a folder to work in, and `genodiff sample` in the test's process."""
+"""A small run of text, a folder to work in, and `genodiff sample` in the test's process."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from tiny_run import write_run
 
 from tests.commands import exit_code
 from tests.texts import write_song
@@ -14,13 +13,6 @@ Command = Callable[..., tuple[int, str, str]]
 SMALL = (
     "--d-model 16 --n-layer 1 --n-head 2 --batch-size 4 --validate-windows 4 --threads 1 -q"
 ).split()
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture

@@ -7,16 +7,9 @@ import math
 from pathlib import Path
 
 import pytest
-from tiny_run import genome_text, write_run
+from tiny_run import genome_text
 
 from tests.commands import exit_code
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
 
 
 def called(capfd: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:

@@ -90,12 +90,8 @@ def test_what_stood_there_is_forbidden_before_anything_is_drawn() -> None:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> genodiff.Model:
-    from tiny_run import write_run
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return genodiff.load(write_run(tmp_path_factory.mktemp("run")), device="cpu")
+def model(run: Path) -> genodiff.Model:
+    return genodiff.load(run, device="cpu")
 
 
 def test_designs_of_a_genome_do_not_repeat_it(model: genodiff.Model, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
-from tiny_run import SEQ_LEN, genome_text, write_run
+from tiny_run import SEQ_LEN, genome_text
 from torch import Tensor, nn
 
 import genodiff
@@ -29,7 +29,7 @@ from genodiff.io.faidx import Genome
 from genodiff.memory.memory import NOWHERE, Memory
 from genodiff.memory.remembering import remembering
 from genodiff.runs import own_loci
-from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
 from tests.constraints.enumerated_designs import enumerate_designs, weigh
 
@@ -37,18 +37,6 @@ COPY = (5740, 5743)  # of c1: test, and the same bases as from 1,030 on, which i
 TRAINED = (2500, 2520)
 DRAW: dict[str, Any] = {"steps": 4, "device": "cpu"}
 RULES = {"max_edits": 2, "avoid": ["GATC"]}
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
-
-
-@pytest.fixture
-def model(run: Path) -> TrainedModel:
-    return load_model(run)
 
 
 @pytest.fixture

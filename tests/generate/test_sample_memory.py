@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_run import SEQ_LEN, write_run
+from tiny_run import SEQ_LEN
 
 import genodiff
 from genodiff.alphabet import DNA
@@ -18,22 +18,10 @@ from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.sampling import Sampling
 from genodiff.generate.scorecard import longest_matches
 from genodiff.runs import own_loci
-from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import list_stretches
 
 QUICK: dict[str, Any] = {"steps": 16, "device": "cpu"}
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
-
-
-@pytest.fixture
-def model(run: Path) -> TrainedModel:
-    return load_model(run)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_run import write_run
 
 from genodiff.alphabet import SOFT
 from genodiff.data.stretches import split_stretches
@@ -19,10 +18,8 @@ pytestmark = pytest.mark.skipif(not library.is_loaded(), reason="needs the C lib
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> TrainedModel:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return load_model(write_run(tmp_path_factory.mktemp("run")))
+def model(run: Path) -> TrainedModel:
+    return load_model(run)
 
 
 @pytest.mark.parametrize("grow", [False, True])

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tiny_run import write_run
 
 import genodiff
 from genodiff.errors import UsageError
@@ -16,13 +15,6 @@ from genodiff.scoring.naive_maps import naive_saturation
 from genodiff.scoring.row_journal import RowJournal
 from genodiff.scoring.saturation import count_saturation, score_oracle
 from genodiff.scoring.variant_windows import HeldContigs
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-        return write_run(tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture(autouse=True)
