@@ -1,6 +1,7 @@
 """Ranks that are killed: by the launcher of `--devices 2`, forked here so that torch is imported
 once, and by whole commands."""
 
+import atexit
 import logging
 import os
 import re
@@ -167,6 +168,8 @@ def _fork_launcher(out: Path, *, fsdp: bool = False) -> Launcher:
     if pid:
         return Launcher(pid, _find_children)
     code = 99
+    # What this process does at its end is not the ranks' to do, such as to delete its folders.
+    atexit._clear()
     try:
         os.dup2(os.open(log_path(out), os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
         import multiprocessing
