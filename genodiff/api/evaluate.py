@@ -36,7 +36,7 @@ def evaluate(
     baselines: bool = True,
     mixture: bool | None = None,
     context: Literal["window", "contig"] = "window",
-    memory: Literal["on", "off"] | None = None,
+    memory: Literal["on", "off", "exhaustive"] | None = None,
     batch_size: int = 32,
     seed: int = 1,
     domain: Literal["dna", "text"] | None = None,
@@ -57,7 +57,8 @@ def evaluate(
     default, so that the Markov lines are fitted on its train part and nothing has seen what is
     scored; `split="all"` scores every base, beside lines of the run's own train split.
     `memory` "on" mixes in what the training genome holds, and gives the network alone beside it;
-    None does so for a run that was trained with a memory.
+    "exhaustive" tries every place of that genome, not only those that its index finds. None is
+    "on" for a run that was trained with a memory.
     `t_steps` are numbers of sampling steps, few ones too, whose bounds are measured with masks of
     their own. `keep` adds the result to RUN/eval.json, unless `run` is a published folder; a file
     there that holds no JSON object is replaced with `force` only. With `shard`, "i/n", the draws of

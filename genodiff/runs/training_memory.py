@@ -7,7 +7,7 @@ or an error.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,6 +109,12 @@ def open_memory_of_run(
     """
     stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling)
     return _open_of_store(store, stretches, remembered)
+
+
+def search_everywhere(found: TrainMemory) -> TrainMemory:
+    """The same memory, which tries every place of its text and not only those of its index."""
+    memory = found.memory.with_effort(replace(found.memory.effort, scored=None))
+    return found._replace(memory=memory, told={**found.told, "effort": asdict(memory.effort)})
 
 
 def _open_of_store(

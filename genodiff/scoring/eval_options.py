@@ -44,9 +44,9 @@ class EvalOptions:
     mixture: bool | None = field(default=None, metadata=_OF_DNA)
     """The mixture of context orders; None: where it takes little time."""
     context: Literal["window", "contig"] = field(default="window", metadata=_OF_DNA)
-    memory: Literal["on", "off"] | None = field(default=None, metadata=_OF_DNA)
-    """Mix in what the training genome holds (`scoring/window_memory.py`); None: where the run was
-    trained with a memory."""
+    memory: Literal["on", "off", "exhaustive"] | None = field(default=None, metadata=_OF_DNA)
+    """Mix in what the training genome holds (`scoring/window_memory.py`): where its index finds it,
+    or anywhere; None: "on" where the run was trained with a memory."""
     text: str | None = field(default=None, metadata=_OF_TEXT)
     recipe: str | None = field(default=None, metadata=_OF_TEXT)
     """Another recipe in the place of the run's (zero-shot)."""
@@ -80,7 +80,7 @@ class EvalOptions:
                     f"--t-steps {steps} is not between 1 and {_MOST_STEPS:,}",
                     fix="give numbers of sampling steps, such as 10",
                 )
-        self.check_memory(self.memory == "on")
+        self.check_memory(self.memory not in (None, "off"))
         if self.max_minutes is not None and not 0 < self.max_minutes < math.inf:
             raise UsageError(
                 f"--max-minutes {self.max_minutes} is not above 0", fix="give a time in minutes"
@@ -94,7 +94,7 @@ class EvalOptions:
                 ("--t-steps", self.t_steps is not None),
             ):
                 if given:
-                    what = f"--memory on and {flag} exclude each other"
+                    what = f"--memory {self.memory or 'on'} and {flag} exclude each other"
                     raise UsageError(what, fix="leave one of them out, or give --memory off")
 
     @property

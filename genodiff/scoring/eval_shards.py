@@ -77,7 +77,7 @@ def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> Shard
 
 def _describe_options(options: EvalOptions) -> dict[str, Any]:
     given = {key: value for key, value in asdict(options).items() if key != "offline"}
-    if options.memory != "on":  # as in requests of before there was a memory
+    if options.memory in (None, "off"):  # as in requests of before there was a memory
         del given["memory"]
     return given
 

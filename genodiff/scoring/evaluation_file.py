@@ -10,8 +10,8 @@ for sampling steps (--t-steps), newest.
 
 Data that the run was not trained on (by its fingerprint in provenance.json) stand under "SPLIT of
 FILE" or "SPLIT of FILE (BED)", and what saw whole contigs under "SPLIT in whole contigs". A network
-with a memory of the training genome is another model, under "SPLIT with memory". What is no
-evaluation of ours keeps its name.
+with a memory of the training genome is another model, under "SPLIT with memory" or "SPLIT with
+exhaustive memory". What is no evaluation of ours keeps its name.
 """
 
 import logging
@@ -71,7 +71,7 @@ def join_evaluation(
     ]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for one in ours:
-        group_of = (*(one.get(key) for key in _GROUP), bool(name_memory(one)))
+        group_of = (*(one.get(key) for key in _GROUP), _describe_memory(one))
         groups.setdefault(group_of, []).append(one)
     named: Evaluations = {}
     for group in sorted(groups.values(), key=lambda group: min(map(_created, group))):
@@ -94,7 +94,8 @@ def identify_evaluation(result: dict[str, Any]) -> tuple[Any, ...]:
     """What an evaluation was of: equal where a newer one replaces an older one."""
     mixture = result.get("markov_mixture") is not None
     steps = bool(result.get("t_steps_asked"))
-    memory = sha256_json([name_memory(result), (result.get("memory") or {}).get("numbers")])
+    told = result.get("memory") or {}
+    memory = sha256_json([name_memory(result), told.get("numbers"), told.get("effort")])
     return (*(result.get(key) for key in _IDENTITY), has_baselines(result), mixture, steps, memory)
 
 
@@ -126,7 +127,14 @@ def name_evaluation(result: dict[str, Any], trained_on: str | None) -> str:
         name += f" of {name_data(result)}"
         name += f" ({Path(result['bed']).name})" if result.get("bed") else ""
     name += " in whole contigs" * (result["context"] == "contig")
-    return name + " with memory" * bool(name_memory(result))
+    return name + _describe_memory(result)
+
+
+def _describe_memory(result: dict[str, Any]) -> str:
+    if not name_memory(result):
+        return ""
+    effort = result["memory"].get("effort") or {"scored": 0}
+    return " with memory" if effort["scored"] is not None else " with exhaustive memory"
 
 
 def name_data(result: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from genodiff.memory.remembering import remembering
 from genodiff.runs.known_contigs import StoreLetters
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, open_loci
+from genodiff.runs.training_memory import search_everywhere
 from genodiff.scoring.eval_data import EvalData
 from genodiff.scoring.eval_options import EvalOptions
 
@@ -83,4 +84,8 @@ def open_window_memory(
     loci = open_loci(
         model, letters, "on", longest=longest, store=data.store, offline=options.offline
     )
-    return None if loci is None else WindowMemory(loci, data.windows)
+    if loci is None:
+        return None
+    if options.memory == "exhaustive":
+        loci = OwnLoci(search_everywhere(loci.found), letters)
+    return WindowMemory(loci, data.windows)

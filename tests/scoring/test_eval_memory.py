@@ -14,6 +14,7 @@ from genodiff.data.loader import EvalBatches
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
+from genodiff.memory.search import Effort
 from genodiff.runs import own_loci
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
@@ -62,6 +63,21 @@ def test_it_is_the_bound_of_the_network_that_remembers(model: TrainedModel) -> N
     change = remembered.drawn - alone.drawn
     np.testing.assert_allclose(found.nats, alone.nats + change, atol=1e-9)
     assert np.abs(change).max() > 1
+
+
+def test_an_exhaustive_memory_tries_every_place_of_the_genome(model: TrainedModel) -> None:
+    told = EvalOptions(memory="exhaustive")
+    data = open_data(model)
+    known = open_window_memory(model, told, data)
+    assert known is not None
+    assert known.told["effort"] == {**open_it(model).told["effort"], "scored": None}
+    every = known.memory.with_effort(Effort(scored=None, most=1000, least_odds=-50.0))
+    batches = EvalBatches(data.windows, 4, 1, 2)
+    found = measure_bound(model.objective, model.backbone, batches, memory=known)
+    whole = measure_bound(model.objective, remembering(model.backbone, every), batches)
+    np.testing.assert_allclose(found.drawn, whole.drawn, atol=0.05)
+    with pytest.raises(UsageError, match="--memory exhaustive and --context contig exclude"):
+        evaluate(model, memory="exhaustive", context="contig")
 
 
 def test_what_was_remembered_is_said(run: Path, model: TrainedModel) -> None:
@@ -121,10 +137,10 @@ def test_it_stands_beside_the_network_s_own_figures(
 ) -> None:
     copied = tmp_path / "run"
     shutil.copytree(run, copied)
-    for memory in ("on", "off", "on"):
+    for memory in ("on", "off", "exhaustive", "on"):
         write_evaluation(copied, evaluate(model, memory=memory, baselines=False))
     kept = json.loads((copied / "eval.json").read_text())
-    assert set(kept) == {"test", "test with memory"}
+    assert set(kept) == {"test", "test with memory", "test with exhaustive memory"}
     words = ("eval", copied, "--memory", "on", "--no-mixture", "--threads", 1, "-q")
     out = command(capsys, *words)[1]
     assert "without memory ≤" in out

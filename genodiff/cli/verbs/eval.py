@@ -77,10 +77,11 @@ def eval(
         ),
     ] = "window",
     memory: Annotated[
-        Literal["on", "off"] | None,
+        Literal["on", "off", "exhaustive"] | None,
         Parameter(
             help="on: the network with a memory of its training genome, beside the network alone "
-            "(default: on for a run of train --memory)."
+            "(default: on for a run of train --memory); exhaustive: every place of the genome is "
+            "tried, not only those that its index finds."
         ),
     ] = None,
     batch_size: Annotated[
