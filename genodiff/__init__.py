@@ -33,6 +33,7 @@ _DOOR = {
     "evaluate": "genodiff.api.evaluate",
     "export_checkpoint": "genodiff.api.checkpoint",
     "fetch_data": "genodiff.api.data",
+    "fit_memory": "genodiff.api.memory",
     "finetune": "genodiff.api.finetune",
     "import_checkpoint": "genodiff.api.checkpoint",
     "insertion_effect": "genodiff.api.effects",
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from genodiff.api.ism import ism as ism
     from genodiff.api.judge import judge as judge
     from genodiff.api.load import load as load
+    from genodiff.api.memory import fit_memory as fit_memory
     from genodiff.api.merge import merge as merge
     from genodiff.api.model import Model as Model
     from genodiff.api.predict import predict as predict

@@ -4,7 +4,6 @@
     start.npy      (4^k + 1,) and at.npy: where each k-mer stands
     counts.npy     (4^order, 4): how often each base follows each context, on both strands
     manifest.json  the sources, the sizes and hashes of the files, and what the memory was made from
-    numbers.json   the fitted numbers, where there are any (`memory/numbers.py`)
 
 The fingerprint is the sha256 of the manifest. A run that uses a memory remembers it, and refuses
 another one.
@@ -22,7 +21,6 @@ from genodiff.io import atomic
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.memory.evidence import Chain
 from genodiff.memory.memory import Memory
-from genodiff.memory.numbers import read_numbers
 from genodiff.memory.search import KmerTable
 from genodiff.memory.text import MemoryText, TextStretch
 
@@ -78,7 +76,7 @@ def open_memory(
     fingerprint: str | None = None,
     verify: bool = False,
 ) -> Memory:
-    """The memory in a folder, mapped from its files, with the numbers that are kept there.
+    """The memory in a folder, mapped from its files, with the default numbers.
 
     Raises `DataError` where it is not whole, was made from something else than `made_from`, or has
     another `fingerprint`. With `verify`, all files are read and compared with their hashes.
@@ -121,7 +119,7 @@ def open_memory(
             raise ValueError
     except (TypeError, ValueError):
         raise DataError("is not a whole memory", file=folder, fix=_AGAIN) from None
-    return Memory(text, table, Chain(arrays["counts"]), read_numbers(folder))
+    return Memory(text, table, Chain(arrays["counts"]))
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

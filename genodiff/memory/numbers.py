@@ -1,4 +1,4 @@
-"""The eleven numbers of a memory, and how they are kept.
+"""The eleven numbers of a memory.
 
 They describe how likely a window is to copy the training genome, and how faithfully. They are
 fitted on the valid split (`memory/fitting.py`). The defaults are of yeast's chrXVI, with a network
@@ -7,20 +7,15 @@ and `start`, chosen with it on windows of each class. Without `copies` a few vis
 unique window were taken for a copy.
 """
 
-import json
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pydantic import model_validator
 
-from genodiff.errors import DataError
-from genodiff.io import atomic
 from genodiff.settings import Settings
 
 REACH = 32
 """A copy goes on at another diagonal by an insertion or deletion of at most so many bases."""
 
-_FILE = "numbers.json"
 _TOLERANCE = 1e-6
 
 
@@ -60,28 +55,3 @@ class MemoryNumbers(Settings):
     def stay(self) -> float:
         """The chance that a copy goes on with the next base of its source."""
         return 1 - self.end - self.shift
-
-
-def write_numbers(folder: str | Path, numbers: MemoryNumbers, fitted_on: dict[str, Any]) -> None:
-    """Keep fitted numbers in the folder of a memory, beside what they were fitted on.
-
-    Raises `MachineError` where they cannot be written.
-    """
-    told = {"numbers": numbers.model_dump(mode="json"), "fitted_on": fitted_on}
-    atomic.write_json(Path(folder) / _FILE, told)
-
-
-def read_numbers(folder: str | Path) -> MemoryNumbers:
-    """The numbers that are kept in a folder; where there are none, the defaults.
-
-    Raises `DataError` where the file is damaged.
-    """
-    path = Path(folder) / _FILE
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))["numbers"]
-    except FileNotFoundError:
-        return MemoryNumbers()
-    except (OSError, ValueError, KeyError, TypeError):
-        fix = "remove the file, and fit the numbers again"
-        raise DataError("does not hold the numbers of a memory", file=path, fix=fix) from None
-    return MemoryNumbers.parse(told, file=path, error=DataError)

@@ -2,7 +2,7 @@
 
 A run that is trained with a memory remembers it in its checkpoints (`data["memory"]`): where it
 is, its fingerprint, its numbers and its effort. Whoever opens that run's memory gets the same one,
-or an error.
+or an error. Numbers that were fitted afterwards are kept with the run (`fitted_numbers.py`).
 """
 
 import logging
@@ -29,6 +29,7 @@ from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
 from genodiff.runs.embedded_memory import has_memory, open_embedded
 from genodiff.runs.feed import find_recipe, open_data
+from genodiff.runs.fitted_numbers import read_fitted
 from genodiff.runs.known_contigs import KnownContigs
 from genodiff.runs.model import TrainedModel
 
@@ -96,7 +97,8 @@ def open_train_memory(
         store = _open_trained_store(model, offline)
     legacy = model.config.data.legacy_caduceus_tiling
     stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy)
-    return _open_of_store(store, stretches, model.data.get("memory"))
+    remembered = model.data.get("memory") or read_fitted(model.run)
+    return _open_of_store(store, stretches, remembered)
 
 
 def open_memory_of_run(
@@ -138,10 +140,11 @@ def _tell(
     if remembered is not None:
         if remembered.get("fingerprint") != fingerprint:
             raise DataError(
-                f"is another memory than the run was trained with: its fingerprint is "
+                f"is another memory than the run remembers: its fingerprint is "
                 f"{fingerprint}, but was {remembered.get('fingerprint')}",
                 file=folder,
-                fix="bring that training genome back, or begin a new run",
+                fix="bring that training genome back, or begin a new run (or fit again what was "
+                "fitted: `genodiff checkpoint fit-memory`)",
             )
         numbers = MemoryNumbers.parse(remembered["numbers"], file=folder, error=DataError)
         memory = memory.with_numbers(numbers).with_effort(Effort(**remembered["effort"]))

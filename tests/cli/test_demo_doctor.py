@@ -282,6 +282,7 @@ def test_the_doctor_speaks_where_torch_is_what_is_broken(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_whole_demo_closes_most_of_the_gap_and_can_be_run_again(tmp_path: Path) -> None:
     done = genodiff("demo", "--out", str(tmp_path / "demo"), "--json", "--minutes", "14")
     assert done.returncode == 0, done.stderr

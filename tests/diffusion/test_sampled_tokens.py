@@ -306,6 +306,7 @@ def test_a_large_vocabulary_is_sampled_at_its_own_temperature() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_hundred_thousand_tokens_of_a_large_vocabulary_have_its_entropy() -> None:
     mean, _ = mean_surprise(100 * 1024, 1024)
     assert abs(mean - 7.566) < 0.03

@@ -65,6 +65,7 @@ def test_six_processes_that_open_one_new_file_at_once_all_get_it_right(tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_six_processes_that_open_one_new_file_at_once_all_get_it_right_two_hundred_times(
     tmp_path: Path,
 ) -> None:

@@ -12,7 +12,6 @@ from genodiff.io import atomic
 from genodiff.memory.index_files import FILES, MANIFEST, fingerprint_memory, open_memory
 from genodiff.memory.index_files import write_memory as write
 from genodiff.memory.memory import Memory
-from genodiff.memory.numbers import MemoryNumbers, write_numbers
 
 GENOME = draw_bases(3000, 1)
 FROM = {"content": "abc"}
@@ -47,10 +46,6 @@ def test_the_fingerprint_is_of_the_content(memory: Memory, folder: Path, tmp_pat
     assert write(tmp_path / "other", memory, {"content": "abd"}) != first
     other = Memory.build([("one", 5, GENOME[:2001]), ("two", 0, GENOME[2000:])], k=5)
     assert write(tmp_path / "longer", other, FROM) != first
-    # The numbers are not the store: they may be fitted again.
-    write_numbers(folder, MemoryNumbers(start=0.5), {"split": "valid"})
-    assert fingerprint_memory(folder) == first
-    assert open_memory(folder, fingerprint=first).numbers.start == 0.5
 
 
 def test_another_memory_is_refused(folder: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from genodiff.api.checkpoint import check_checkpoint, export_checkpoint, import_checkpoint
+from genodiff.api.memory import fit_memory
 from genodiff.cli.common import OUTPUT, Common, Force, Json, ModelPath, convert_whole_number
 
 checkpoint = App(name="checkpoint")
@@ -174,4 +175,49 @@ def export(
         found["checkpoint"],
         found["format"],
         ", ".join(found["files"]),
+    )
+
+
+@checkpoint.command(name="fit-memory")
+def fit_memory_(
+    run: ModelPath,
+    *,
+    windows: Annotated[
+        int,
+        Parameter(
+            converter=convert_whole_number,
+            help="Windows of each class: unique, touched, repeat.",
+        ),
+    ] = 60,
+    draws: Annotated[
+        int, Parameter(converter=convert_whole_number, help="Masks for each window.")
+    ] = 3,
+    json: Json = False,
+    common: Common = Common(),
+) -> None:
+    """Fit the numbers of a run's memory on its valid split: how often and how faithfully it copies.
+
+    They are kept in RUN/memory.json, and --memory on takes them from then on.
+    """
+    common.prepare()
+    found = fit_memory(
+        run,
+        windows=windows,
+        draws=draws,
+        seed=common.seed,
+        device=common.device,
+        offline=common.offline,
+    )
+    if json:
+        print(json_module.dumps(found, indent=2))
+    told = found["fitted_on"]
+    _log.info(
+        "%s: bits per base on %s masked windows of the valid split: %.4f without the memory, %.4f "
+        "with the numbers of before, %.4f with these; next: genodiff eval %s --memory on",
+        Path(run) / "memory.json",
+        f"{told['rows']:,}",
+        told["bits_alone"],
+        told["bits_before"],
+        told["bits_after"],
+        run,
     )

@@ -1,0 +1,41 @@
+"""The memory of a run's training genome."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from genodiff.api.machine import choose_device
+from genodiff.api.run_paths import check_run
+from genodiff.errors import UsageError
+
+
+def fit_memory(
+    run: str | Path,
+    *,
+    windows: int = 60,
+    draws: int = 3,
+    seed: int = 1,
+    device: str = "auto",
+    offline: bool = False,
+) -> dict[str, Any]:
+    """Fit the eleven numbers of a run's memory on its valid split, and keep them with the run.
+
+    They say how often a window copies the training genome, and how faithfully; the defaults are of
+    yeast. `windows` of each class (unique, touched, repeat) are drawn, with `draws` masks each.
+    Returns what is written to RUN/memory.json: numbers, fingerprint of the memory, and bits per
+    base of those windows without the memory, with the numbers of before, and with the new ones.
+    `memory="on"` takes them from then on. Raises `UsageError`, `DataError`, `CheckpointError`.
+    """
+    for name, value in (("windows", windows), ("draws", draws)):
+        if value < 1:
+            raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
+    here = check_run(run)
+    found = choose_device(device)
+    from genodiff.hub.source import is_published
+    from genodiff.runs.model import load_model
+    from genodiff.scoring.memory_fit import fit_memory as fit
+
+    if is_published(here):
+        raise UsageError(f"{here} is published, and stays as it is", fix="give a run folder")
+    return fit(load_model(here, found), windows=windows, draws=draws, seed=seed, offline=offline)

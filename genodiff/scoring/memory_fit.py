@@ -1,0 +1,148 @@
+"""The numbers of a run's memory, fitted on windows of its valid split, with its network in front.
+
+Windows are drawn within classes: unique, touched, repeat, by the share of a window in 24-mers that
+the train split has. Each is masked some times, k = 1..L in strata, and counts as much as the valid
+split has of its class. The cost is the bound of the exact count (`memory/fitting.py`). Nothing of
+the test split is read.
+"""
+
+import logging
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from genodiff.data.kmers import measure_shared_cover, shared_kmers
+from genodiff.data.store import Store
+from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.memory.evidence import Floats
+from genodiff.memory.fitting import FittedNumbers, fit_numbers
+from genodiff.memory.memory import Memory
+from genodiff.memory.text import NONE, Codes
+from genodiff.runs.fitted_numbers import write_fitted
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.training_memory import list_stretches, open_train_memory
+
+CLASSES = ("unique", "touched", "repeat")
+REPEAT = 0.25
+"""The share of a window in 24-mers of the train split from which on it is a repeat."""
+ROUNDS = ((1.6, 0.625), (1.25, 0.8))
+_BATCH = 16
+_log = logging.getLogger("genodiff")
+
+
+class MaskedSample(NamedTuple):
+    """Rows of masked windows, what stands there, each row's window, and each window's class."""
+
+    masked: Codes
+    clean: Codes
+    window: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+
+
+def fit_memory(
+    model: TrainedModel, *, windows: int, draws: int, seed: int, offline: bool = False
+) -> dict[str, Any]:
+    """Fit the numbers and keep them in RUN/memory.json; what is written there.
+
+    `windows` of each class, `draws` masks for each. Raises `UsageError` for a network that has its
+    numbers from training, `DataError` and `CheckpointError` where the genome is not to be had.
+    """
+    if model.recalls:
+        what = "the network was trained beside its memory, with the numbers that it has"
+        raise UsageError(what, fix="leave them as they are")
+    if model.objective.kind != "masked":
+        what = f"a memory is for masked networks, and this is {model.objective.name}"
+        raise UsageError(what, fix="give a masked network of DNA")
+    found = open_train_memory(model, offline=offline)
+    if found.store is None:
+        what = "has its memory inside, and no valid split to fit on"
+        raise CheckpointError(what, file=model.run, fix="fit the run that it was made of")
+    rows = cut_windows(found.store, "valid", model.config.data.seq_len)
+    if not len(rows):
+        what = f"has no window of {model.config.data.seq_len:,} known bases in its valid split"
+        raise DataError(what, file=found.store.path, fix="choose another valid split")
+    kinds = classify(found.store, rows)
+    sample = draw_sample(rows, kinds, windows, draws, seed)
+    _log.info("%s: fitting the memory on %s masked windows", model.run, f"{len(sample.masked):,}")
+    fitted = fit_sample(model, found.memory, sample, count_kinds(kinds))
+    told = {
+        "fingerprint": found.told["fingerprint"],
+        "numbers": fitted.numbers.model_dump(mode="json"),
+        "effort": found.told["effort"],
+        "fitted_on": {
+            "split": "valid", "windows": windows, "draws": draws, "seed": seed,
+            "rows": len(sample.masked), "checkpoint": model.digest,
+            "bits_alone": fitted.alone, "bits_before": fitted.before, "bits_after": fitted.after,
+        },
+    }  # fmt: skip
+    write_fitted(model.run, told)
+    return told
+
+
+def fit_sample(
+    model: TrainedModel, memory: Memory, sample: MaskedSample, counts: NDArray[np.int64]
+) -> FittedNumbers:
+    """The numbers that fit a sample, the windows of a class counting as much as `counts` says."""
+    said = read_network(model, sample.masked)
+    weights = (counts / np.maximum(count_kinds(sample.kinds), 1))[sample.kinds]
+    given = memory, sample.masked, sample.clean, said
+    return fit_numbers(*given, weights=weights, rounds=ROUNDS, tell=_log.info)
+
+
+def classify(store: Store, windows: Codes) -> NDArray[np.int64]:
+    """The class of each window: its number in CLASSES."""
+    train = [codes for _, _, codes in list_stretches(store, "train")]
+    cover = measure_shared_cover(list(windows), shared_kmers(list(windows), train))
+    return np.where(cover >= REPEAT, 2, np.where(cover > 0, 1, 0))
+
+
+def count_kinds(kinds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many windows there are of each class."""
+    return np.bincount(kinds, minlength=len(CLASSES))
+
+
+def cut_windows(store: Store, split: str, length: int) -> Codes:
+    """(B, L): the windows of a split without N, side by side."""
+    parts = [
+        codes[0 : len(codes) // length * length].reshape(-1, length)
+        for _, _, codes in list_stretches(store, split)
+    ]
+    whole = np.concatenate(parts) if parts else np.empty((0, length), np.uint8)
+    return whole[(whole < NONE).all(1)]
+
+
+def draw_sample(
+    windows: Codes, kinds: NDArray[np.int64], n: int, draws: int, seed: int
+) -> MaskedSample:
+    """At most n windows of each class, each masked `draws` times, k in strata."""
+    rng = np.random.default_rng(seed)
+    chosen = np.concatenate(
+        [rng.permutation(np.flatnonzero(kinds == c))[:n] for c in range(len(CLASSES))]
+    )
+    masked, clean, window = [], [], []
+    for w in chosen.tolist():
+        x = windows[w]
+        for j in range(draws):
+            k = 1 + int((j + rng.random()) / draws * len(x))
+            masked.append(np.where(rng.permutation(len(x)) < k, NONE, x).astype(np.uint8))
+            clean.append(x)
+            window.append(w)
+    return MaskedSample(np.stack(masked), np.stack(clean), np.array(window), kinds[window])
+
+
+def read_network(model: TrainedModel, masked: Codes) -> Floats:
+    """(B, L, 4): what the network says of masked windows."""
+    ids = np.array([*model.alphabet.targets, model.alphabet.mask_id])
+    device = next(model.backbone.parameters()).device
+    visible = torch.from_numpy((masked < NONE).mean(1))
+    sigma = model.diffusion.sigma(model.diffusion.schedule.inverse(visible)).float()
+    out = []
+    with torch.no_grad():
+        for first in range(0, len(masked), _BATCH):
+            rows = slice(first, first + _BATCH)
+            xt = torch.from_numpy(ids[masked[rows]]).to(device)
+            logits = model.backbone(xt, sigma[rows].to(device))[..., list(model.alphabet.targets)]
+            out.append(logits.double().softmax(-1).cpu().numpy())
+    return np.concatenate(out)

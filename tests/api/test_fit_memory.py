@@ -1,0 +1,124 @@
+"""`genodiff.fit_memory` and `genodiff checkpoint fit-memory`: the numbers of a run's memory."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
+
+import genodiff
+from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.memory.numbers import MemoryNumbers
+from genodiff.runs.model import load_model
+from genodiff.runs.resolve import resolve_config
+from genodiff.runs.training_memory import open_train_memory
+from genodiff.scoring import memory_fit
+from tests.commands import command
+
+
+VALID: dict[str, Any] = {
+    "split": "valid", "memory": "on", "baselines": False, "keep": False, "device": "cpu",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def fitted_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose valid split, the end of c1, holds a copy of what is in train."""
+    folder = tmp_path_factory.mktemp("fit")
+    fasta, bed = folder / "genome.fa", folder / "splits.bed"
+    fasta.write_text(genome_text())
+    bed.write_text("c1\t0\t5600\ttrain\nc1\t5600\t6000\tvalid\nc2\t0\t4000\ttest\n")
+    asked = {"recipe": "own", "fasta": str(fasta), "bed": str(bed), "backbone": NETWORK}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return save_run(folder / "run", resolve_config(asked | {"data": {"seq_len": SEQ_LEN}}))
+
+
+@pytest.fixture
+def copied(fitted_run: Path, tmp_path: Path) -> Path:
+    shutil.copytree(fitted_run, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_fitted_numbers_cost_less_and_are_taken_from_then_on(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splits = set[str]()
+    read = memory_fit.list_stretches
+    monkeypatch.setattr(
+        memory_fit, "list_stretches", lambda store, split: splits.add(split) or read(store, split)
+    )
+    before = genodiff.evaluate(copied, **VALID)
+    told = genodiff.fit_memory(copied, windows=6, draws=2, device="cpu")
+    assert splits == {"train", "valid"}
+    fitted = told["fitted_on"]
+    assert fitted["bits_after"] < fitted["bits_before"] < fitted["bits_alone"]
+    assert json.loads((copied / "memory.json").read_text()) == told
+    numbers = MemoryNumbers.parse(told["numbers"])
+    assert numbers != MemoryNumbers()
+    assert open_train_memory(load_model(copied)).memory.numbers == numbers
+    after = genodiff.evaluate(copied, **VALID)
+    assert before["memory"]["numbers"] == MemoryNumbers().model_dump(mode="json")
+    assert after["memory"]["numbers"] == told["numbers"]
+    assert after["bits_per_base"] != before["bits_per_base"]
+    assert after["without_memory"] == before["without_memory"] | {
+        "minus_model_bits": after["without_memory"]["minus_model_bits"]
+    }
+    assert genodiff.fit_memory(copied, windows=6, draws=2, seed=2, device="cpu") != told
+
+
+def test_the_command_says_what_it_gained(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("checkpoint", "fit-memory", copied, "--windows", 3, "--draws", 1, "--json")
+    code, out, err = command(capsys, *words, "--threads", 1)
+    assert code == 0
+    assert json.loads(out)["fitted_on"]["windows"] == 3
+    assert "without the memory" in err
+    assert "--memory on" in err
+
+
+def test_an_export_with_the_memory_has_the_fitted_numbers(copied: Path, tmp_path: Path) -> None:
+    told = genodiff.fit_memory(copied, windows=3, draws=1, device="cpu")
+    out = tmp_path / "published"
+    genodiff.export_checkpoint(copied, out=out, format="safetensors", with_memory=True)
+    found = genodiff.load(out, device="cpu").trained
+    assert open_train_memory(found).memory.numbers.model_dump(mode="json") == told["numbers"]
+    with pytest.raises(CheckpointError, match="has its memory inside"):
+        genodiff.fit_memory(out, device="cpu")
+    genodiff.export_checkpoint(copied, out=tmp_path / "theirs", format="caduceus")
+    with pytest.raises(UsageError, match="is published"):
+        genodiff.fit_memory(tmp_path / "theirs", device="cpu")
+
+
+def test_what_cannot_be_fitted_or_used_is_one_line(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="--windows 0 is below 1"):
+        genodiff.fit_memory(copied, windows=0)
+    monkeypatch.setattr(memory_fit, "cut_windows", lambda *_: [])
+    with pytest.raises(DataError, match="no window of 64 known bases"):
+        genodiff.fit_memory(copied, device="cpu")
+    model = load_model(copied)
+    path = copied / "memory.json"
+    for wrong in (
+        "{",
+        "[]",
+        "{}",
+        '{"fingerprint": 1, "numbers": 2, "effort": {}, "fitted_on": 1}',
+    ):
+        path.write_text(wrong)
+        with pytest.raises(CheckpointError):
+            open_train_memory(model)
+    kept: dict[str, Any] = {
+        "fingerprint": "0" * 64,
+        "numbers": MemoryNumbers().model_dump(mode="json"),
+        "effort": {"scored": 1, "most": 1, "wild": 1, "least_odds": 0.0},
+        "fitted_on": {},
+    }
+    path.write_text(json.dumps(kept))
+    with pytest.raises(DataError, match="another memory than the run remembers"):
+        open_train_memory(model)
+    path.write_text(json.dumps(kept | {"numbers": {"start": 2}}))
+    with pytest.raises(CheckpointError):
+        open_train_memory(model)
