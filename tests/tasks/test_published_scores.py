@@ -31,4 +31,6 @@ def test_rows_of_another_metric_say_so_and_the_others_do_not() -> None:
     assert found["Caduceus-Ph, frozen"].metric == "auroc"
     assert "frozen" in found["Caduceus-Ph, frozen"].note
     assert find_published("gue", "tf/0", "dedup") == []
-    assert {v.metric for v in find_published("gue", "mouse/0", "official")} == {"auroc"}
+    mouse = {v.name: v for v in find_published("gue", "mouse/0", "official")}
+    assert {v.metric for v in mouse.values()} == {"", "auroc"}
+    assert mouse["DNABERT-2"].mean == 0.5676
