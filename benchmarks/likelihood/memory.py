@@ -37,6 +37,7 @@ from genodiff.scoring.memory_fit import (
 )
 
 ORDER = 5
+MARKOV = f"Markov {ORDER}"
 _BATCH = 16
 
 
@@ -107,7 +108,7 @@ def measure(
         read_chain(chain, sample.masked[i : i + _BATCH])
         for i in range(0, len(sample.masked), _BATCH)
     ]
-    said[f"Markov {ORDER}"] = np.concatenate(parts)
+    said[MARKOV] = np.concatenate(parts)
     tables = []
     for effort in efforts:
         begun = time.process_time()
