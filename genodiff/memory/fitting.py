@@ -57,7 +57,7 @@ def fit_numbers(
 
     `clean` (B, L): what stands there. `chances` (B, L, 4): what the denoiser says alone. `weights`
     (B,): what each window counts, where some kinds were drawn more often than they are. `tell`
-    hears of every step. Raises `DataError` where no base is hidden.
+    hears of each number that is tried. Raises `DataError` where no base is hidden.
     """
     alone = measure_bits(chances, windows, clean)
     some = np.isfinite(alone)
@@ -81,8 +81,12 @@ def fit_numbers(
 
     best, before = memory.numbers, cost(memory.numbers)
     least = before
-    for factors in rounds:
-        for change in _list_changes(len(best.share)):
+    changes = list(_list_changes(len(best.share)))
+    for turn, factors in enumerate(rounds, 1):
+        for done, change in enumerate(changes):
+            if tell is not None:
+                where = f"round {turn} of {len(rounds)}, number {done + 1} of {len(changes)}"
+                tell(f"{least:.4f} bits per base · {where}: {_name(change)}")
             for factor in factors:
                 improved = False
                 while (tried := _change(best, change, factor)) is not None:
@@ -90,8 +94,6 @@ def fit_numbers(
                     if value >= least - _LEAST_GAIN:
                         break
                     best, least, improved = tried, value, True
-                    if tell is not None:
-                        tell(f"{value:.5f} {change[0]} {change[1]} × {factor:g}")
                 if improved:
                     break
     return FittedNumbers(best, total, before, least)
@@ -101,6 +103,11 @@ def _list_changes(classes: int) -> Iterator[tuple[str, int]]:
     yield from (("copies", 0), ("start", 0), ("end", 0), ("shift", 0))
     yield from (("divergence", e) for e in range(classes))
     yield from (("share", e) for e in range(classes) if classes > 1)
+
+
+def _name(change: tuple[str, int]) -> str:
+    name, place = change
+    return f"{name} of class {place + 1}" if name in ("divergence", "share") else name
 
 
 def _change(numbers: MemoryNumbers, change: tuple[str, int], factor: float) -> MemoryNumbers | None:
