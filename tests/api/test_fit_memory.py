@@ -17,7 +17,6 @@ from genodiff.runs.training_memory import open_train_memory
 from genodiff.scoring import memory_fit
 from tests.commands import command
 
-
 VALID: dict[str, Any] = {
     "split": "valid", "memory": "on", "baselines": False, "keep": False, "device": "cpu",
 }  # fmt: skip
