@@ -18,6 +18,7 @@ def fit_memory(
     seed: int = 1,
     device: str = "auto",
     offline: bool = False,
+    force: bool = False,
 ) -> dict[str, Any]:
     """Fit the eleven numbers of a run's memory on its valid split, and keep them with the run.
 
@@ -25,7 +26,8 @@ def fit_memory(
     yeast. `windows` of each class (unique, touched, repeat) are drawn, with `draws` masks each.
     Returns what is written to RUN/memory.json: numbers, fingerprint of the memory, and bits per
     base of those windows without the memory, with the numbers of before, and with the new ones.
-    `memory="on"` takes them from then on. Raises `UsageError`, `DataError`, `CheckpointError`.
+    `memory="on"` takes them from then on. With `force` a file there that genodiff did not write is
+    replaced. Raises `UsageError`, `DataError`, `CheckpointError`.
     """
     for name, value in (("windows", windows), ("draws", draws)):
         if value < 1:
@@ -33,9 +35,13 @@ def fit_memory(
     here = check_run(run)
     found = choose_device(device)
     from genodiff.hub.source import is_published
+    from genodiff.io.target import check_target
+    from genodiff.runs.fitted_numbers import FILE, is_fitted
     from genodiff.runs.model import load_model
     from genodiff.scoring.memory_fit import fit_memory as fit
 
     if is_published(here):
         raise UsageError(f"{here} is published, and stays as it is", fix="give a run folder")
-    return fit(load_model(here, found), windows=windows, draws=draws, seed=seed, offline=offline)
+    model = load_model(here, found)
+    check_target(model.run / FILE, force=force, known=is_fitted)
+    return fit(model, windows=windows, draws=draws, seed=seed, offline=offline)

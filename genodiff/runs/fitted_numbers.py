@@ -12,6 +12,7 @@ from typing import Any
 
 from genodiff.errors import CheckpointError
 from genodiff.io import atomic
+from genodiff.io.target import read_json_object
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
 from genodiff.runs.sealed_files import read_json
@@ -23,6 +24,11 @@ _KEYS = ("fingerprint", "numbers", "effort", "fitted_on")
 def write_fitted(run: Path, told: dict[str, Any]) -> None:
     """Keep fitted numbers with a run. Raises `MachineError`."""
     atomic.write_json(run / FILE, {key: told[key] for key in _KEYS})
+
+
+def is_fitted(path: Path) -> bool:
+    """Whether a file is one that `write_fitted` wrote."""
+    return read_json_object(path).keys() == set(_KEYS)
 
 
 def read_fitted(run: Path) -> dict[str, Any] | None:

@@ -81,13 +81,18 @@ def open_split_memory(
 
 
 def open_train_memory(
-    model: TrainedModel, store: Store | None = None, *, offline: bool = False
+    model: TrainedModel,
+    store: Store | None = None,
+    *,
+    offline: bool = False,
+    fitted: bool = True,
 ) -> TrainMemory:
     """The memory of what a model was trained on; `store` is looked at first.
 
-    A published folder may have it inside (`embedded_memory.py`); then no genome is needed. Raises
-    `CheckpointError` where the model does not say what it was trained on, or where what is inside
-    is damaged; `DataError` where the genome is not to be had or has changed.
+    Without `fitted` it has the numbers of before a fit. A published folder may have it inside
+    (`embedded_memory.py`); then no genome is needed. Raises `CheckpointError` where the model does
+    not say what it was trained on, or where what is inside is damaged; `DataError` where the genome
+    is not to be had or has changed.
     """
     if has_memory(model.run):
         memory, folder, contigs = open_embedded(model.run, model.digest.partition(":")[0])
@@ -97,7 +102,7 @@ def open_train_memory(
         store = _open_trained_store(model, offline)
     legacy = model.config.data.legacy_caduceus_tiling
     stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy)
-    remembered = model.data.get("memory") or read_fitted(model.run)
+    remembered = model.data.get("memory") or (read_fitted(model.run) if fitted else None)
     return _open_of_store(store, stretches, remembered)
 
 

@@ -55,7 +55,7 @@ def fit_memory(
     if model.objective.kind != "masked":
         what = f"a memory is for masked networks, and this is {model.objective.name}"
         raise UsageError(what, fix="give a masked network of DNA")
-    found = open_train_memory(model, offline=offline)
+    found = open_train_memory(model, offline=offline, fitted=False)
     if found.store is None:
         what = "has its memory inside, and no valid split to fit on"
         raise CheckpointError(what, file=model.run, fix="fit the run that it was made of")

@@ -11,7 +11,7 @@ WRONG = [
     ("embed runs/x --fasta", "--fasta needs a value; see `genodiff embed --help`"),
     ("data lst", "did you mean 'list'? see `genodiff data --help`"),
     ("data bogus", "known: build, check, genomes, get, list, tokenizer;"),
-    ("checkpoint bogus", "known: check, export, import;"),
+    ("checkpoint bogus", "known: check, export, fit-memory, import;"),
     ("config bogus", "known: check, presets, schema, show;"),
     ("train toy --seeed 1", "Did you mean --seed?"),
     ("train toy --bacth-size 1", "Did you mean --batch-size?"),

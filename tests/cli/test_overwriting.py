@@ -68,6 +68,11 @@ def _export(run: Path, here: Path) -> Scene:
     return ["checkpoint", "export", run, "--out", "mine"], here / "mine" / "config.json"
 
 
+def _fit_memory(run: Path, here: Path) -> Scene:
+    words = ["checkpoint", "fit-memory", run, "--windows", 2, "--draws", 1, "--threads", 1]
+    return words, run / "memory.json"
+
+
 def _import(run: Path, here: Path) -> Scene:
     assert exit_code("checkpoint", "export", run, "--out", here / "published") == 0
     return ["checkpoint", "import", "published", "--out", "mine"], here / "mine" / "config.yaml"
@@ -171,6 +176,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "demo": _demo,
     "compare": _compare,
     "checkpoint export": _export,
+    "checkpoint fit-memory": _fit_memory,
     "checkpoint import": _import,
     "data tokenizer": _tokenizer,
     "predict": _predict,

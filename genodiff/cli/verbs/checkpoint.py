@@ -192,6 +192,7 @@ def fit_memory_(
     draws: Annotated[
         int, Parameter(converter=convert_whole_number, help="Masks for each window.")
     ] = 3,
+    force: Force = False,
     json: Json = False,
     common: Common = Common(),
 ) -> None:
@@ -207,6 +208,7 @@ def fit_memory_(
         seed=common.seed,
         device=common.device,
         offline=common.offline,
+        force=force,
     )
     if json:
         print(json_module.dumps(found, indent=2))
