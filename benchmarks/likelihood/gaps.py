@@ -1,5 +1,7 @@
-"""Gaps of 200 bases in windows of a held-out chromosome, filled by a network without and with its
-memory, and by copying the place of the train split that the flanks resemble most.
+"""Gaps of 200 bases in windows of a held-out chromosome, filled in three ways.
+
+A network fills them alone, and with its memory. The third way copies the place of the train split
+that the flanks resemble most.
 
     python benchmarks/likelihood/gaps.py RUN [--gaps 40] [--steps 50] -o gaps.json
 
@@ -22,7 +24,8 @@ import torch
 from numpy.typing import NDArray
 
 import genodiff
-from genodiff.memory.text import NONE, Codes
+from genodiff.memory.evidence import pack_words
+from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.runs.folder import find_git_revision
 from genodiff.runs.training_memory import list_stretches, open_train_memory
 from genodiff.scoring.memory_fit import CLASSES, classify, cut_windows
@@ -51,24 +54,20 @@ class Places:
         for codes in stretches:
             parts += [np.asarray(codes).astype(np.uint8), wall]
         self.text = np.concatenate(parts)
-        words, whole = spell(self.text)
+        words, whole = pack_words(self.text, K)
         starts = np.flatnonzero(whole)
         order = np.argsort(words[starts], kind="stable")
         self.at, self.words = starts[order], words[starts][order]
 
     def find(self, window: Codes) -> Copy:
         """The best copy for a window with a gap (codes of NONE), of either strand."""
-        turned = window[::-1].copy()
-        turned[turned < NONE] = 3 - turned[turned < NONE]
-        first, second = self._search(window), self._search(turned)
+        first, second = self._search(window), self._search(turn_codes(window))
         if first.identity >= second.identity:
             return first
-        codes = second.codes[::-1].copy()
-        codes[codes < NONE] = 3 - codes[codes < NONE]
-        return second._replace(codes=codes)
+        return second._replace(codes=turn_codes(second.codes))
 
     def _search(self, window: Codes) -> Copy:
-        words, whole = spell(window)
+        words, whole = pack_words(window, K)
         mine = np.flatnonzero(whole)
         low = np.searchsorted(self.words, words[mine], "left")
         high = np.searchsorted(self.words, words[mine], "right")
@@ -96,17 +95,6 @@ class Places:
 
     def _same(self, window: Codes, where: NDArray[np.int64], place: int) -> int:
         return int(np.count_nonzero(self._read(where, place) == window[where]))
-
-
-def spell(codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The K-mer that begins at each place, as a number, and whether all of it is known."""
-    n = max(len(codes) - K + 1, 0)
-    words, whole = np.zeros(n, np.int64), np.ones(n, bool)
-    for i in range(K):
-        part = codes[i : i + n]
-        words = words * 4 + np.minimum(part, 3)
-        whole &= part < NONE
-    return words, whole
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ diagonals an insertion or deletion away are added.
 This file is the definition, in NumPy. `native/recall.py` has it in C, with the same diagonals.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +61,15 @@ class Effort:
     most: int = 64
     wild: int = 8
     least_odds: float = -5.0
+
+
+def is_effort(told: object) -> bool:
+    """Whether values that were read are those of an `Effort`: its names, and numbers or null."""
+    return (
+        isinstance(told, dict)
+        and told.keys() == {one.name for one in fields(Effort)}
+        and all(x is None or type(x) in (int, float) for x in told.values())
+    )
 
 
 class KmerTable(NamedTuple):

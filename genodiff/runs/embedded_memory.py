@@ -11,7 +11,7 @@ cache folder. The manifest that comes out must have the fingerprint of the one t
 """
 
 import shutil
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from genodiff.memory.index_files import (
 )
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers
-from genodiff.memory.search import Effort
+from genodiff.memory.search import Effort, is_effort
 from genodiff.memory.table import MOST_K
 from genodiff.memory.text import NONE, PAD, MemoryText
 from genodiff.runs.known_contigs import KnownContigs
@@ -171,7 +171,7 @@ def unpack_stretches(
 def _is_sane(card: dict[str, Any]) -> bool:
     """Whether the values of a card have their types, and numbers that a memory can have."""
     try:
-        manifest, file, effort = card["manifest"], card["file"], card["effort"]
+        manifest, file = card["manifest"], card["file"]
         whole = (manifest["k"], manifest["order"], manifest["size"], file["bytes"])
         words = (card["checkpoint"], card["fingerprint"], file["sha256"])
         return (
@@ -180,8 +180,7 @@ def _is_sane(card: dict[str, Any]) -> bool:
             and isinstance(manifest["made_from"], dict)
             and 1 <= manifest["k"] <= MOST_K
             and 1 <= manifest["order"] <= _MOST_ORDER
-            and effort.keys() == {one.name for one in fields(Effort)}
-            and all(x is None or type(x) in (int, float) for x in effort.values())
+            and is_effort(card["effort"])
             and all(_is_row(row, str, int, int) for row in manifest["stretches"])
             and all(_is_row(row, str, int, str) for row in card["contigs"])
         )

@@ -6,7 +6,6 @@ Whoever opens the memory of such a run takes them (`training_memory.py`). A run 
 beside its memory has its numbers from the beginning, and no such file.
 """
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from genodiff.errors import CheckpointError
 from genodiff.io import atomic
 from genodiff.io.target import read_json_object
 from genodiff.memory.numbers import MemoryNumbers
-from genodiff.memory.search import Effort
+from genodiff.memory.search import is_effort
 from genodiff.runs.sealed_files import read_json
 
 FILE = "memory.json"
@@ -40,9 +39,7 @@ def read_fitted(run: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     told = read_json(path)
-    efforts = {one.name for one in fields(Effort)}
-    sound = set(_KEYS) <= told.keys() and isinstance(told["effort"], dict)
-    if not sound or told["effort"].keys() != efforts:
+    if not set(_KEYS) <= told.keys() or not is_effort(told["effort"]):
         what, fix = "does not hold the numbers of a memory", "remove it, and fit them again"
         raise CheckpointError(what, file=path, fix=fix)
     MemoryNumbers.parse(told["numbers"], file=path, error=CheckpointError)

@@ -118,6 +118,9 @@ def test_what_cannot_be_fitted_or_used_is_one_line(
     path.write_text(json.dumps(kept))
     with pytest.raises(DataError, match="another memory than the run remembers"):
         open_train_memory(model)
+    path.write_text(json.dumps(kept | {"effort": kept["effort"] | {"scored": "many"}}))
+    with pytest.raises(CheckpointError):
+        open_train_memory(model)
     path.write_text(json.dumps(kept | {"numbers": {"start": 2}}))
     with pytest.raises(CheckpointError):
         open_train_memory(model)
