@@ -24,7 +24,7 @@ NONE = 4
 PAD = 8192
 MOST_WINDOW = PAD - 64
 """The longest window, in bases."""
-MOST_TEXT = (1 << 32) - 1
+MOST_TEXT = (1 << 32) - 1 - PAD
 _TURNED = np.array([3, 2, 1, 0, 4], np.uint8)
 
 

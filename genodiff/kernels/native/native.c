@@ -130,6 +130,7 @@ typedef struct {
 #include "linear.h"
 #include "mixing.h"
 #include "recall.h"
+#include "recall_rows.h"
 #include "recall_seek.h"
 #include "recall_scan.h"
 #include "recall_copy.h"

@@ -37,23 +37,31 @@ typedef struct {
 
 typedef struct scan_lane scan_lane;
 
+/* A diagonal with others within reach: where it stands in a row; the first of those within reach in
+   a row and in the list of linked ones; how many they are, itself among them; their weights. */
+typedef struct {
+    int64_t at, first, listed, n, g;
+} reach;
+
 typedef struct {
     strand strands[2];
     double *states, *next_states, *filtered; /* of the chain */
     uint64_t *counts;                        /* mismatches, four lanes to a word */
-    uint64_t *table;                         /* diagonals that were met, a hash table */
+    uint32_t *table;                         /* diagonals that were met, a hash table */
     scored_diagonal *heap;
     scan_lane *plan; /* of one shift */
     int64_t *seeds;
     double *odds;
     int64_t *diagonals; /* of strand 0, then of strand 1 */
+    vd *likely;         /* (L, 5), of a strand */
     uint8_t *sources;   /* (L, D) */
-    vd *forward;        /* (L, D) */
-    double *background; /* (L) */
+    vd *rows, *marks;   /* of the forward pass */
+    double *background, *total; /* (L) */
     vd *now, *passed;
-    int32_t *pair_of; /* (D, 2 REACH): the diagonals within reach */
+    reach *linked; /* (n_linked) */
     double *pair_g;
-    int32_t *pairs;
+    int64_t n_linked;
+    const uint32_t *filled; /* of the text, shared: see recall_scan.h */
 } recall_space;
 
 static inline int64_t most_found(const recall_args *s) {
@@ -69,6 +77,14 @@ static inline int64_t table_slots(int64_t budget) {
     return slots;
 }
 
+/* Places whose forward rows, of D states each, are held together. */
+#define STATES_HELD 32768
+#define PLACES_HELD 16
+static inline int64_t stretch_places(int64_t L, int64_t D) {
+    int64_t places = STATES_HELD / D > PLACES_HELD ? STATES_HELD / D : PLACES_HELD;
+    return places < L ? places : L;
+}
+
 /* Cut `bytes` off the scratch space, in whole lines of the cache. */
 static inline void *recall_cut(uintptr_t *space, int64_t bytes) {
     void *cut = (void *)*space;
@@ -78,8 +94,9 @@ static inline void *recall_cut(uintptr_t *space, int64_t bytes) {
 
 /* Lay the scratch space out from `space` on; returns its end. */
 static uintptr_t recall_lay(const recall_args *s, recall_space *o, uintptr_t space) {
-    int64_t L = s->L, words = (L + 7 + 63) / 64, D = 2 * most_found(s),
-            S = (int64_t)1 << (2 * s->order);
+    int64_t L = s->L, words = (L + 7 + 63) / 64, D = 2 * ((most_found(s) + 7) / 8 * 8),
+            S = (int64_t)1 << (2 * s->order), held = PLACES_HELD * D;
+    held = held > STATES_HELD ? held : STATES_HELD;
     for (int strand_ = 0; strand_ < 2; strand_++) {
         strand *w = o->strands + strand_;
         w->words = words;
@@ -95,20 +112,22 @@ static uintptr_t recall_lay(const recall_args *s, recall_space *o, uintptr_t spa
     o->states = recall_cut(&space, S * 8), o->next_states = recall_cut(&space, S * 8);
     o->filtered = recall_cut(&space, 2 * L * 8);
     o->counts = recall_cut(&space, words * 8);
-    o->table = recall_cut(&space, table_slots(find_budget(s, 64)) * 8);
+    o->table = recall_cut(&space, table_slots(find_budget(s, 64)) * 4);
     o->heap = recall_cut(&space, s->most * (int64_t)sizeof(scored_diagonal));
     o->plan = recall_cut(&space, words * 4 * SCAN_LANE_BYTES);
     o->seeds = recall_cut(&space, L * 8);
-    o->odds = recall_cut(&space, s->most * 8);
+    o->odds = recall_cut(&space, (s->most + 8) * 8);
     o->diagonals = recall_cut(&space, D * 8);
+    o->likely = recall_cut(&space, L * 5 * (int64_t)sizeof(vd));
     o->sources = recall_cut(&space, L * D);
-    o->forward = recall_cut(&space, L * D * (int64_t)sizeof(vd));
+    o->rows = recall_cut(&space, held * (int64_t)sizeof(vd));
+    o->marks = recall_cut(&space, (L / PLACES_HELD + 1) * D * (int64_t)sizeof(vd));
     o->background = recall_cut(&space, L * 8);
+    o->total = recall_cut(&space, L * 8);
     o->now = recall_cut(&space, D * (int64_t)sizeof(vd));
     o->passed = recall_cut(&space, D * (int64_t)sizeof(vd));
-    o->pair_of = recall_cut(&space, D * 2 * REACH * 4);
-    o->pair_g = recall_cut(&space, D * 2 * REACH * 8);
-    o->pairs = recall_cut(&space, D * 4);
+    o->linked = recall_cut(&space, D * (int64_t)sizeof(reach));
+    o->pair_g = recall_cut(&space, D * (2 * REACH + 1) * 8);
     return space;
 }
 

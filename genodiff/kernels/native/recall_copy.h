@@ -1,128 +1,145 @@
 /* The model of copies: forward-backward over the background and (diagonal, divergence class).
-   `memory/copying.py` has the equations. */
+   `memory/copying.py` has the equations.
 
-/* (L, D): what each place would copy on each diagonal; 4 is no base. */
-static void read_sources(const recall_args *s, recall_space *o, const int64_t *without,
-                         int64_t first, int64_t D) {
-    const uint8_t *high = s->planes, *low = high + s->plane_bytes, *base = low + s->plane_bytes;
-    for (int64_t m = 0; m < D; m++)
-        for (int64_t i = 0; i < s->L; i++) {
-            int64_t place = o->diagonals[m] + i, at = place + PAD_BASES;
-            int code = 4, bit = at & 7;
-            if ((base[at >> 3] >> bit & 1) && !(place >= without[0] && place < without[1]))
-                code = (high[at >> 3] >> bit & 1) * 2 | (low[at >> 3] >> bit & 1);
-            if (m < first) o->sources[i * D + m] = (uint8_t)code;
-            else o->sources[(s->L - 1 - i) * D + m] = (uint8_t)(code < 4 ? 3 - code : code);
-        }
-}
+   A row has the states of one place. Rows are kept as they are computed, with their total, and the
+   next row divides by it. The forward rows of a whole window would not fit into a cache: the last
+   row of each stretch of places is kept, and the others of the stretch are computed again when the
+   backward pass comes there, to the same bits. */
 
-/* For each diagonal those of its strand within reach, and shift times g of their distance. */
-static void list_pairs(const recall_args *s, recall_space *o, int64_t first, int64_t D) {
-    double scale = 0;
-    for (int j = 1; j <= REACH; j++) scale += 2.0 / j;
-    for (int64_t m = 0; m < D; m++) {
-        int32_t n = 0;
-        for (int64_t j = m - REACH > 0 ? m - REACH : 0; j < D && j <= m + REACH; j++) {
-            int64_t far = o->diagonals[j] - o->diagonals[m];
-            far = far < 0 ? -far : far;
-            if (j == m || (j < first) != (m < first) || far > REACH) continue;
-            o->pair_of[m * 2 * REACH + n] = (int32_t)j;
-            o->pair_g[m * 2 * REACH + n++] = s->chances[2] / (scale * far);
+typedef struct {
+    int64_t D;
+    double start, end, stay;
+    vd rate;
+} copy_model;
+
+/* The forward row of place i after `before`, the row of the place before it. Returns its sum. */
+static double forward_row(const recall_space *o, const copy_model *c, int64_t i, const vd *before,
+                          vd *f) {
+    double per = i ? 1 / o->total[i - 1] : 0, stay = c->stay * per;
+    vd enter = i ? c->rate * (o->background[i - 1] * per) : c->rate / (c->start + c->end);
+    const vd *likely = o->likely + 5 * i;
+    const uint8_t *from = o->sources + i * c->D;
+    vd sum[4] = {{0}};
+    for (int64_t m = 0; m < c->D; m += 4)
+        for (int k = 0; k < 4; k++) {
+            vd v = (before[m + k] * stay + enter) * likely[from[m + k]];
+            f[m + k] = v;
+            sum[k] += v;
         }
-        o->pairs[m] = n;
+    for (int64_t p = 0; p < o->n_linked; p++) {
+        const reach *to = o->linked + p;
+        vd v = weigh_links(o->pair_g + to->g, before + to->first, to->n) * per *
+               likely[from[to->at]];
+        f[to->at] += v;
+        sum[p & 3] += v;
     }
+    return over_classes((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-/* Σ_j shift g(m, j) from_j. */
-INLINE vd shifted(const recall_space *o, const vd *from, int64_t m) {
-    vd sum = {0};
-    const int32_t *of = o->pair_of + m * 2 * REACH;
-    const double *g = o->pair_g + m * 2 * REACH;
-    for (int32_t j = 0; j < o->pairs[m]; j++) sum += from[of[j]] * g[j];
-    return sum;
+/* The row of place i with its background and total. */
+static void forward_step(recall_space *o, const copy_model *c, int64_t i, const vd *before, vd *f,
+                         double *copying) {
+    if (i) {
+        double per = 1 / o->total[i - 1];
+        o->background[i] = (1 - c->start) * (o->background[i - 1] * per) + c->end * (*copying * per);
+    } else
+        o->background[i] = c->end / (c->start + c->end);
+    *copying = forward_row(o, c, i, before, f);
+    o->total[i] = o->background[i] + *copying;
 }
 
-/* The likelihood of a place by what its source shows: hit, miss, or 0 for no base. */
-INLINE void emissions(const recall_args *s, int x, double evidence, vd *likely) {
-    for (int c = 0; c < 5; c++)
-        for (int e = 0; e < KINDS_OF_COPY; e++) {
-            double eps = s->divergence[e], chance = c == x ? 1 - eps : eps / 3;
-            likely[c][e] = c == 4 ? 0 : x == 4 ? 1 : chance / evidence;
+/* What the backward row of a place says together with its forward row: by the base of the source,
+   (5), into `by`. The row of the place before it takes its place. Returns Σ of what is passed on. */
+static vd backward_row(const recall_space *o, const copy_model *c, int64_t i, const vd *f,
+                       double per, double back, vd *now, vd *by) {
+    const uint8_t *from = o->sources + i * c->D;
+    vd likely[5], parts[4][5] = {{{0}}}, sum[4] = {{0}};
+    for (int k = 0; k < 5; k++) likely[k] = o->likely[5 * i + k] * per;
+    for (int64_t p = 0; p < o->n_linked; p++) {
+        int64_t m = o->linked[p].at;
+        o->passed[p] = now[m] * likely[from[m]];
+    }
+    for (int64_t m = 0; m < c->D; m += 4)
+        for (int k = 0; k < 4; k++) {
+            int code = from[m + k];
+            vd passed = now[m + k] * likely[code];
+            parts[k][code] += f[m + k] * now[m + k];
+            sum[k] += passed;
+            now[m + k] = passed * c->stay + back;
         }
+    for (int64_t p = 0; p < o->n_linked; p++) {
+        const reach *to = o->linked + p;
+        now[to->at] += weigh_links(o->pair_g + to->g, o->passed + to->listed, to->n);
+    }
+    for (int k = 0; k < 5; k++)
+        by[k] = (parts[0][k] + parts[1][k]) + (parts[2][k] + parts[3][k]);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-INLINE double over_classes(vd v) {
-    double sum = 0;
-    for (int e = 0; e < KINDS_OF_COPY; e++) sum += v[e];
-    return sum;
+/* The chance that a window copies at all, from the logarithm of its likelihood. */
+static double chance_of_any(const recall_args *s, double likelihood) {
+    double copies = s->chances[4];
+    if (copies == 1) return 1;
+    return 1 / (1 + (1 - copies) / copies * exp(likelihood < -700 ? 700 : -likelihood));
 }
 
-static void recall_copies(const recall_args *s, recall_space *o, const uint8_t *x,
-                          const double *evidence, int64_t loci, int64_t D, double *w0,
-                          double *copy) {
-    double start = s->chances[0], end = s->chances[1], stay = 1 - end - s->chances[2];
-    double old, background = end / (start + end), after = 1, likelihood = 0;
-    vd rate, likely[5], *now = o->now, *passed = o->passed;
-    for (int e = 0; e < KINDS_OF_COPY; e++) rate[e] = start * s->share[e] / loci;
+static void recall_copies(const recall_args *s, recall_space *o, int64_t loci, int64_t D,
+                          double *w0, double *copy) {
+    copy_model c = {D, s->chances[0], s->chances[1], 1 - s->chances[1] - s->chances[2], {0}};
+    for (int e = 0; e < KINDS_OF_COPY; e++) c.rate[e] = c.start * s->share[e] / loci;
+    int64_t C = stretch_places(s->L, D);
+    double copying = 0, likelihood = 0, after = 1, per = 1;
+    const vd *before = o->marks; /* mark g: the last row before stretch g; mark 0: zeros */
+    memset(o->marks, 0, D * sizeof(vd));
     for (int64_t i = 0; i < s->L; i++) {
-        vd *f = o->forward + i * D, sum = {0};
-        const vd *before = f - D;
-        emissions(s, x[i], evidence[i], likely);
-        old = background;
-        for (int64_t m = 0; i && m < D; m++) sum += before[m];
-        if (i) background = (1 - start) * old + end * over_classes(sum);
-        sum *= 0;
-        for (int64_t m = 0; m < D; m++) {
-            vd v = i ? before[m] * stay + shifted(o, before, m) + rate * old : rate / (start + end);
-            f[m] = v * likely[o->sources[i * D + m]];
-            sum += f[m];
-        }
-        double total = background + over_classes(sum);
-        likelihood += log(total);
-        background /= total;
-        for (int64_t m = 0; m < D; m++) f[m] /= total;
-        o->background[i] = background;
+        vd *f = o->rows + i % C * D;
+        forward_step(o, &c, i, before, f, &copying);
+        likelihood += log(o->total[i]);
+        before = f;
+        if (i % C == C - 1 && i + 1 < s->L) memcpy(o->marks + (i / C + 1) * D, f, D * sizeof(vd));
     }
-    double any = 1, copies = s->chances[4]; /* the chance that the window copies at all */
-    if (copies < 1) any = 1 / (1 + (1 - copies) / copies * exp(likelihood < -700 ? 700 : -likelihood));
-    for (int64_t m = 0; m < D; m++) now[m] = (vd){0} + 1;
+    double any = chance_of_any(s, likelihood);
+    for (int64_t m = 0; m < D; m++) o->now[m] = (vd){0} + 1;
     for (int64_t i = s->L - 1; i >= 0; i--) {
-        const vd *f = o->forward + i * D;
-        const uint8_t *from = o->sources + i * D;
-        vd by[5] = {{0}}, all = {0}, sum = {0};
-        emissions(s, x[i], evidence[i], likely);
-        for (int64_t m = 0; m < D; m++) {
-            by[from[m]] += f[m] * now[m];
-            passed[m] = now[m] * likely[from[m]];
-            sum += passed[m] * rate;
+        if (i % C == C - 1 && i + 1 < s->L) { /* a stretch whose rows were written over */
+            before = o->marks + i / C * D;
+            for (int64_t j = i / C * C; j <= i; j++) {
+                vd *f = o->rows + j % C * D;
+                forward_row(o, &c, j, before, f);
+                before = f;
+            }
         }
-        for (int c = 0; c < 4; c++) all += by[c];
-        double total = o->background[i] * after + over_classes(all), top;
+        double old = after * per;
+        vd by[5], all = {0};
+        vd sum = backward_row(o, &c, i, o->rows + i % C * D, per, c.end * old, o->now, by);
+        for (int k = 0; k < 4; k++) all += by[k];
+        double total = o->background[i] * after + over_classes(all);
         w0[i] = 1 - any * (1 - o->background[i] * after / total);
-        for (int c = 0; c < 4; c++) {
+        for (int k = 0; k < 4; k++) {
             double chance = 0;
             for (int e = 0; e < KINDS_OF_COPY; e++) {
                 double eps = s->divergence[e];
-                chance += by[c][e] * (1 - eps) + (all[e] - by[c][e]) * eps / 3;
+                chance += by[k][e] * (1 - eps) + (all[e] - by[k][e]) * eps / 3;
             }
-            copy[i * 4 + c] = any * chance / total;
+            copy[i * 4 + k] = any * chance / total;
         }
-        old = after;
-        top = after = (1 - start) * old + over_classes(sum);
-        for (int64_t m = 0; m < D; m++) {
-            now[m] = passed[m] * stay + shifted(o, passed, m) + end * old;
-            for (int e = 0; e < KINDS_OF_COPY; e++) top = now[m][e] > top ? now[m][e] : top;
-        }
-        after /= top;
-        for (int64_t m = 0; m < D; m++) now[m] /= top;
+        after = (1 - c.start) * old + over_classes(c.rate * sum);
+        per = 1 / (old + over_classes(sum)); /* no state is more than that */
     }
 }
 
+typedef struct {
+    const recall_args *s;
+    uint32_t *filled;
+} recall_job;
+
 static void recall_task(const void *args, int64_t b, void *own, int backward) {
     (void)backward;
-    const recall_args *s = args;
+    const recall_job *job = args;
+    const recall_args *s = job->s;
     recall_space o;
     recall_lay(s, &o, (uintptr_t)own);
+    o.filled = job->filled;
     int64_t most = most_found(s), *kept = s->diagonals + b * 2 * most, *counts = s->counts + b * 2;
     const int64_t *without = s->without + 2 * b;
     const uint8_t *x = s->codes + b * s->L;
@@ -138,17 +155,27 @@ static void recall_task(const void *args, int64_t b, void *own, int backward) {
         counts[strand_] = find_diagonals(s, &o, strand_, without, s->loci[b], out);
         memcpy(o.diagonals + (strand_ ? counts[0] : 0), out, counts[strand_] * 8);
     }
-    int64_t D = counts[0] + counts[1];
+    int64_t D = fill_up(counts[0]) + fill_up(counts[1]);
     if (!D) return;
-    read_sources(s, &o, without, counts[0], D);
-    list_pairs(s, &o, counts[0], D);
-    recall_copies(s, &o, x, evidence, s->loci[b], D, w0, copy);
+    read_sources(s, &o, without, counts, D);
+    o.n_linked = 0;
+    int64_t g_end = list_links(s, &o, o.diagonals, counts[0], 0, 0);
+    list_links(s, &o, o.diagonals + counts[0], counts[1], fill_up(counts[0]), g_end);
+    write_likely(s, x, evidence, o.likely);
+    recall_copies(s, &o, s->loci[b], D, w0, copy);
 }
 
 static int recall_run(const recall_args *s, int threads) {
     recall_space nowhere;
+    recall_job job = {s, 0};
     size_t bytes = recall_lay(s, &nowhere, 0);
-    return tasks_run(recall_task, s, s->batch, bytes, 0, threads);
+    if (s->scored < 0) { /* every diagonal */
+        if (!(job.filled = malloc((s->plane_bytes / 64 + 1) * sizeof *job.filled))) return 1;
+        list_filled(s, job.filled);
+    }
+    int failed = tasks_run(recall_task, &job, s->batch, bytes, 0, threads);
+    free(job.filled);
+    return failed;
 }
 
 /* The table of k-mers: words counted into start[word + 1], or their places filled into `at`. A task

@@ -8,7 +8,10 @@
 
    The bound is the sum of what is positive, over lanes of the window's own size and over lanes of 64.
    Bytes are too small for the former where lanes are long: values are divided by 1, 2 or 4, and
-   rounded up. */
+   rounded up.
+
+   Where the text has no base at all under a window, no diagonal has a score. A genome with long runs
+   of N has many such places, so each line of the text knows which is the next one with a base. */
 
 #if defined(__AVX512BW__)
 #define SCAN 64
@@ -139,18 +142,34 @@ static inline vb scan_block(const recall_args *s, const scan_lane *plan, int64_t
            (vb)(far >= b_splat((uint32_t)least_far * 0x01010101u));
 }
 
+/* For each line of 64 bytes of the text (and one beyond): it or the next one that has a base. */
+static void list_filled(const recall_args *s, uint32_t *filled) {
+    const uint8_t *base = s->planes + 2 * s->plane_bytes;
+    int64_t line = s->plane_bytes / 64;
+    for (filled[line] = (uint32_t)line; line--;) {
+        uint64_t some = 0, eight;
+        for (int i = 0; i < 64; i += 8) memcpy(&eight, base + 64 * line + i, 8), some |= eight;
+        filled[line] = some ? (uint32_t)line : filled[line + 1];
+    }
+}
+
 static void scan_all(seeker *k) {
     const recall_args *s = k->s;
     const strand *w = k->w;
     scan_lane *plan = k->o->plan;
-    int64_t size = w->lane / 16;
+    int64_t size = w->lane / 16, read = SCAN + 8 * w->words;
     for (int shift = 0; shift < 8; shift++) {
         int64_t lanes = scan_plan(w, shift, plan), d = 1 - s->L;
         if (!lanes) continue;
         while (((d + PAD_BASES) & 7) != shift) d++;
         for (int64_t byte; d < s->size; d += 8 * SCAN) {
             byte = (d + PAD_BASES) >> 3;
-            if (d + 8 * SCAN > s->size || byte + SCAN + 8 * w->words > s->plane_bytes) break;
+            if (d + 8 * SCAN > s->size || byte + read > s->plane_bytes) break;
+            int64_t filled = 64 * (int64_t)k->o->filled[byte / 64];
+            if (filled >= byte + read) { /* on to the last block that ends before it */
+                d += (filled - byte - read) / SCAN * 8 * SCAN;
+                continue;
+            }
             union {
                 vb bytes;
                 uint64_t eight[SCAN / 8];

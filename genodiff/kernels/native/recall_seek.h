@@ -88,12 +88,17 @@ static void heap_add(scored_diagonal *heap, int64_t *n, int64_t most, scored_dia
     }
 }
 
+/* Diagonals that wait to be scored, while what they read comes from memory. */
+#define WAITING 8
+
 typedef struct {
     const recall_args *s;
     const strand *w;
     const int64_t *without;
     recall_space *o;
     int64_t n; /* in the heap */
+    int64_t waiting[WAITING], met, scored; /* how many were met, and how many of them scored */
+    uint64_t slots;
 } seeker;
 
 /* The least score that is still kept. */
@@ -109,18 +114,32 @@ static void seeker_try(seeker *k, int64_t d) {
 
 static void scan_all(seeker *k);
 
+/* Score what waits until at most `left` do, in the order in which they were met. */
+static inline void seeker_score(seeker *k, int64_t left) {
+    while (k->met - k->scored > left) seeker_try(k, k->waiting[k->scored++ % WAITING]);
+}
+static inline void seeker_add(seeker *k, int64_t d) {
+    seeker_score(k, WAITING - 1);
+    const uint8_t *text = k->s->planes + ((d + PAD_BASES) >> 3);
+    for (int plane = 0; plane < 3; plane++)
+        for (int64_t byte = 0; byte < k->w->words * 8 + 63; byte += 64)
+            WANT(text + plane * k->s->plane_bytes + byte, 0);
+    k->waiting[k->met++ % WAITING] = d;
+}
+
+/* The place of a diagonal in the table, from which on it is looked for. */
+static inline uint32_t *seeker_slot(const seeker *k, int64_t d, uint64_t *at) {
+    *at = ((uint64_t)(d + k->s->L) * 0x9E3779B97F4A7C15u) >> 20 & (k->slots - 1);
+    return k->o->table + *at;
+}
 /* Whether the diagonal is met for the first time. */
-static int seeker_meets(seeker *k, int64_t d, uint64_t slots) {
-    uint64_t key = (uint64_t)(d + k->s->L), *table = k->o->table; /* above 0 */
-    uint64_t at = (key * 0x9E3779B97F4A7C15u) >> 20;
-    for (;; at++) {
-        at &= slots - 1;
+static int seeker_meets(seeker *k, int64_t d) {
+    uint32_t key = (uint32_t)(d + k->s->L), *table = k->o->table; /* above 0 */
+    uint64_t at;
+    for (seeker_slot(k, d, &at); table[at]; at = (at + 1) & (k->slots - 1))
         if (table[at] == key) return 0;
-        if (!table[at]) {
-            table[at] = key;
-            return 1;
-        }
-    }
+    table[at] = key;
+    return 1;
 }
 
 static int compare_places(const void *a, const void *b) {
@@ -142,13 +161,47 @@ static int64_t list_seeds(const recall_args *s, const strand *w, int64_t *seeds)
     return n;
 }
 
+/* Words of the window whose places are fetched together. */
+#define TOGETHER 32
+typedef struct {
+    int64_t place, first, last;
+    uint32_t word;
+} seed_word;
+
+/* Look words up, in their order. Returns what is left of the effort. */
+static int64_t seek_words(seeker *k, seed_word *words, int n, int64_t left) {
+    const recall_args *s = k->s;
+    for (seed_word *w = words; w < words + n; w++) {
+        w->first = s->start[w->word], w->last = s->start[w->word + 1];
+        if (w->first < w->last) WANT(s->at + w->first, 0);
+    }
+    uint64_t slot;
+    for (seed_word *w = words; w < words + n; w++)
+        if (w->first < w->last) WANT(seeker_slot(k, s->at[w->first] - w->place, &slot), 1);
+    for (seed_word *w = words; w < words + n && left > 0; w++) {
+        int64_t step = (w->last - w->first + HIT_CAP - 1) / HIT_CAP;
+        for (int64_t hit = w->first; hit < w->last; hit += step) {
+            int64_t d = s->at[hit] - w->place;
+            left--;
+            if (!seeker_meets(k, d)) continue;
+            left -= VERIFY;
+            seeker_add(k, d);
+        }
+        left--;
+    }
+    return left;
+}
+
 static void seek_seeds(seeker *k) {
     const recall_args *s = k->s;
     const strand *w = k->w;
     int64_t n = list_seeds(s, w, k->o->seeds), budget = find_budget(s, w->lane),
-            left = VERIFY * budget, slots = table_slots(budget);
-    memset(k->o->table, 0, slots * 8);
-    for (int64_t i = 0; i < n; i++) {
+            left = VERIFY * budget;
+    seed_word words[TOGETHER];
+    int waiting = 0;
+    k->slots = table_slots(budget);
+    memset(k->o->table, 0, k->slots * sizeof *k->o->table);
+    for (int64_t i = 0; i < n && left > 0; i++) {
         int64_t place = k->o->seeds[i] & 0xfffff;
         int bits[32], wild = 0;
         uint32_t base = 0;
@@ -157,62 +210,36 @@ static void seek_seeds(seeker *k) {
             if (w->tells[place + j]) base |= w->codes[place + j];
             else bits[wild++] = 2 * (int)(s->k - 1 - j);
         }
-        for (uint32_t choice = 0; choice < (uint32_t)1 << (2 * wild); choice++) {
+        for (uint32_t choice = 0; choice < (uint32_t)1 << (2 * wild) && left > 0; choice++) {
             uint32_t word = base;
             for (int j = 0; j < wild; j++) word |= (choice >> (2 * j) & 3) << bits[j];
-            int64_t first = s->start[word], last = s->start[word + 1],
-                    step = (last - first + HIT_CAP - 1) / HIT_CAP;
-            for (int64_t hit = first; hit < last; hit += step) {
-                int64_t d = s->at[hit] - place;
-                left--;
-                if (!seeker_meets(k, d, slots)) continue;
-                left -= VERIFY;
-                seeker_try(k, d);
-            }
-            if (--left <= 0) return;
+            WANT(s->start + word, 0);
+            words[waiting++] = (seed_word){.place = place, .word = word};
+            if (waiting == TOGETHER) left = seek_words(k, words, waiting, left), waiting = 0;
         }
     }
-}
-
-/* ln of the odds of one diagonal alone: `copying.weigh_diagonals`. */
-static double diagonal_odds(const recall_args *s, const strand *w, const int64_t *without,
-                            const vd *hit, const vd *miss, vd rate, int64_t d) {
-    double total = 0, scale = 0, entry = 1, stay = 1 - s->chances[1] - s->chances[2];
-    vd states = {0};
-    for (int64_t i = 0; i < s->L; i++) {
-        int64_t place = d + i, at = place + PAD_BASES, byte = at >> 3;
-        int bit = at & 7, is = s->planes[2 * s->plane_bytes + byte] >> bit & 1;
-        states = states * stay + rate * entry;
-        if (!is || (place >= without[0] && place < without[1])) states *= 0;
-        else if (w->codes[i] < 4) {
-            int base = (s->planes[byte] >> bit & 1) * 2 | (s->planes[s->plane_bytes + byte] >> bit & 1);
-            states *= (base == w->codes[i] ? *hit : *miss) / w->evidence[i];
-        }
-        double sum = 0;
-        for (int e = 0; e < KINDS_OF_COPY; e++) sum += states[e];
-        total += s->chances[1] * sum;
-        if (total > 1e200) states /= 1e200, total /= 1e200, entry /= 1e200, scale += log(1e200);
-    }
-    return log(total) + scale;
+    seek_words(k, words, waiting, left);
+    seeker_score(k, 0);
 }
 
 /* The diagonals of one strand, ascending, into `out`; returns how many. */
 static int64_t find_diagonals(const recall_args *s, recall_space *o, int number,
                               const int64_t *without, int64_t loci, int64_t *out) {
     static const int step[INDELS] = {1, 2, 3, 4, 5, 6, 9, 12};
-    seeker k = {s, o->strands + number, without, o, 0};
+    seeker k = {s, o->strands + number, without, o, .n = 0};
     if (s->scored >= 0) seek_seeds(&k);
     else scan_all(&k);
-    vd hit, miss, rate;
-    for (int e = 0; e < KINDS_OF_COPY; e++) {
-        hit[e] = 1 - s->divergence[e], miss[e] = s->divergence[e] / 3;
-        rate[e] = s->chances[0] * s->share[e] / loci;
-    }
+    vd rate;
+    for (int e = 0; e < KINDS_OF_COPY; e++) rate[e] = s->chances[0] * s->share[e] / loci;
+    if (k.n) write_likely(s, k.w->codes, k.w->evidence, o->likely);
     int64_t n = 0, all;
-    for (int64_t i = 0; i < k.n; i++) {
-        double odds = diagonal_odds(s, k.w, without, &hit, &miss, rate, o->heap[i].at);
-        if (odds < s->chances[3]) continue;
-        o->odds[n] = odds, out[n++] = o->heap[i].at;
+    for (int64_t i = 0; i < k.n; i += WEIGHED) {
+        double odds[WEIGHED];
+        int64_t at[WEIGHED];
+        for (int j = 0; j < WEIGHED; j++) at[j] = o->heap[i + j < k.n ? i + j : i].at;
+        weigh_diagonals(s, o, without, rate, at, odds);
+        for (int j = 0; j < WEIGHED && i + j < k.n; j++)
+            if (odds[j] >= s->chances[3]) o->odds[n] = odds[j], out[n++] = at[j];
     }
     all = n;
     /* Around the best (ties: the lower diagonal), an insertion or deletion away. */
