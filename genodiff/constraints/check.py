@@ -115,8 +115,15 @@ def _protein(
         if rule.protein is not None:
             if rule.protein[number].upper() not in ("X", "*" if now[1] else "", now[0]):
                 yield f"codon {number + 1} is {codon}"
-        elif codon != was and now != _translate(was, rule.table):
+        elif codon != was and (
+            now != _translate(was, rule.table)
+            or (rule.keep_start and not number and _starts(was, rule))
+        ):
             yield f"codon {number + 1} is {codon}, was {was}"
+
+
+def _starts(codon: str, rule: KeepProtein) -> bool:
+    return codon in unambiguous_dna_by_id[rule.table].start_codons
 
 
 def _stop(rule: NoStop, text: str, before: str, lo: int, hi: int, offset: int) -> Iterator[str]:

@@ -116,6 +116,19 @@ class Designer:
                 free[max(0, a - start) : max(0, b - start)] = False
         return free
 
+    def find_idle(self) -> list[str]:
+        """The bases to keep of which no region holds one, as samtools writes them."""
+        return [
+            Gap(contig, *rule.span).name
+            for contig in self.source.contigs
+            for rule in self.rules.of(contig)
+            if isinstance(rule, KeepBases)
+            and rule.span is not None
+            and not any(
+                a < rule.span[1] and rule.span[0] < b for a, b in self.regions.get(contig, [])
+            )
+        ]
+
     def space(self, group: DesignGroup) -> DesignSpace:
         """The letters of a group; all of its regions from first to last are judged."""
         letters = self.source.fetch(group.contig, group.start, group.end)

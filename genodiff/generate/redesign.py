@@ -1,5 +1,6 @@
 """The request to design regions under constraints: sequences, and what was changed."""
 
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -43,6 +44,8 @@ from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
 from genodiff.runs.model import TrainedModel
 
+_log = logging.getLogger("genodiff")
+
 
 class RedesignRequest(SampleRequest):
     """`n` designs of each region, written as FASTA."""
@@ -78,6 +81,8 @@ class RedesignRequest(SampleRequest):
         window, stride = model.config.data.seq_len, choose_stride(model, self.how)
         self.guiding, self.flank = guiding, flank
         self.designer = Designer(source, gaps, rules, window, stride, most_states, flank)
+        for idle in self.designer.find_idle():
+            _log.warning("--keep %s is in no region: all of it stays as it is", idle)
         self.lengths = [b - a for group in self.designer.groups for a, b in group.regions]
         self._held: tuple[DesignGroup, Layers] | None = None
         self.states = sum(self._compile(group).states for group in self.designer.groups)

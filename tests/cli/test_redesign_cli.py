@@ -146,6 +146,14 @@ def test_a_protein_is_kept_over_regions_and_edits_are_bounded(
         assert text != before
 
 
+def test_bases_to_keep_outside_the_regions_are_told(redesign: Redesign, here: Path) -> None:
+    words = ("--fasta", "in.fa", "--region", "c1:301-320", "--max-run", 3, "--steps", 2)
+    code, _, err = redesign(*words, "--keep", "c1:310-312", "--keep", "c1:321-330", "-o", "o.fa")
+    assert code == 0
+    assert "--keep c1:321-330 is in no region" in err
+    assert "c1:310-312" not in err
+
+
 def test_templates_are_filled_by_their_sets(redesign: Redesign, here: Path) -> None:
     (here / "t.fa").write_text(">a\nacgtNNRYnnnn?ACGTW\n>b\nGGNNNNNNNNNNCC\n")
     words = ("--template", "t.fa", "--require", "GAATTC", "--max-run", 2, "-n", 5, "--steps", 4)

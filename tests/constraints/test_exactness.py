@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
+from Bio.Data.CodonTable import unambiguous_dna_by_id
+from Bio.Seq import Seq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
@@ -331,6 +334,24 @@ def test_equal_layers_are_one_table() -> None:
         assert (packed.tables[at : at + len(moves)] == moves).all()
         assert packed.first[f + 1] - packed.first[f] == len(moves)
     assert packed.first[-1] == layers.states + 1
+
+
+@pytest.mark.parametrize("strand", [1, -1])
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize(("first", "table"), [("TTG", 1), ("CTG", 11), ("GTG", 11), ("GTG", 1)])
+def test_a_start_codon_stays_for_the_checker_as_for_the_automaton(
+    first: str, table: int, keep: bool, strand: int
+) -> None:
+    """TTG and CTG are leucine's and GTG is valine's, and each may start a protein in some codes."""
+    letters = first + "AAA" if strand == 1 else "TTT" + str(Seq(first).reverse_complement())
+    space = DesignSpace(letters.encode(), np.ones(6, bool), 0, 6)
+    rule = KeepProtein(((0, 6),), strand, table, keep_start=keep)
+    accepted = list_accepted(compile_constraints(rule, space), space)
+    every = ("".join(bases) for bases in product("ACGT", repeat=6))
+    assert accepted == [one for one in every if not find_violations(rule, one, letters, 0, 6)]
+    held = keep and first in unambiguous_dna_by_id[table].start_codons
+    codons = 1 if held else 6 if first in ("TTG", "CTG") else 4
+    assert len(accepted) == 2 * codons  # lysine has two
 
 
 def test_a_kept_site_is_a_conflict_of_that_rule_alone() -> None:

@@ -39,7 +39,9 @@ def family() -> Memory:
 def test_rows_that_are_computed_again(family: Memory, length: int) -> None:
     memory = family.with_effort(Effort(most=128))
     clean = np.concatenate([make_copy(200), np.tile(UNIT[:31], 3)])[-length:]
-    windows = np.stack([hide(x, share, 5) for x in (clean, turn_codes(clean)) for share in (0.2, 0.7)])
+    windows = np.stack(
+        [hide(x, share, 5) for x in (clean, turn_codes(clean)) for share in (0.2, 0.7)]
+    )
     count = [len(a) + len(b) for a, b in memory.find_all(windows)]
     if length > 600:
         assert min(count) * length > 2 * 32_768  # no window's rows are held together
