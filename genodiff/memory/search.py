@@ -58,7 +58,7 @@ class Effort:
     """
 
     scored: int | None = 25_000
-    most: int = 1024
+    most: int = 2048
     wild: int = 8
     least_odds: float = -5.0
 
