@@ -28,8 +28,23 @@ def make_windows(memory: Memory, length: int) -> tuple[Codes, list[tuple[int, in
     return np.stack(rows).astype(np.uint8), [(0, 0), (290, 340), (0, 0)]
 
 
+def recall_many() -> int:
+    """A window of a tandem repeat between runs of N: more rows than are held, and linked ones.
+    Returns the number of diagonals.
+    """
+    rng = np.random.default_rng(3)
+    unit = rng.integers(0, 4, 31).astype(np.uint8)
+    genome = np.concatenate([np.full(9000, NONE, np.uint8), np.tile(unit, 60)])
+    memory = Memory.build([("one", 0, genome)], k=5).with_effort(Effort(scored=None, most=60))
+    window = np.where(rng.random(710) < 0.3, NONE, np.tile(unit, 23)[:710]).astype(np.uint8)
+    found = memory.find_all(window[None])
+    memory.recall(window[None])
+    return sum(map(len, found[0]))
+
+
 def recall_shapes() -> None:
     """Recall windows of many lengths, by seeds and exhaustively, and fill tables."""
+    assert recall_many() * 710 > 32_768
     memory = make_memory()
     for k in (4, 9):
         build_table_in_c(memory.text, k)
