@@ -5,7 +5,7 @@
 FOLDER has what `genodiff eval RUN --memory on|exhaustive|off --json` printed, as
 GENOME-SEED.MEMORY.json (yeast_chrXIV-1.on.json). Beside this script are written memory.jsonl,
 a row for each, and memory-curves.svg: bits of a masked base by the share of its window that is
-masked, means over seeds.
+masked, means over seeds. Rows that are there already and not in FOLDER stay.
 """
 
 import json
@@ -76,9 +76,14 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    rows = read(Path(sys.argv[1]))
-    lines = [json.dumps(row) + "\n" for row in rows]
-    (HERE / "memory.jsonl").write_text("".join(lines), encoding="utf-8")
+    kept = HERE / "memory.jsonl"
+    there = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+    by_name = {
+        (row["genome"], row["training_seed"], row["how"]): row
+        for row in [*there, *read(Path(sys.argv[1]))]
+    }
+    rows = [by_name[name] for name in sorted(by_name)]
+    kept.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     plt.rcParams["svg.hashsalt"] = "memory"
     draw(rows, HERE / "memory-curves.svg")
 

@@ -103,7 +103,8 @@ def test_the_verb_looks_once_where_stdout_is_no_terminal(
     run = write_run(tmp_path / "run", pid=os.getpid())
     assert exit_code("watch", run, write_run(tmp_path / "other", 10)) == 0
     said = capsys.readouterr().out
-    assert "step 8/10" in said
+    # Where a line is broken depends on how long the folder's name is.
+    assert "step 8/10" in " ".join(said.split())
     assert "finished" in said
     assert "\u28ff" > max(said) > "\u2800"  # braille dots
     assert exit_code("watch", run, "--json") == 0
