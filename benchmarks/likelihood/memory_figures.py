@@ -51,7 +51,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """A panel for each genome."""
     genomes = list(dict.fromkeys(row["genome"] for row in rows))
     figure, panels = plt.subplots(
-        1, len(genomes), figsize=(4.2 * len(genomes), 3.4), sharey=True, squeeze=False
+        1, len(genomes), figsize=(4.2 * len(genomes), 4.4), sharey=True, squeeze=False
     )
     for genome, panel in zip(genomes, panels[0], strict=True):
         curves = defaultdict(list)
@@ -68,7 +68,12 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         panel.set_xlabel("share of the window that is masked")
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(
-            frameon=False, fontsize=8, title="training seeds in brackets", title_fontsize=8
+            frameon=False,
+            fontsize=8,
+            title="training seeds in brackets",
+            title_fontsize=8,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.2),
         )
     panels[0][0].set_ylabel("bits of a masked base")
     figure.tight_layout()
