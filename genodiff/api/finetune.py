@@ -63,6 +63,7 @@ def finetune(
     budget: float | None = None,
     dropout: float | None = None,
     patience: int | None = None,
+    ema: float | None = None,
     adapt: int | None = None,
     precision: Literal["fp32", "bf16"] | None = None,
     max_length: int | None = None,
@@ -113,7 +114,7 @@ def finetune(
     over = {
         "rc": rc, "epochs": epochs, "max_steps": max_steps, "batch_size": batch_size, "lr": lr,
         "weight_decay": weight_decay, "head": head, "parts": parts, "dropout": dropout,
-        "shift": shift, "patience": patience, "adapt": adapt, "precision": precision,
+        "shift": shift, "patience": patience, "ema": ema, "adapt": adapt, "precision": precision,
         "max_length": max_length,
     }  # fmt: skip
     over = {key: value for key, value in over.items() if value is not None}

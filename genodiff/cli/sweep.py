@@ -89,6 +89,13 @@ class FitFlags:
             help="Stop after this many epochs without a better validation.",
         ),
     ] = None
+    ema: Annotated[
+        float | None,
+        Parameter(
+            help="Decay of an average of the weights over steps, such as 0.998; validation judges "
+            "it, and it is kept."
+        ),
+    ] = None
     adapt: Annotated[
         int | None,
         Parameter(

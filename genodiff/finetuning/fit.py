@@ -1,5 +1,8 @@
 """One fit: a network with its head on a train part, its best epoch chosen on a validation part.
 
+With `ema`, validation judges an exponential moving average of the weights, and that is kept
+(Polyak and Juditsky, 1992; the decay rises to its value from (1 + n) / (10 + n) at update n).
+
 There is no test part here: `fit` cannot see one. Every draw is a function of (seed, epoch,
 example). So the state of a fit is the weights, AdamW's moments and a few numbers. It is one file,
 written atomically at the end of every epoch and every minute. A fit that is killed goes on to the
@@ -39,7 +42,7 @@ from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.work_clock import WorkClock
 from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.tasks.metrics import Floats, is_better, measure
-from genodiff.training.optimizer import has_weight_decay, read_moments, set_moments
+from genodiff.training.optimizer import WeightAverage, has_weight_decay, read_moments, set_moments
 
 
 class Epoch(NamedTuple):
@@ -179,10 +182,16 @@ class _Run:
         self.optimizer = AdamW(
             [g for g in groups if g["params"]], lr=settings.lr, betas=settings.betas, fused=True
         )
+        self.average = WeightAverage(classifier, settings.ema) if settings.ema else None
         self.epoch, self.batch, self.step, self.loss, self.seconds = 0, 0, 0, 0.0, 0.0
         self.history: list[Epoch] = []
         self.best_epoch = 0
         self.best: dict[str, Tensor] = {}
+
+    @property
+    def judged(self) -> Classifier:
+        """The network whose weights validation judges: their average, where there is one."""
+        return self.classifier if self.average is None else self.average.module
 
     def save(self, path: Path, identity: str) -> None:
         groups = {
@@ -190,6 +199,8 @@ class _Run:
             "best": self.best,
             "adam": read_moments(self.optimizer, self.classifier),
         }
+        if self.average is not None:
+            groups["average"] = collect_tensors(self.average.module)
         counters = {
             "epoch": self.epoch, "batch": self.batch, "step": self.step, "loss": self.loss,
             "seconds": self.seconds,
@@ -198,16 +209,17 @@ class _Run:
         write_state(path, FitState(groups, counters), identity)
 
     def load(self, path: Path, identity: str) -> None:
-        groups, counters = read_state(path, identity, ("now", "best", "adam"))
+        averaged = () if self.average is None else ("average",)
+        groups, counters = read_state(path, identity, ("now", "best", "adam", *averaged))
         fill_module(self.classifier, groups["now"])
         set_moments(self.optimizer, self.classifier, groups["adam"])
         self.best = {k: v.to(self.classifier.weight.device) for k, v in groups["best"].items()}
         self.epoch, self.batch, self.step = counters["epoch"], counters["batch"], counters["step"]
-        self.loss, self.seconds, self.best_epoch = (
-            counters["loss"],
-            counters["seconds"],
-            counters["best_epoch"],
-        )
+        self.loss, self.seconds = counters["loss"], counters["seconds"]
+        self.best_epoch = counters["best_epoch"]
+        if self.average is not None:
+            fill_module(self.average.module, groups["average"])
+            self.average.updates = self.step
         self.history = [Epoch(*row) for row in counters["history"]]
 
 
@@ -342,13 +354,15 @@ def _step(
         )
     run.optimizer.step()
     run.optimizer.zero_grad(set_to_none=True)
+    if run.average is not None:
+        run.average.update(run.classifier)
     return total
 
 
 def _close_epoch(run: _Run, valid: EncodedPart, seen: int) -> None:
     """Validate, note the epoch, keep its weights if it is the best so far."""
     kind, metric, settings, _ = run.options
-    raw = raw_scores(run.classifier, valid, bf16=settings.precision == "bf16")
+    raw = raw_scores(run.judged, valid, bf16=settings.precision == "bf16")
     value = measure(metric, kind, valid.labels, probabilities(kind, raw, run.scale))
     loss = (
         float(sum_loss(kind, torch.from_numpy(raw), _targets(kind, valid.labels, run.scale)))
@@ -357,5 +371,5 @@ def _close_epoch(run: _Run, valid: EncodedPart, seen: int) -> None:
     run.history.append(Epoch(run.epoch, run.step, run.loss / max(1, seen), loss, value))
     if len(run.history) == 1 or is_better(metric, value, run.history[run.best_epoch].valid):
         run.best_epoch = run.epoch
-        run.best = {k: v.clone() for k, v in collect_tensors(run.classifier).items()}
+        run.best = {k: v.clone() for k, v in collect_tensors(run.judged).items()}
     run.epoch, run.batch, run.loss = run.epoch + 1, 0, 0.0

@@ -78,6 +78,10 @@ class FitSettings(Settings):
     patience: Annotated[
         int | None, Field(ge=1, description="stop after so many epochs without a better validation")
     ] = None
+    ema: Annotated[
+        float,
+        Field(ge=0, lt=1, description="decay of the average of weights that is judged and kept"),
+    ] = 0.0
     precision: Annotated[Literal["fp32", "bf16"], Field(description="bf16: autocast on a GPU")] = (
         "fp32"
     )
@@ -124,11 +128,12 @@ class FitSettings(Settings):
         return self
 
     @model_serializer(mode="wrap")
-    def _without_no_adaptation(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """No steps are not written: rows and keys of before stay as they are."""
+    def _without_what_is_off(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """No steps and no average are not written: rows and keys of before stay as they are."""
         written: dict[str, Any] = dump(self)
-        if not self.adapt:
-            written.pop("adapt", None)
+        for name in ("adapt", "ema"):
+            if not getattr(self, name):
+                written.pop(name, None)
         return written
 
     @field_validator("probe_c")

@@ -35,6 +35,9 @@ from genodiff.tasks.task import seed_split
 _log = logging.getLogger("genodiff")
 _RESAMPLES = 200
 
+EMA = 0.998
+"""The decay of the average of weights that a longer fit is tried with."""
+
 
 class Candidate(NamedTuple):
     """Settings that are tried, and what they are called."""
@@ -200,25 +203,29 @@ def list_head_candidates(start: FitSettings) -> list[Candidate]:
 
 
 def list_protocol_candidates(start: FitSettings, task: Task) -> list[Candidate]:
-    """`start`, and then every other point of a small grid around it, in a fixed random order.
+    """`start`, a longer fit that averages its weights, then every other point of a small grid.
 
+    The grid is in a fixed random order.
     Strands are tried one-sided, and sequences shifted, where the task is of DNA that is not
     oriented. Longer fits stop early: after half of the usual epochs without a better validation.
     """
+    moves = task.domain == "dna" and not task.oriented
     axes: dict[str, tuple[Any, ...]] = {
         "lr": (start.lr, start.lr * 3, start.lr / 3),
         "epochs": (start.epochs, 2 * start.epochs),
         "weight_decay": tuple(dict.fromkeys((start.weight_decay, 0.01))),
         "dropout": tuple(dict.fromkeys((start.dropout, 0.2))),
     }
-    if task.domain == "dna" and not task.oriented:
+    if moves:
         axes["shift"] = tuple(dict.fromkeys((start.shift, 4)))
         axes["rc"] = tuple(dict.fromkeys((start.rc, "none")))
     points = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     order = np.argsort(uniforms(0, Purpose.FINETUNE_SPLIT, 2, len(points) - 1), kind="stable")
     found = [Candidate("as given", start)]
-    for i in order + 1:
-        change = {k: v for k, v in points[i].items() if v != getattr(start, k)}
+    longer = points[0] | {"lr": start.lr * 3, "epochs": 2 * start.epochs, "ema": EMA}
+    longer |= {"dropout": max(start.dropout, 0.2)} | ({"shift": 4} if moves else {})
+    for point in [longer, *(points[i] for i in order + 1)]:
+        change = {k: v for k, v in point.items() if v != getattr(start, k)}
         if "epochs" in change and start.patience is None:
             change["patience"] = max(3, start.epochs // 2)
         label = ", ".join(f"{k} {v:g}" if k != "rc" else f"rc {v}" for k, v in change.items())

@@ -9,7 +9,7 @@ after it, n steps in all, r = lr_min_ratio
 
 import math
 from copy import deepcopy
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -73,13 +73,16 @@ def ema_decay(update: int, decay: float) -> float:
     return min(decay, (1 + update) / (10 + update))
 
 
-class WeightAverage:
+Network = TypeVar("Network", bound=nn.Module)
+
+
+class WeightAverage(Generic[Network]):
     """A copy of a network, `module`, whose weights follow it; `updates` are done.
 
     torch's AveragedModel counts on the device: each update would wait for the GPU.
     """
 
-    def __init__(self, backbone: nn.Module, decay: float) -> None:
+    def __init__(self, backbone: Network, decay: float) -> None:
         self.module = deepcopy(backbone).eval().requires_grad_(False)
         self.decay, self.updates = decay, 0
 

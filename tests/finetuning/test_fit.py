@@ -76,12 +76,13 @@ def test_every_kind_of_task_can_be_fitted(kind: str) -> None:
 
 
 @pytest.mark.parametrize("strands", ["paired", "single"])
+@pytest.mark.parametrize("ema", [0.0, 0.9])
 @pytest.mark.parametrize("stop_at", [1, 4, 7, 9])
 def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
-    strands: str, stop_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    strands: str, ema: float, stop_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train, valid = parts(n=60, lengths=(20, 60))
-    settings = FitSettings(epochs=3, batch_size=16, lr=1e-2, dropout=0.2)
+    settings = FitSettings(epochs=3, batch_size=16, lr=1e-2, dropout=0.2, ema=ema)
     options = FitOptions("binary", "accuracy", settings, 7)
     calm = fit(network(strands=strands, dropout=0.2), train, valid, options)
     monkeypatch.setattr("genodiff.finetuning.fit.SAVE_SECONDS", -1.0)  # after every step
@@ -136,6 +137,32 @@ def test_a_foreign_or_damaged_state_is_refused(tmp_path: Path) -> None:
         state.write_bytes(damaged)
         with pytest.raises(CheckpointError):
             fit(network(), train, valid, options, state=state, identity="a")
+
+
+def test_an_average_of_the_weights_is_judged_and_kept() -> None:
+    train, valid = parts(n=100)
+    plain = FitSettings(epochs=1, batch_size=16, lr=1e-2)
+    learner = network()
+    mean = {name: tensor.double() for name, tensor in collect_tensors(learner).items()}
+
+    def watch(tick: Tick) -> None:
+        decay = min(0.3, (1 + tick.step) / (10 + tick.step))
+        for name, tensor in collect_tensors(learner).items():
+            mean[name] = decay * mean[name] + (1 - decay) * tensor.double()
+
+    last = fit(learner, train, valid, FitOptions("binary", "accuracy", plain, 1), watch=watch)
+    asked = FitOptions("binary", "accuracy", plain.model_copy(update={"ema": 0.3}), 1)
+    averaged = fit(network(), train, valid, asked)
+    for name, tensor in collect_tensors(averaged.classifier).items():
+        assert torch.allclose(tensor.double(), mean[name], atol=1e-6), name
+    assert weights(averaged) != weights(last)
+    assert averaged.history[0].train_loss == last.history[0].train_loss
+    assert averaged.history[0].valid_loss != last.history[0].valid_loss
+
+
+def test_a_fit_without_an_average_keeps_its_name() -> None:
+    assert "ema" not in FitSettings().model_dump()
+    assert FitSettings(ema=0.9).model_dump()["ema"] == 0.9
 
 
 def test_patience_ends_a_fit_and_the_best_epoch_is_kept() -> None:
