@@ -74,7 +74,7 @@ def measure(asked: argparse.Namespace, name: str, task: str, more: list[str]) ->
     """All models on one task."""
     suite = SUITES[name]
     runs = [word for run in asked.run for word in ("--model", run)]
-    models = ["--model", f"scratch:{asked.preset}", *runs]
+    models = [] if asked.no_network else ["--model", f"scratch:{asked.preset}", *runs]
     if not asked.no_baselines:
         models += ["--model", "baselines", "--model", "tuned-baselines"]
     budget = [] if asked.budget is None else ["--budget", asked.budget]
@@ -143,6 +143,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--budget", type=float, help="minutes of choosing for a line on a task")
     parser.add_argument("--no-baselines", action="store_true")
+    parser.add_argument("--no-network", action="store_true", help="baselines alone")
     parser.add_argument("--join", type=Path, action="append", default=[], help="another --out")
     parser.add_argument("--only-write", action="store_true")
     asked, more = parser.parse_known_args()
