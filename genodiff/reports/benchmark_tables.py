@@ -166,14 +166,15 @@ def _setting(row: dict[str, Any], domain: str) -> str:
         f", rc {s['rc']}" if DOMAINS[domain].has_two_strands else ""
     )
     what += f", {s['parts']} parts" if s.get("parts", 1) > 1 else ""
-    what += f", {s['head']}" if s.get("head") in ("attention", "conv") else ""
+    what += f", {s['head']}" if s.get("head", "mean") not in ("mean", "parts") else ""
     if adapted := row.get("adapted"):
         what += f", adapted in {adapted['steps']:,} steps ({describe_duration(adapted['seconds'])})"
     if row["method"] == "probe":
         return f"{what}, frozen"
     length = f"{s['max_steps']:,} steps" if s["max_steps"] else f"{s['epochs']} epochs"
     what += ", head alone" if row["method"] == "frozen" else ""
-    return f"{what}, {length}, batch {s['batch_size']}, lr {s['lr']:g}"
+    more = "".join(f", {name} {s[name]:g}" for name in ("dropout", "shift", "ema") if s.get(name))
+    return f"{what}, {length}, batch {s['batch_size']}, lr {s['lr']:g}{more}"
 
 
 def cut_notes(panel: TaskResult) -> list[str]:
