@@ -41,6 +41,7 @@ class Purpose(IntEnum):
     TRACK_SITE = 24  # index = number of a base at which two ways to mask are compared
     LABEL = 25  # index = global sample number
     GENOME_MIX = 26  # index = block of samples
+    FINETUNE_MASK = 27  # index = example, sub-index = epoch
 
 
 def generator(

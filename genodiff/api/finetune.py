@@ -62,6 +62,7 @@ def finetune(
     shift: int | None = None,
     budget: float | None = None,
     dropout: float | None = None,
+    mask_share: float | None = None,
     patience: int | None = None,
     ema: float | None = None,
     adapt: int | None = None,
@@ -114,8 +115,8 @@ def finetune(
     over = {
         "rc": rc, "epochs": epochs, "max_steps": max_steps, "batch_size": batch_size, "lr": lr,
         "weight_decay": weight_decay, "head": head, "parts": parts, "dropout": dropout,
-        "shift": shift, "patience": patience, "ema": ema, "adapt": adapt, "precision": precision,
-        "max_length": max_length,
+        "shift": shift, "mask_share": mask_share, "patience": patience, "ema": ema, "adapt": adapt,
+        "precision": precision, "max_length": max_length,
     }  # fmt: skip
     over = {key: value for key, value in over.items() if value is not None}
     words = [model] if isinstance(model, str) else list(model)

@@ -82,6 +82,10 @@ class FitFlags:
     dropout: Annotated[
         float | None, Parameter(help="Share of pooled features dropped in training.")
     ] = None
+    mask_share: Annotated[
+        float | None,
+        Parameter(help="Training hides this share of the bases, drawn anew each epoch."),
+    ] = None
     patience: Annotated[
         int | None,
         Parameter(

@@ -28,6 +28,7 @@ class EncodedPart(NamedTuple):
     """Encoded examples with their labels.
 
     `ids` holds one sequence after another, `lengths` their sizes; `cut` of them were shortened.
+    `mask_id` is what stands for a base, or a token, that is hidden.
     """
 
     ids: NDArray[Any]
@@ -36,6 +37,7 @@ class EncodedPart(NamedTuple):
     labels: NDArray[Any]
     pad_id: int
     cut: int
+    mask_id: int
 
     @property
     def n(self) -> int:
@@ -85,6 +87,7 @@ def encode(examples: Examples, encoder: Encoder, max_length: int) -> EncodedPart
         examples.labels,
         encoder.pad_id,
         cut,
+        encoder.mask_id,
     )
 
 
@@ -114,6 +117,12 @@ def dropout_draws(seed: int, epoch: int, rows: Index, width: int) -> Tensor:
     return torch.from_numpy(
         uniform_rows(seed, Purpose.FINETUNE_DROPOUT, rows, width, sub_index=epoch)
     ).float()
+
+
+def draw_hidden(seed: int, epoch: int, rows: Index, length: int, share: float) -> Tensor:
+    """Which places (B, length) of examples are hidden in an epoch."""
+    drawn = uniform_rows(seed, Purpose.FINETUNE_MASK, rows, length, sub_index=epoch)
+    return torch.from_numpy(drawn < share)
 
 
 def split_passes(lengths: Index, device: str, strands: int = 1) -> list[slice]:

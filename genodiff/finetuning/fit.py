@@ -31,6 +31,7 @@ from torch.optim import AdamW
 from genodiff.errors import GenodiffError, Interrupted
 from genodiff.finetuning.batches import (
     EncodedPart,
+    draw_hidden,
     draw_turned,
     dropout_draws,
     shuffle_batches,
@@ -334,6 +335,9 @@ def _step(
                 classifier.other_strand(x0, lengths),
                 x0,
             )
+        if settings.mask_share:
+            hidden = draw_hidden(seed, run.epoch, here, x0.shape[1], settings.mask_share)
+            x0 = x0.masked_fill(hidden.to(device) & (x0 != train.pad_id), train.mask_id)
         dropped = (
             dropout_draws(seed, run.epoch, here, classifier.weight.shape[1]).to(device)
             if settings.dropout

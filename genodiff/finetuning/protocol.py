@@ -75,6 +75,10 @@ class FitSettings(Settings):
         int,
         Field(ge=0, le=1000, description="bases at most that training leaves out at each end"),
     ] = 0
+    mask_share: Annotated[
+        float,
+        Field(ge=0, lt=1, description="share of the bases that training hides, anew each epoch"),
+    ] = 0.0
     patience: Annotated[
         int | None, Field(ge=1, description="stop after so many epochs without a better validation")
     ] = None
@@ -129,9 +133,9 @@ class FitSettings(Settings):
 
     @model_serializer(mode="wrap")
     def _without_what_is_off(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """No steps and no average are not written: rows and keys of before stay as they are."""
+        """What is off is not written: rows and keys of before it stay as they are."""
         written: dict[str, Any] = dump(self)
-        for name in ("adapt", "ema"):
+        for name in ("adapt", "ema", "mask_share"):
             if not getattr(self, name):
                 written.pop(name, None)
         return written

@@ -17,11 +17,11 @@ Ids = NDArray[Any]
 
 
 class SentenceEncoder:
-    """Sentences to ids by a tokenizer; `pad_id` is what a batch is filled with."""
+    """Sentences to ids by a tokenizer; `pad_id` fills a batch."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer, self.vocabulary = tokenizer, tokenizer.vocabulary
-        self.pad_id = self.vocabulary.pad_id
+        self.pad_id, self.mask_id = self.vocabulary.pad_id, self.vocabulary.mask_id
 
     def rows(self, sentences: list[bytes], max_length: int) -> tuple[list[Ids], int]:
         """The ids of each text, at most `max_length`, and how many texts were shortened.

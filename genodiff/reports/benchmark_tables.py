@@ -173,7 +173,8 @@ def _setting(row: dict[str, Any], domain: str) -> str:
         return f"{what}, frozen"
     length = f"{s['max_steps']:,} steps" if s["max_steps"] else f"{s['epochs']} epochs"
     what += ", head alone" if row["method"] == "frozen" else ""
-    more = "".join(f", {name} {s[name]:g}" for name in ("dropout", "shift", "ema") if s.get(name))
+    also = [name for name in ("dropout", "shift", "mask_share", "ema") if s.get(name)]
+    more = "".join(f", {name.replace('_', ' ')} {s[name]:g}" for name in also)
     return f"{what}, {length}, batch {s['batch_size']}, lr {s['lr']:g}{more}"
 
 

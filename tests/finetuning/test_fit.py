@@ -9,7 +9,7 @@ import torch
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.errors import CheckpointError, GenodiffError
-from genodiff.finetuning.batches import EncodedPart, encode
+from genodiff.finetuning.batches import EncodedPart, draw_hidden, encode, shuffle_batches
 from genodiff.finetuning.fit import (
     FitOptions,
     FitResult,
@@ -82,7 +82,9 @@ def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
     strands: str, ema: float, stop_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train, valid = parts(n=60, lengths=(20, 60))
-    settings = FitSettings(epochs=3, batch_size=16, lr=1e-2, dropout=0.2, ema=ema)
+    settings = FitSettings(
+        epochs=3, batch_size=16, lr=1e-2, dropout=0.2, ema=ema, mask_share=ema / 9
+    )
     options = FitOptions("binary", "accuracy", settings, 7)
     calm = fit(network(strands=strands, dropout=0.2), train, valid, options)
     monkeypatch.setattr("genodiff.finetuning.fit.SAVE_SECONDS", -1.0)  # after every step
@@ -160,9 +162,34 @@ def test_an_average_of_the_weights_is_judged_and_kept() -> None:
     assert averaged.history[0].valid_loss != last.history[0].valid_loss
 
 
-def test_a_fit_without_an_average_keeps_its_name() -> None:
-    assert "ema" not in FitSettings().model_dump()
+def test_what_is_off_is_not_in_the_name_of_a_fit() -> None:
+    assert not {"ema", "mask_share"} & FitSettings().model_dump().keys()
     assert FitSettings(ema=0.9).model_dump()["ema"] == 0.9
+    assert FitSettings(mask_share=0.1).model_dump()["mask_share"] == 0.1
+
+
+def test_training_hides_bases_anew_in_each_epoch_and_validation_none() -> None:
+    train, valid = parts(n=64, lengths=(20, 60))
+    shown: dict[bool, list[torch.Tensor]] = {True: [], False: []}
+    classifier = network()
+    classifier.register_forward_pre_hook(lambda me, given: shown[me.training].append(given[0]))
+    settings = FitSettings(epochs=2, batch_size=64, lr=1e-3, mask_share=0.3)
+    fit(classifier, train, valid, FitOptions("binary", "accuracy", settings, 5))
+    assert not any((x == DNA.mask_id).any() for x in shown[False])
+    masks = []
+    for epoch, x in enumerate(shown[True]):
+        rows = shuffle_batches(train.lengths, 64, 5, epoch)[0]
+        whole, lengths = train.collate(rows)
+        hidden = x == DNA.mask_id
+        inside = torch.arange(x.shape[1]) < lengths[:, None]
+        assert torch.equal(x[~hidden], whole[~hidden])
+        assert not hidden[~inside].any()
+        assert 0.25 < hidden[inside].float().mean() < 0.35
+        masks.append({int(row): h.tolist() for row, h in zip(rows, hidden, strict=True)})
+    assert len(masks) == 2
+    assert all(masks[0][row] != masks[1][row] for row in masks[0])
+    part = draw_hidden(5, 1, np.array([7, 3]), 60, 0.3)
+    assert torch.equal(part[1], draw_hidden(5, 1, np.array([3]), 60, 0.3)[0])
 
 
 def test_patience_ends_a_fit_and_the_best_epoch_is_kept() -> None:
