@@ -36,7 +36,7 @@ _log = logging.getLogger("genodiff")
 _RESAMPLES = 200
 
 EMA = 0.998
-"""The decay of the average of weights that a longer fit is tried with."""
+"""The decay of the average of weights that longer fits are tried with."""
 
 
 class Candidate(NamedTuple):
@@ -203,9 +203,9 @@ def list_head_candidates(start: FitSettings) -> list[Candidate]:
 
 
 def list_protocol_candidates(start: FitSettings, task: Task) -> list[Candidate]:
-    """`start`, a longer fit that averages its weights, then every other point of a small grid.
+    """`start`, two longer fits that average their weights, then the points of a small grid.
 
-    The grid is in a fixed random order.
+    The second of the two hides bases as well. The grid is in a fixed random order.
     Strands are tried one-sided, and sequences shifted, where the task is of DNA that is not
     oriented. Longer fits stop early: after half of the usual epochs without a better validation.
     """
@@ -222,9 +222,10 @@ def list_protocol_candidates(start: FitSettings, task: Task) -> list[Candidate]:
     points = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     order = np.argsort(uniforms(0, Purpose.FINETUNE_SPLIT, 2, len(points) - 1), kind="stable")
     found = [Candidate("as given", start)]
-    longer = points[0] | {"lr": start.lr * 3, "epochs": 2 * start.epochs, "ema": EMA}
-    longer |= {"dropout": max(start.dropout, 0.2)} | ({"shift": 4} if moves else {})
-    for point in [longer, *(points[i] for i in order + 1)]:
+    longer = points[0] | {"epochs": 2 * start.epochs, "dropout": max(start.dropout, 0.3)}
+    longer |= {"ema": EMA} | ({"shift": 4} if moves else {})
+    hiding = longer | {"mask_share": 0.1}
+    for point in [longer, hiding, *(points[i] for i in order + 1)]:
         change = {k: v for k, v in point.items() if v != getattr(start, k)}
         if "epochs" in change and start.patience is None:
             change["patience"] = max(3, start.epochs // 2)

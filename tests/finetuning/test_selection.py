@@ -219,11 +219,12 @@ def test_a_grid_begins_with_what_is_given_and_turns_no_oriented_task() -> None:
     gue = load_suite("gue")
     found = list_protocol_candidates(start, gue.find("mouse/0"))
     assert found[0] == Candidate("as given", start)
-    assert len({c.settings.model_dump_json() for c in found}) == len(found) == 97
-    second = found[1].settings
-    assert (second.lr, second.epochs, second.dropout, second.ema) == (3e-3, 20, 0.2, 0.998)
-    assert (second.shift, second.rc) == (4, "conjoin")
-    assert {c.settings.ema for c in [found[0], *found[2:]]} == {0.0}
+    assert len({c.settings.model_dump_json() for c in found}) == len(found) == 98
+    second, third = found[1].settings, found[2].settings
+    assert (second.lr, second.epochs, second.dropout, second.ema) == (1e-3, 20, 0.3, 0.998)
+    assert (second.shift, second.rc, second.mask_share) == (4, "conjoin", 0.0)
+    assert third == second.model_copy(update={"mask_share": 0.1})
+    assert {(c.settings.ema, c.settings.mask_share) for c in [found[0], *found[3:]]} == {(0, 0)}
     assert {c.settings.rc for c in found} == {"conjoin", "none"}
     assert {c.settings.shift for c in found} == {0, 4}
     oriented = list_protocol_candidates(start, gue.find("prom/prom_core_tata"))
