@@ -1,9 +1,11 @@
 """Settings chosen by validation: the head, and with a budget the protocol too.
 
-Candidates are fitted with seed 1 on its train rows and judged on its validation rows, first in
-short and the best few for longer (`budget`). What is chosen is frozen for all seeds. The fits are
-units that never see a test part. `search.jsonl` keeps what they found, so a sweep that was stopped
-makes the same choice. A whole fit of the chosen settings is the fit of seed 1: it is made once.
+Candidates are fitted with seed 1 on its train rows and judged on its validation rows. Heads are
+tried in short first, and the best few for longer (`budget`). Protocols are tried in whole fits, the
+likeliest first: what keeps a network from learning by heart does not show in a short fit. What is
+chosen is frozen for all seeds. The fits are units that never see a test part. `search.jsonl` keeps
+what they found, so a sweep that was stopped makes the same choice. A whole fit of the chosen
+settings is the fit of seed 1: it is made once.
 
 Without a budget in minutes, `--head auto` tries each head for a tenth of the epochs and the best
 two for a third, of at least 500 and 2,000 steps, or whole.
@@ -78,7 +80,7 @@ class Selector:
             stages.append(("protocol", lambda s: list_protocol_candidates(s, self.task)))
         for what, list_candidates in stages:
             candidates = list_candidates(chosen)
-            found = self._choose(candidates, reserve=what != "head")
+            found = self._choose(candidates, whole=what != "head")
             chosen = candidates[found.candidate].settings
             choices.append(self._describe(what, candidates, found))
             _log.info(
@@ -101,11 +103,11 @@ class Selector:
                 for name in (MODEL, FITTED):
                     (folder / name).unlink(missing_ok=True)
 
-    def _choose(self, candidates: Sequence[Candidate], *, reserve: bool) -> Choice:
+    def _choose(self, candidates: Sequence[Candidate], *, whole: bool) -> Choice:
         if self.n_valid < TINY:
             few = f"{self.n_valid} validation examples are too few to choose by"
             return Choice(0, (), few)
-        probe = self.unit.settings.method == "probe"
+        whole = whole or self.unit.settings.method == "probe"
 
         def evaluate(candidate: Candidate, share: float) -> tuple[float, float]:
             valid, seconds = self._try(self._unit_of(candidate, share))
@@ -122,9 +124,9 @@ class Selector:
             evaluate,
             self.task.metrics[0],
             budget=self.budget,
-            shares=(1.0,) if probe else find_shares(self.unit.settings.steps(self.n_train)),
+            shares=(1.0,) if whole else find_shares(self.unit.settings.steps(self.n_train)),
             noise=noise,
-            reserve=reserve,
+            reserve=whole,
         )
 
     def _unit_of(self, candidate: Candidate, share: float) -> Unit:
