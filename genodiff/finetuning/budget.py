@@ -90,6 +90,7 @@ def choose_candidate(
     shares: Sequence[float],
     noise: Noise | None = None,
     reserve: bool = True,
+    sizes: Sequence[float] | None = None,
 ) -> Choice:
     """The candidate that validation chooses; the first one is always tried.
 
@@ -97,19 +98,24 @@ def choose_candidate(
     (validation value, seconds) of a fit of this share; the value is NaN where the fit failed.
     Without `noise` only equals go to the simpler one. With `reserve` a candidate is tried in short
     only where the budget also holds what the finalists will take. Without, as many as possible are
-    tried in short, and finalists where the budget holds all of them. Raises `GenodiffError` where
-    every candidate failed.
+    tried in short, and finalists where the budget holds all of them. `sizes` are the lengths of
+    whole fits beside each other; without, all are equally long. Raises `GenodiffError` where every
+    candidate failed.
     """
+    sizes = [1.0] * len(candidates) if sizes is None else sizes
     trials: list[Trial] = []
     going = list(range(len(candidates)))
     last: dict[int, float] = {}
     for rung, share in enumerate(shares):
         found: dict[int, float] = {}
         kept = shares[rung:] if reserve else (share,)
-        if rung and not reserve and not budget.affords(sum(_cost(i, trials, kept) for i in going)):
-            break
+        if rung and not reserve:
+            ahead = sum(_cost(i, trials, kept, sizes) for i in going)
+            if not budget.affords(ahead):
+                break
         for i in going:
-            if trials and not budget.affords(_cost(i, trials, kept if found else (share,))):
+            later = kept if found else (share,)
+            if trials and not budget.affords(_cost(i, trials, later, sizes)):
                 break
             valid, seconds = evaluate(candidates[i], share)
             budget.spend(seconds)
@@ -135,10 +141,11 @@ def _at(noise: Noise | None, share: float) -> Callable[[int, int], float]:
     return lambda a, b: 0.0 if noise is None else noise(a, b, share)
 
 
-def _cost(i: int, trials: list[Trial], shares: Sequence[float]) -> float:
+def _cost(i: int, trials: list[Trial], shares: Sequence[float], sizes: Sequence[float]) -> float:
     """Seconds of a fit at the first of `shares`, and of the finalists' fits at the others."""
     own = [t.seconds / t.share for t in trials if t.candidate == i]
-    whole = own[-1] if own else sum(t.seconds / t.share for t in trials) / len(trials)
+    each = [t.seconds / (t.share * sizes[t.candidate]) for t in trials]
+    whole = own[-1] if own else sizes[i] * sum(each) / len(each)
     return whole * (shares[0] + sum(shares[1:]) * FINALISTS)
 
 

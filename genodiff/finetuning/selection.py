@@ -126,7 +126,8 @@ class Selector:
             budget=self.budget,
             shares=(1.0,) if whole else find_shares(self.unit.settings.steps(self.n_train)),
             noise=noise,
-            reserve=whole,
+            reserve=False,
+            sizes=[candidate.settings.steps(self.n_train) for candidate in candidates],
         )
 
     def _unit_of(self, candidate: Candidate, share: float) -> Unit:

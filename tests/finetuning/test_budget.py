@@ -83,6 +83,20 @@ def test_without_reserve_all_are_tried_in_short_before_any_is_in_full(
     assert found.candidate == min(short - 1, 2)
 
 
+@pytest.mark.parametrize(("minutes", "tried"), [(1.0, 1), (2.9, 1), (3.0, 2), (5.0, 3)])
+def test_a_longer_fit_is_reckoned_longer(minutes: float, tried: int) -> None:
+    sizes = [1.0, 2.0, 2.0]
+
+    def evaluate(candidate: int, share: float) -> tuple[float, float]:
+        return 0.1 * candidate, SECONDS * share * sizes[candidate]
+
+    found = choose_candidate(
+        range(3), evaluate, "mcc", budget=Budget(minutes), shares=(1.0,), sizes=sizes
+    )
+    assert len(found.trials) == tried
+    assert sum(t.seconds for t in found.trials) <= 60 * minutes
+
+
 def test_what_fails_is_not_chosen() -> None:
     assert choose([math.nan, 0.4, 0.3]).candidate == 1
     with pytest.raises(GenodiffError, match="every setting that was tried failed"):
