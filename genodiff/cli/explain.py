@@ -2,6 +2,7 @@
 
 from difflib import get_close_matches
 from itertools import chain
+from pathlib import Path
 
 from cyclopts.exceptions import (
     CycloptsError,
@@ -32,6 +33,9 @@ def _describe(error: CycloptsError) -> str:
         # The text of cyclopts would import every verb, and its list of verbs is cut off.
         name = error.unused_tokens[0]
         known = [verb for verb in error.app if not verb.startswith("-")]
+        if "table" in known and Path(name).suffix:  # of `finetune`, a file where a suite belongs
+            own = f"sequences of your own: `{_command(error)} table --train {printable(name)}`"
+            return f"'{printable(name)}' is no suite; {own}"
         return f"unknown command '{printable(name)}'; {did_you_mean(name, known)}"
     if isinstance(error, UnknownOptionError):
         return _describe_option(error)

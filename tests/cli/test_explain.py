@@ -13,6 +13,7 @@ WRONG = [
     ("data bogus", "known: build, check, genomes, get, list, tokenizer;"),
     ("checkpoint bogus", "known: check, export, fit-memory, import;"),
     ("config bogus", "known: check, presets, schema, show;"),
+    ("finetune my.csv", "'my.csv' is no suite; sequences of your own: `genodiff finetune table"),
     ("train toy --seeed 1", "Did you mean --seed?"),
     ("train toy --bacth-size 1", "Did you mean --batch-size?"),
     ("data check --jsom a.fa", "Did you mean --json? see `genodiff data check --help`"),
