@@ -1,8 +1,11 @@
-"""Genomic Benchmarks and the ten complete tasks of GUE: networks, tuned baselines, published rows.
+"""Labelled DNA: networks, tuned baselines and published rows on six suites of tasks.
 
     python benchmarks/finetune/run.py --data SHARED/data [--suite gue] [--out FOLDER] [--seeds 5]
     [--jobs 2] [--tasks mouse/3,mouse/2] [--preset caduceus-ph-83k] [--pretrain 8000]
     [--run NAME=RUN] [--budget 10]
+
+The suites: two tasks of Genomic Benchmarks, the ten complete ones of GUE, iEnhancer, DeepSTARR's
+sample, measured promoters, and the sixteen of iDNA-MS.
 
 Everything is done through the command line of genodiff, one task after the other, the smallest
 first. The same command again goes on where it stopped. Tables and pictures are written after each
@@ -43,6 +46,9 @@ class Suite(NamedTuple):
     flags: tuple[object, ...] = ()
 
 
+SHORT = ("--batch-size", 32, "--epochs", 10)
+"""The protocol to start from that GUE has too; a budget chooses from there."""
+
 SUITES = {
     "genomic-benchmarks": Suite(
         "Genomic Benchmarks, two tasks, split local", "genomic_benchmarks",
@@ -53,6 +59,20 @@ SUITES = {
         "GUE, the ten tasks with train, dev and test", "nt_tasks/GUE",
         ("mouse/3", "mouse/2", "prom/prom_300_tata", "mouse/0", "tf/4", "tf/2", "tf/1", "tf/0",
          "prom/prom_core_notata", "prom/prom_core_all"),
+    ),
+    "ienhancer": Suite("iEnhancer-2L", "nt_tasks", ("enhancers",), SHORT),
+    "deepstarr-sample": Suite(
+        "DeepSTARR's sample, split by homology", "starr", ("developmental", "housekeeping"), SHORT
+    ),
+    "measured-promoters": Suite(
+        "Measured promoters, split by homology", "promoters", ("ecoli_tss", "yeast_complex"), SHORT
+    ),
+    "idna-ms": Suite(
+        "iDNA-MS, 16 tasks", "nt_tasks",
+        ("4mC_C.equisetifolia", "6mA_R.chinensis", "4mC_S.cerevisiae", "5hmC_H.sapiens",
+         "6mA_F.vesca", "6mA_Tolypocladium", "5hmC_M.musculus", "6mA_S.cerevisiae",
+         "6mA_C.equisetifolia", "6mA_C.elegans", "6mA_D.melanogaster", "4mC_Tolypocladium",
+         "4mC_F.vesca", "6mA_Xoc BLS256", "6mA_H.sapiens", "6mA_A.thaliana"), SHORT,
     ),
 }  # fmt: skip
 
@@ -131,7 +151,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, help="folder with genomic_benchmarks/ and nt_tasks/")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="folder with genomic_benchmarks/, nt_tasks/, starr/ and promoters/",
+    )
     parser.add_argument("--suite", choices=SUITES, action="append", help="these alone")
     parser.add_argument("--out", type=Path, default=Path("runs/finetune"))
     parser.add_argument("--here", type=Path, default=HERE, help="where tables and pictures go")
