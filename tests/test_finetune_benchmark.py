@@ -1,0 +1,48 @@
+"""The benchmark of fine-tuning: its suites are ours, and its lines are picked by validation."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parent.parent / "benchmarks" / "finetune"
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """benchmarks/finetune/run.py under a name of its own: other benchmarks have a run.py too."""
+    monkeypatch.setattr(sys, "path", list(sys.path))  # the script puts its folder there
+    spec = importlib.util.spec_from_file_location("finetune_run", FOLDER / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_task_of_a_suite_is_known_to_genodiff(run: ModuleType) -> None:
+    from genodiff.tasks.suite import load_suite
+
+    for name, suite in run.SUITES.items():
+        known = {task.name for task in load_suite(name).tasks}
+        assert set(suite.tasks) <= known
+        assert len(set(suite.tasks)) == len(suite.tasks)
+    assert len(run.SUITES["gue"].tasks) == 10
+    assert len(run.SUITES["idna-ms"].tasks) == len(load_suite("idna-ms").tasks) == 16
+
+
+def test_the_line_of_a_table_is_picked_by_validation_not_by_test(run: ModuleType) -> None:
+    from finetune_page import Line, pick_by_validation
+
+    lines = [
+        Line("a", "scratch", 0.9, None, 0.6, 1, 0, 1, 5),
+        Line("b", "scratch", 0.7, None, 0.8, 1, 0, 1, 5),
+        Line("c", "baseline", 0.99, None, 0.99, 1, 0, 1, 5),
+        Line("d", "scratch", 1.0, None, float("nan"), 1, 0, 1, 5),
+    ]
+    picked = pick_by_validation(lines, ("model", "scratch"))
+    assert picked is not None
+    assert picked.name == "b"
+    assert pick_by_validation(lines[3:], ("scratch",)) is None
