@@ -174,13 +174,11 @@ def _name_points(ax: Any, points: list[tuple[str, float, float, str]]) -> None:
 
 
 def describe_suite(
-    title: str, panels: list[TaskResult], missing: list[str], details: str, pictures: list[Path]
+    title: str, panels: list[TaskResult], missing: list[str], page: Path, pictures: list[Path]
 ) -> list[str]:
-    """The section of one suite: what is measured, the table, the pictures, every line."""
+    """The section of one suite: what is measured, the table, the pictures, where every line is."""
     text = [f"## {title}", "", *compare(panels), ""]
     if missing:
         text += [f"Not measured yet: {', '.join(missing)}.", ""]
     text += [f"![{path.stem}]({path.name})" for path in pictures]
-    text += ["", details.replace("# Fine-tuning results", f"### {title}: every line", 1)
-             .replace("\n### ", "\n##### ").replace("\n## ", "\n#### ")]  # fmt: skip
-    return text
+    return [*text, "", f"Every line, choice, audit and command: [{page.name}]({page.name}).", ""]

@@ -14,11 +14,11 @@ opened once for each line and seed. `--pretrain STEPS` trains the preset on huma
 without labels, and adds it as `pretrained`; `--run` adds other runs. Flags that are not listed go
 to `genodiff finetune`. `--only-write` makes tables and pictures again from what is there.
 
-RESULTS.md, the pictures and SUITE.tar.xz are written beside this script or, with --here FOLDER,
-there: a run of few epochs has no place in the tree. SUITE.tar.xz is the sweep without its weights:
-OUT/SUITE is filled from it first, so a sweep goes on that another machine began. Tasks that ran
-side by side, each in an --out of its own, are put together by --join. FINDINGS.md is the end of
-RESULTS.md. Published values are as `genodiff/data_recipes/published/` has them.
+RESULTS.md, SUITE.md (every line of a suite), the pictures and SUITE.tar.xz are written beside this
+script or, with --here FOLDER, there: a run of few epochs has no place in the tree. SUITE.tar.xz is
+the sweep without its weights: OUT/SUITE is filled from it first, so a sweep goes on that another
+machine began. Tasks that ran side by side, each in an --out of its own, are put together by --join.
+FINDINGS.md is the end of RESULTS.md. Published values are as `data_recipes/published/` has them.
 """
 
 import argparse
@@ -124,13 +124,18 @@ def write(asked: argparse.Namespace) -> None:
             text += [f"## {suite.title}", "", "Not measured yet.", ""]
     findings = asked.here / "FINDINGS.md"
     text += [findings.read_text(encoding="utf-8")] if findings.exists() else []
+    write_page(asked, asked.here / "RESULTS.md", "\n".join(text))
+
+
+def write_page(asked: argparse.Namespace, page: Path, text: str) -> None:
+    """Write a page that does not name this machine's folders."""
     places = {"OUT": asked.out, "DATA": asked.data}
     places |= {f"RUN-{run.split('=')[0]}": Path(run.split("=", 1)[-1]) for run in asked.run}
-    (asked.here / "RESULTS.md").write_text(nameless("\n".join(text), places), encoding="utf-8")
+    page.write_text(nameless(text, places), encoding="utf-8")
 
 
 def write_suite(asked: argparse.Namespace, name: str, suite: Suite) -> list[str]:
-    """The section of one suite; its pictures and its sweep are written beside it."""
+    """The section of one suite; its pictures, its sweep and SUITE.md are written beside it."""
     sweep = asked.out / name
     genodiff("finetune", "report", sweep)
     panels: list[TaskResult] = sorted(
@@ -143,8 +148,10 @@ def write_suite(asked: argparse.Namespace, name: str, suite: Suite) -> list[str]
         pictures[-1].write_text(draw(panels, of, suite.title), encoding="utf-8")
     pack_sweep(sweep, asked.here / f"{name}.tar.xz")
     missing = [task for task in suite.tasks if task not in {panel.task for panel in panels}]
-    details = (sweep / "RESULTS.md").read_text(encoding="utf-8")
-    return describe_suite(suite.title, panels, missing, details, pictures)
+    page, details = asked.here / f"{name}.md", (sweep / "RESULTS.md").read_text(encoding="utf-8")
+    title = f"# {suite.title}: every line"
+    write_page(asked, page, details.replace("# Fine-tuning results", title, 1))
+    return describe_suite(suite.title, panels, missing, page, pictures)
 
 
 def main() -> None:
