@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks" / "finetune"))
 
-from kept_sweep import join_sweep, pack_sweep, unpack_sweep
+from kept_sweep import drop_superseded, join_sweep, pack_sweep, unpack_sweep
 
 
 def write_sweep(folder: Path, task: str) -> Path:
@@ -40,3 +40,34 @@ def test_joined_sweeps_have_the_rows_of_both_and_twice_is_once(tmp_path: Path) -
     assert [session["command"] for session in sessions] == ["one", "two"]
     assert (one / "units/key-two/result.json").read_text() == "two"
     assert (one / "RESULTS.md").read_text() == "one"
+
+
+def write_row(sweep: Path, seed: int, budget: int, created: str) -> None:
+    row = {"suite": "gue", "task": "tf/2", "split": "official", "data": "d", "model": "m"}
+    row |= {"method": "full", "seed": seed, "key": f"{budget}-{seed}", "created": created}
+    row |= {"settings": {"epochs": budget}, "choices": [{"budget_minutes": budget}]}
+    (sweep / "units" / row["key"]).mkdir(parents=True)
+    with (sweep / "results.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def test_a_line_chosen_anew_takes_the_place_of_the_old_one_once_it_has_as_many_seeds(
+    tmp_path: Path,
+) -> None:
+    for seed in (1, 2):
+        write_row(tmp_path, seed, 10, f"2026-01-0{seed}")
+    write_row(tmp_path, 1, 60, "2026-02-01")
+    assert drop_superseded(tmp_path) == 0
+    write_row(tmp_path, 2, 60, "2026-02-02")
+    assert drop_superseded(tmp_path) == 2
+    rows = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert [row["key"] for row in rows] == ["60-1", "60-2"]
+    assert sorted(p.name for p in (tmp_path / "units").iterdir()) == ["60-1", "60-2"]
+    assert drop_superseded(tmp_path) == 0
+
+
+def test_a_unit_that_both_fitted_is_taken_from_the_other(tmp_path: Path) -> None:
+    one, two = write_sweep(tmp_path / "a", "one"), write_sweep(tmp_path / "b", "one")
+    (two / "units/key-one/result.json").write_text("anew")
+    join_sweep(one, two)
+    assert (one / "units/key-one/result.json").read_text() == "anew"

@@ -8,6 +8,10 @@ import json
 import shutil
 import tarfile
 from pathlib import Path
+from typing import Any
+
+from genodiff.finetuning.results import FILE
+from genodiff.finetuning.unit import UNITS
 
 WEIGHTS = ("model.safetensors", "state.safetensors", "validation.safetensors")
 """What stays on the machine that fitted: weights, and what only a choice in progress needs."""
@@ -37,13 +41,14 @@ def unpack_sweep(archive: Path, sweep: Path) -> None:
 
 
 def join_sweep(sweep: Path, other: Path) -> None:
-    """Add to `sweep` what `other` did, which ran on other tasks or models with the same flags.
+    """Add to `sweep` what `other` did: other tasks or models, or the same ones chosen anew.
 
-    Rows and trials are told apart by their text, files by their names; what stands there stays.
+    Rows and trials are told apart by their text. A unit that both fitted is taken from `other`,
+    with its row; any other file that stands there stays.
     """
     for path in sorted(p for p in other.rglob("*") if p.is_file() and _is_kept(p, other)):
         to = sweep / path.relative_to(other)
-        if not to.exists():
+        if not to.exists() or UNITS in to.parts:
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, to)
         elif path.suffix == ".jsonl":
@@ -58,6 +63,38 @@ def join_sweep(sweep: Path, other: Path) -> None:
                 else:
                     here.setdefault(key, value)
             to.write_text(json.dumps(here, indent=2) + "\n", encoding="utf-8")
+
+
+def drop_superseded(sweep: Path) -> int:
+    """Take out the rows of a line that was chosen anew; returns how many.
+
+    A line is a model with its method on one task and its data. It has several choices where a
+    later sweep chose with a larger budget or more candidates. The choice with the newest row
+    stands once it has as many seeds as any before it; until then all of them stand. Units without
+    a row go with their rows. Trials stay: they say what was looked at.
+    """
+    path = sweep / FILE
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines: dict[Any, dict[str, list[dict[str, Any]]]] = {}
+    for row in rows:
+        what = tuple(row[name] for name in ("suite", "task", "split", "data", "model", "method"))
+        lines.setdefault(what, {}).setdefault(_choice_of(row), []).append(row)
+    dropped: set[str] = set()
+    for choices in lines.values():
+        newest = max(choices, key=lambda choice: max(row["created"] for row in choices[choice]))
+        seeds = {choice: len({row["seed"] for row in of}) for choice, of in choices.items()}
+        if seeds[newest] == max(seeds.values()):
+            dropped |= {json.dumps(r) for c, of in choices.items() if c != newest for r in of}
+    kept = [row for row in rows if json.dumps(row) not in dropped]
+    path.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+    for key in {row["key"] for row in rows} - {row["key"] for row in kept}:
+        shutil.rmtree(sweep / UNITS / key, ignore_errors=True)
+    return len(rows) - len(kept)
+
+
+def _choice_of(row: dict[str, Any]) -> str:
+    """What a row's settings are and how they were chosen, as text."""
+    return json.dumps([row.get("settings"), row.get("choices")], sort_keys=True)
 
 
 def _is_kept(path: Path, sweep: Path) -> bool:

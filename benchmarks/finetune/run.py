@@ -17,7 +17,8 @@ to `genodiff finetune`. `--only-write` makes tables and pictures again from what
 RESULTS.md, SUITE.md (every line of a suite), the pictures and SUITE.tar.xz are written beside this
 script or, with --here FOLDER, there: a run of few epochs has no place in the tree. SUITE.tar.xz is
 the sweep without its weights: OUT/SUITE is filled from it first, so a sweep goes on that another
-machine began. Tasks that ran side by side, each in an --out of its own, are put together by --join.
+machine began. Tasks that ran side by side, each in an --out of its own, are put together by --join;
+a line that was chosen anew there takes the place of the one before once it has as many seeds.
 FINDINGS.md is the end of RESULTS.md. Published values are as `data_recipes/published/` has them.
 """
 
@@ -32,7 +33,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from commands import genodiff, nameless  # noqa: E402
 from finetune_page import describe_suite, draw  # noqa: E402
 from human_pieces import write_pieces  # noqa: E402
-from kept_sweep import join_sweep, pack_sweep, unpack_sweep  # noqa: E402
+from kept_sweep import drop_superseded, join_sweep, pack_sweep, unpack_sweep  # noqa: E402
 
 from genodiff.reports.sweep_results import TaskResult, read_sweep  # noqa: E402
 
@@ -191,6 +192,7 @@ def main() -> None:
         for other in asked.join:
             if (other / name).exists():
                 join_sweep(asked.out / name, other / name)
+                drop_superseded(asked.out / name)
     if asked.pretrain is not None and not asked.only_write:
         asked.run.append(pretrain(asked))
     for name in [] if asked.only_write else suites:
