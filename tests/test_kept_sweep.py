@@ -14,6 +14,7 @@ def write_sweep(folder: Path, task: str) -> Path:
     unit.mkdir(parents=True)
     (unit / "result.json").write_text(task)
     (unit / "model.safetensors").write_bytes(b"weights")
+    (unit / "validation.safetensors").write_bytes(b"predictions of a trial")
     (folder / "results.jsonl").write_text(json.dumps({"task": task}) + "\n")
     (folder / "tasks.json").write_text(json.dumps({f"gue {task}": {"n": 1}}))
     (folder / "sessions.json").write_text(json.dumps({"sessions": [{"command": task}]}))
@@ -23,9 +24,10 @@ def write_sweep(folder: Path, task: str) -> Path:
 
 def test_what_is_packed_comes_back_but_the_weights(tmp_path: Path) -> None:
     sweep = write_sweep(tmp_path / "a", "one")
-    assert pack_sweep(sweep, tmp_path / "a.tar.xz") == 4
+    assert pack_sweep(sweep, tmp_path / "a.tar.xz") == 5
     unpack_sweep(tmp_path / "a.tar.xz", tmp_path / "b")
     assert (tmp_path / "b/units/key-one/result.json").read_text() == "one"
+    assert (tmp_path / "b/units/key-one/validation.safetensors").exists()
     assert not (tmp_path / "b/units/key-one/model.safetensors").exists()
 
 

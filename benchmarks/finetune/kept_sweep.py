@@ -13,8 +13,9 @@ from typing import Any
 from genodiff.finetuning.results import FILE
 from genodiff.finetuning.unit import UNITS
 
-WEIGHTS = ("model.safetensors", "state.safetensors", "validation.safetensors")
-"""What stays on the machine that fitted: weights, and what only a choice in progress needs."""
+WEIGHTS = ("model.safetensors", "state.safetensors")
+"""What stays on the machine that fitted. A trial's predictions travel: without them a choice that
+goes on elsewhere could not tell noise from a difference."""
 
 
 def pack_sweep(sweep: Path, archive: Path) -> int:
