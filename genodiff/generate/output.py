@@ -71,7 +71,7 @@ def write_samples(
     `screener` sees all before anything is written. Raises `UsageError`, `MachineError`;
     `GenodiffError` where the screener refuses.
     """
-    how = choose_sampler(how, model.objective, recalls=model.recalls)
+    how = choose_sampler(how, model)
     if how.batch_size is None and templates is None:
         how = replace(how, batch_size=choose_batch_size(model, length))
     alphabet = model.alphabet

@@ -65,7 +65,7 @@ class SampleRequest(ABC):
                 f"{self.domain.output_flag}",
             )
         self.model = model
-        self.how = choose_sampler(how, model.objective, recalls=model.recalls)
+        self.how = choose_sampler(how, model)
         self.n = n or (1 if fills else self.domain.n_samples)
 
     screener: Screener | None = None

@@ -116,7 +116,7 @@ def fill_pieces(
 
     `memory` is that of `how`, where it is open already, and knows the genome of the pieces.
     """
-    how = choose_sampler(how, model.objective, recalls=model.recalls)
+    how = choose_sampler(how, model)
     window = model.config.data.seq_len
     if how.stride is not None and how.stride > window:
         raise UsageError(
@@ -153,7 +153,7 @@ def measure_planned_workload(
     how: Sampling | None = None,
 ) -> Workload:
     """What filling gaps takes, of texts whose windows (start, end) are known."""
-    how = choose_sampler(how, model.objective, recalls=model.recalls)
+    how = choose_sampler(how, model)
     share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS)
     expected = partial(SAMPLERS[str(how.sampler)].evaluations, **how.options)
     records = bases = windows = 0

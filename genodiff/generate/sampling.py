@@ -14,7 +14,7 @@ from genodiff.diffusion.registries import SAMPLERS
 from genodiff.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from genodiff.diffusion.objective import Objective
+    from genodiff.runs.model import TrainedModel
 
 AUTO_STEPS = 256
 MOST_STEPS = 1_000_000
@@ -87,17 +87,15 @@ class Sampling:
         require_positive("batch size", self.batch_size)
 
 
-def choose_sampler(
-    how: Sampling | None, objective: Objective, *, recalls: bool = False
-) -> Sampling:
-    """`how` with its sampler named, and its memory.
+def choose_sampler(how: Sampling | None, model: TrainedModel) -> Sampling:
+    """`how` with its sampler named, and its memory: on for a model that was trained with one.
 
-    `recalls` says that the network was trained with one. Raises `UsageError` for a sampler that
-    does not fit the objective.
+    Raises `UsageError` for a sampler that does not fit the model's objective.
     """
+    objective = model.objective
     how, known = how or Sampling(), objective.samplers
     if how.memory is None:
-        how = replace(how, memory="on" if recalls else "off")
+        how = replace(how, memory="on" if model.recalls else "off")
     if how.sampler is None:
         how = replace(how, sampler=next(iter(known)))
     if how.sampler not in known:

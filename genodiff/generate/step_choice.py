@@ -70,7 +70,7 @@ def choose_steps(curve: Sequence[tuple[float, float]], schedule: Schedule, wante
 
 def check_bits_lost(model: TrainedModel, how: Sampling) -> None:
     """Raises `UsageError` where the curve does not tell what the sampler loses."""
-    how = choose_sampler(how, model.objective, recalls=model.recalls)
+    how = choose_sampler(how, model)
     if how.sampler != "ancestral":
         raise UsageError(
             f"--bits-lost is for the ancestral sampler, and this is {how.sampler}",

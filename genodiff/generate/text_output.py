@@ -174,7 +174,7 @@ def write_texts(
     it unless `sidecar` says where; an open binary file gets none unless it does. `journal` keeps
     finished records until the file is there. Raises `UsageError`, `MachineError`.
     """
-    how = choose_sampler(how, model.objective, recalls=model.recalls)
+    how = choose_sampler(how, model)
     whole = model.config.data.packing == "padded"
     drafts = [make_draft(template, tokenizer, whole) for template in templates]
     entries: list[dict[str, Any]] = []
