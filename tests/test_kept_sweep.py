@@ -6,11 +6,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks" / "finetune"))
 
-from kept_sweep import drop_superseded, join_sweep, pack_sweep, unpack_sweep
+from kept_sweep import drop_superseded, forget_places, join_sweep, pack_sweep, unpack_sweep
 
 
 def write_sweep(folder: Path, task: str) -> Path:
-    unit = folder / "units" / f"key-{task}"
+    unit = folder / "units" / f"key-{task.split()[0]}"
     unit.mkdir(parents=True)
     (unit / "result.json").write_text(task)
     (unit / "model.safetensors").write_bytes(b"weights")
@@ -73,3 +73,12 @@ def test_a_unit_that_both_fitted_is_taken_from_the_other(tmp_path: Path) -> None
     (two / "units/key-one/result.json").write_text("anew")
     join_sweep(one, two)
     assert (one / "units/key-one/result.json").read_text() == "anew"
+
+
+def test_commands_of_a_kept_sweep_do_not_name_this_machine(tmp_path: Path) -> None:
+    sweep = write_sweep(
+        tmp_path / "out" / "gue", f"genodiff --out {tmp_path}/out/gue --data /far/d"
+    )
+    forget_places(sweep, {"OUT": tmp_path / "out", "DATA": Path("/far"), "RUNS": None})
+    (session,) = json.loads((sweep / "sessions.json").read_text())["sessions"]
+    assert session["command"] == "genodiff --out OUT/gue --data DATA/d"

@@ -6,11 +6,18 @@ that was cut off goes on elsewhere, since a unit that has its row is not run aga
 
 import json
 import shutil
+import sys
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from commands import nameless
+
 from genodiff.finetuning.results import FILE
+from genodiff.finetuning.sweep import SESSIONS
 from genodiff.finetuning.unit import UNITS
 
 WEIGHTS = ("model.safetensors", "state.safetensors")
@@ -30,6 +37,14 @@ def pack_sweep(sweep: Path, archive: Path) -> int:
                 file.addfile(about, content)
     part.replace(archive)
     return len(paths)
+
+
+def forget_places(sweep: Path, places: Mapping[str, Path | None]) -> None:
+    """Name folders in the commands of a sweep (`OUT`, `DATA`) in place of this machine's."""
+    path = sweep / SESSIONS
+    if path.exists():
+        text = nameless(path.read_text(encoding="utf-8"), places)
+        path.write_text(text, encoding="utf-8")
 
 
 def unpack_sweep(archive: Path, sweep: Path) -> None:

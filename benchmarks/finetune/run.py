@@ -33,7 +33,13 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from commands import genodiff, nameless  # noqa: E402
 from finetune_page import describe_suite, draw  # noqa: E402
 from human_pieces import write_pieces  # noqa: E402
-from kept_sweep import drop_superseded, join_sweep, pack_sweep, unpack_sweep  # noqa: E402
+from kept_sweep import (  # noqa: E402
+    drop_superseded,
+    forget_places,
+    join_sweep,
+    pack_sweep,
+    unpack_sweep,
+)
 
 from genodiff.reports.sweep_results import TaskResult, read_sweep  # noqa: E402
 
@@ -130,14 +136,19 @@ def write(asked: argparse.Namespace) -> None:
 
 def write_page(asked: argparse.Namespace, page: Path, text: str) -> None:
     """Write a page that does not name this machine's folders."""
+    page.write_text(nameless(text, name_places(asked)), encoding="utf-8")
+
+
+def name_places(asked: argparse.Namespace) -> dict[str, Path | None]:
+    """This machine's folders, by what pages and commands call them."""
     places = {"OUT": asked.out, "DATA": asked.data}
-    places |= {f"RUN-{run.split('=')[0]}": Path(run.split("=", 1)[-1]) for run in asked.run}
-    page.write_text(nameless(text, places), encoding="utf-8")
+    return places | {f"RUN-{run.split('=')[0]}": Path(run.split("=", 1)[-1]) for run in asked.run}
 
 
 def write_suite(asked: argparse.Namespace, name: str, suite: Suite) -> list[str]:
     """The section of one suite; its pictures, its sweep and SUITE.md are written beside it."""
     sweep = asked.out / name
+    forget_places(sweep, name_places(asked))
     genodiff("finetune", "report", sweep)
     panels: list[TaskResult] = sorted(
         (p for p in read_sweep(sweep) if p.task in suite.tasks),
@@ -192,6 +203,7 @@ def main() -> None:
         for other in asked.join:
             if (other / name).exists():
                 join_sweep(asked.out / name, other / name)
+                forget_places(asked.out / name, {"OUT": other, "DATA": asked.data})
                 drop_superseded(asked.out / name)
     if asked.pretrain is not None and not asked.only_write:
         asked.run.append(pretrain(asked))

@@ -1,0 +1,241 @@
+"""Lines of GUE's tasks that differ from the chosen line in one thing: its head, or its beginning.
+
+The chosen line is that of gue.tar.xz: random weights, head and protocol chosen by validation. Each
+other line has the same protocol, and opens the test part once a seed. A sweep of them is kept as
+NAME.tar.xz, and its page is NAME.md in capitals.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from commands import cpu, genodiff  # noqa: E402
+from finetune_page import read_line  # noqa: E402
+from kept_sweep import (  # noqa: E402
+    drop_superseded,
+    forget_places,
+    join_sweep,
+    pack_sweep,
+    unpack_sweep,
+)
+from run import SUITES  # noqa: E402
+
+from genodiff.finetuning.results import FILE, read_results  # noqa: E402
+from genodiff.finetuning.scored_unit import read_predictions  # noqa: E402
+from genodiff.finetuning.unit import UNITS  # noqa: E402
+from genodiff.reports.sweep_results import ModelResult, TaskResult, read_sweep  # noqa: E402
+from genodiff.statistics.comparisons import adjust_holm, show_p  # noqa: E402
+from genodiff.statistics.seeds import JointEstimate  # noqa: E402
+from genodiff.tasks.paired_bootstrap import ModelPredictions, resample_scores  # noqa: E402
+
+PROTOCOL = ("rc", "epochs", "batch_size", "lr", "weight_decay", "dropout", "shift", "patience",
+            "ema", "mask_share")  # fmt: skip
+GUE = SUITES["gue"]
+
+
+Settings = Mapping[str, Any]
+"""What a row says of its protocol and its head."""
+
+
+class Change(NamedTuple):
+    """A line: its name, its word of `--model`, and the flags that differ from the chosen line's."""
+
+    name: str
+    model: str
+    flags: Settings = MappingProxyType({})
+
+
+class Study(NamedTuple):
+    """A sweep of changes.
+
+    `changes` gives the lines of a task, of what was asked for and the settings that were chosen
+    there. `columns` are the names of all lines, and `chosen` says in which column the chosen one
+    stands. `text` is the title of the page and what stands above the table.
+    """
+
+    name: str
+    columns: Sequence[str]
+    chosen: Callable[[Settings], str]
+    changes: Callable[[argparse.Namespace, Settings], Sequence[Change]]
+    text: Sequence[str]
+
+
+def read_chosen(gue: Path, task: str, preset: str) -> Settings | None:
+    """The settings that validation chose on a task; None where it was not measured."""
+    rows = (row for row in read_results(gue) if row["task"] == task)
+    found = [row["settings"] for row in rows if row["model"] == f"scratch:{preset}"]
+    return found[-1] if found else None
+
+
+def measure(asked: argparse.Namespace, study: Study, task: str, chosen: Settings) -> None:
+    """Every line of a task, with the protocol of the chosen one."""
+    same = {name: chosen.get(name) for name in PROTOCOL} | {"head": chosen["head"]}
+    if chosen["head"] == "parts":
+        same["parts"] = chosen["parts"]
+    for change in study.changes(asked, chosen):
+        flags = [
+            word
+            for name, value in {**same, **change.flags}.items()
+            if value is not None
+            for word in (f"--{name.replace('_', '-')}", value)
+        ]
+        genodiff(
+            "finetune", "gue", "--task", task, "--data", asked.data / GUE.data, "--model",
+            f"{change.name}={change.model}", *flags, "--seeds", asked.seeds, "--jobs", asked.jobs,
+            "--threads", 1, "--out", asked.out / study.name,
+        )  # fmt: skip
+
+
+class Gap(NamedTuple):
+    """The best of the other lines minus the chosen one, on one task."""
+
+    other: str
+    estimate: JointEstimate
+
+
+def compare(sweep: Path, panel: TaskResult, auto: str) -> Gap | None:
+    """The other line of the highest mean beside the chosen one, paired by test examples."""
+    lines = {line.rows[0]["model"]: line for line in panel.lines if not line.ensemble}
+    predicted, truth = {}, None
+    for name, line in lines.items():
+        given = [read_predictions(sweep / UNITS / row["key"]) for row in line.rows]
+        predicted[name] = ModelPredictions(
+            tuple(r["seed"] for r in line.rows), [g[0] for g in given]
+        )
+        truth = given[0][1]
+    others = [name for name in lines if name != auto]
+    if auto not in lines or not others or truth is None:
+        return None
+    best = max(others, key=lambda name: lines[name].mean)
+    about = panel.about
+    found = resample_scores(lines[auto].rows[0]["metric"], about["kind"], truth, predicted)
+    return Gap(best, found.compare(best, auto))
+
+
+def tabulate(
+    study: Study, sweep: Path, panels: list[TaskResult], gue: Path, preset: str
+) -> list[str]:
+    """A row for each task: the chosen line in bold, the others, and the best of them beside it."""
+    auto = f"scratch:{preset}"
+    gaps = [compare(sweep, panel, auto) for panel in panels]
+    holm = adjust_holm([None if gap is None else gap.estimate.p for gap in gaps])
+    text = ["| task | " + " | ".join(study.columns) + " | best other − chosen | Holm p |"]
+    text.append("|---" * (len(study.columns) + 3) + "|")
+    for panel, gap, p in zip(panels, gaps, holm, strict=True):
+        lines = {line.rows[0]["model"]: line for line in panel.lines if not line.ensemble}
+        own = study.chosen(read_chosen(gue, panel.task, preset) or {})
+        cells = [
+            show_line(lines.get(auto), "**") if name == own else show_line(lines.get(name), "")
+            for name in study.columns
+        ]
+        cells.append("" if gap is None else f"{gap.other} {show_gap(gap.estimate)}")
+        cells.append("" if p is None else show_p(p))
+        text.append(f"| {panel.task} | {' | '.join(cells)} |")
+    return text
+
+
+def show_line(line: ModelResult | None, mark: str) -> str:
+    """Its mean, its interval and its number of seeds; nothing where it was not measured."""
+    if line is None:
+        return ""
+    read = read_line(line)
+    ends = (line.estimate and line.estimate.ci95) or ()
+    return f"{mark}{read.mean:.3f}{mark}{interval(ends, '.3f')} ({read.seeds})"
+
+
+def show_gap(gap: JointEstimate) -> str:
+    """A difference with its interval."""
+    return f"{gap.value:+.3f}{interval(gap.ci95 or (), '+.3f')}"
+
+
+def interval(ends: Sequence[float], form: str) -> str:
+    """Its ends in brackets; nothing where there is none."""
+    return f" [{', '.join(format(end, form) for end in ends)}]" if ends else ""
+
+
+def write(asked: argparse.Namespace, study: Study, gue: Path) -> None:
+    """The page and the kept sweep."""
+    sweep = asked.out / study.name
+    if not (sweep / "results.jsonl").exists():
+        return
+    asked.here.mkdir(parents=True, exist_ok=True)
+    drop_superseded(sweep)
+    runs = getattr(asked, "runs", None)
+    for out in (asked.out, *asked.join):
+        forget_places(sweep, {"OUT": out, "DATA": asked.data, "RUNS": runs})
+    pack_sweep(sweep, asked.here / f"{study.name}.tar.xz")
+    measured = {row["task"] for row in read_results(sweep)}
+    with tempfile.TemporaryDirectory() as folder:
+        both = Path(folder) / "both"
+        for part in (sweep, gue):
+            join_sweep(both, part)
+        networks = (f"scratch:{asked.preset}", *{row["model"] for row in read_results(sweep)})
+        rows = [row for row in read_results(both) if row["model"] in networks]
+        write_rows(both, [row for row in rows if row["task"] in measured])
+        panels = sorted(read_sweep(both), key=lambda panel: GUE.tasks.index(panel.task))
+        table = tabulate(study, both, panels, gue, asked.preset)
+    text = [
+        *study.text,
+        "",
+        "MCC on the test part of GUE's tasks: the mean over seeds, in brackets its 95 % interval "
+        "over seeds and test examples together, and the number of seeds. **Bold** is the line of "
+        "RESULTS.md: its head and protocol are chosen by validation. The others have its protocol. "
+        "The last columns have the best of the others minus that line, paired by test examples, "
+        "and Holm's correction over these rows. It is the best by test, so it flatters the others. "
+        f"`{asked.preset}`; fits are processes of one thread.",
+        "",
+        *table,
+        "",
+        f"Command: `python benchmarks/finetune/{study.name}.py --data SHARED/data --seeds "
+        f"{asked.seeds}`. Commits stand in the rows of {study.name}.tar.xz. Table written on: "
+        f"{cpu()}.",
+        "",
+    ]
+    page = asked.here / f"{study.name.upper()}.md"
+    page.write_text("\n".join(text), encoding="utf-8")
+
+
+def write_rows(sweep: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """`results.jsonl` with these rows alone."""
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (sweep / FILE).write_text(lines, encoding="utf-8")
+
+
+def run_study(study: Study, parser: argparse.ArgumentParser) -> None:
+    """Measure what is asked for and write the page; the command goes on where it stopped."""
+    parser.add_argument("--data", type=Path, help="folder with nt_tasks/GUE")
+    parser.add_argument("--out", type=Path, default=Path("runs/finetune"))
+    parser.add_argument("--here", type=Path, default=HERE, help="where the table goes")
+    parser.add_argument("--tasks", default=",".join(GUE.tasks), help="these tasks, with commas")
+    parser.add_argument("--preset", default="caduceus-ph-85k", help="the network from scratch")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--join", type=Path, action="append", default=[], help="another --out")
+    parser.add_argument("--only-write", action="store_true")
+    asked = parser.parse_args()
+    if asked.data is None and not asked.only_write:
+        parser.error("--data is needed")
+    wanted = asked.tasks.split(",")
+    if unknown := [task for task in wanted if task not in GUE.tasks]:
+        parser.error(f"unknown task {unknown[0]}; known: {', '.join(GUE.tasks)}")
+    gue = asked.out / "gue"
+    for name in ("gue", study.name):
+        for place in dict.fromkeys((asked.here, HERE)):
+            if (place / f"{name}.tar.xz").exists():
+                unpack_sweep(place / f"{name}.tar.xz", asked.out / name)
+    for other in asked.join:
+        join_sweep(asked.out / study.name, other / study.name)
+    for task in [] if asked.only_write else (task for task in GUE.tasks if task in wanted):
+        chosen = read_chosen(gue, task, asked.preset)
+        if chosen is not None:
+            measure(asked, study, task, chosen)
+            write(asked, study, gue)
+    write(asked, study, gue)

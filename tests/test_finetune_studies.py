@@ -1,0 +1,105 @@
+"""The studies of one change: which lines they fit, and the table they write of a sweep."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+
+from genodiff.finetuning.head import list_heads
+from genodiff.finetuning.results import add_rows
+from genodiff.finetuning.sweep import TASKS
+from genodiff.finetuning.unit import RESULT, TEST, UNITS
+from genodiff.io import atomic
+from genodiff.reports.sweep_results import read_sweep
+from genodiff.runs.sealed_files import encode_tensors
+
+FOLDER = Path(__file__).resolve().parent.parent / "benchmarks" / "finetune"
+AUTO = "scratch:caduceus-ph-85k"
+
+
+@pytest.fixture
+def studies(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
+    """The modules of the studies; their folder is on the path for the test alone."""
+    names = ("one_change", "heads", "pretraining")
+    monkeypatch.setattr(sys, "path", [str(FOLDER), str(FOLDER.parent), *sys.path])
+    for name in ("run", *names):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    found = {name: __import__(name) for name in names}
+    yield found
+    for name in ("run", *names):
+        sys.modules.pop(name, None)
+
+
+def write_sweep(out: Path, skills: dict[str, float]) -> None:
+    """Lines of two seeds on mouse/3, whose answers are right in a share of 400 examples."""
+    rng, truth, rows = np.random.default_rng(1), np.arange(400) % 2, []
+    for model, skill in skills.items():
+        for seed in (1, 2):
+            key = f"{model.replace(':', '-')}-{seed}"
+            said = np.where(rng.random(400) < skill, truth, 1 - truth)
+            predicted = np.eye(2, dtype=np.float32)[said] * 0.8 + 0.1
+            tensors = {"predicted": torch.from_numpy(predicted), "truth": torch.from_numpy(truth)}
+            tensors["lengths"] = torch.full((400,), 101)
+            (out / UNITS / key).mkdir(parents=True)
+            atomic.write_bytes(out / UNITS / key / TEST, encode_tensors(tensors))
+            value = float(np.corrcoef(said, truth)[0, 1])
+            row = {
+                "suite": "gue", "task": "mouse/3", "split": "official", "data": "d", "seed": seed,
+                "model": model, "kind": "scratch", "method": "full", "setting": "", "key": key,
+                "digest": model, "settings": {"head": "mean"}, "metric": "mcc", "value": value,
+                "metrics": {"mcc": value}, "valid": 0.5, "seconds": 3.0, "parameters": 1,
+                "cut_train": 0, "cut_test": 0, "max_length": 101, "n_test": 400,
+                "created": f"2026-01-0{seed}",
+            }  # fmt: skip
+            rows.append(row)
+            atomic.write_json(out / UNITS / key / RESULT, {"row": row})
+    add_rows(out, rows)
+    about = {"suite": "gue", "task": "mouse/3", "split": "official", "kind": "binary", "notes": []}
+    about |= {"classes": ["negative", "positive"], "metric": "mcc", "metrics": ["mcc"]}
+    atomic.write_json(out / TASKS, {"gue mouse/3 official d": about | {"audit": None}})
+
+
+def test_every_head_but_the_chosen_one_is_a_line_and_keeps_the_parts_out(
+    studies: dict[str, ModuleType],
+) -> None:
+    asked = argparse.Namespace(preset="caduceus-ph-85k")
+    changes = studies["heads"].list_changes(asked, {"head": "parts", "parts": 7})
+    assert [c.name for c in changes] == [head for head in list_heads() if head != "parts"]
+    assert all(c.flags == {"head": c.name, "parts": None} for c in changes)
+    assert {c.model for c in changes} == {AUTO}
+
+
+def test_the_lines_of_pretraining_are_those_that_are_asked_for(
+    studies: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    (tmp_path / "human").mkdir()
+    (tmp_path / "human" / "model.safetensors").touch()  # a run that is done is not repeated
+    asked = argparse.Namespace(
+        preset="caduceus-ph-85k", runs=tmp_path, lines="adapted,human-adapted,human-frozen"
+    )
+    changes = {c.name: c for c in studies["pretraining"].list_changes(asked, {})}
+    assert list(changes) == ["adapted", "human-adapted", "human-frozen"]
+    assert changes["adapted"].model == f"adapted:{AUTO}"
+    assert changes["human-adapted"].model == f"adapted:{tmp_path / 'human'}"
+    assert changes["human-frozen"].flags == {"method": "frozen"}
+
+
+def test_the_table_has_the_chosen_line_in_bold_and_the_best_other_beside_it(
+    studies: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    write_sweep(tmp_path, {AUTO: 0.8, "conv": 0.95, "attention": 0.6})
+    change = studies["one_change"]
+    head, _, row = change.tabulate(
+        studies["heads"].HEADS, tmp_path, read_sweep(tmp_path), tmp_path, "caduceus-ph-85k"
+    )
+    cells = dict(zip(head.split(" | "), row.split(" | "), strict=True))
+    assert cells["mean"].startswith("**0.5")
+    assert cells["conv"].startswith("0.8")
+    assert not cells["parts"].strip()
+    assert cells["best other − chosen"].startswith("conv +0.")
+    assert "[" in cells["best other − chosen"]
