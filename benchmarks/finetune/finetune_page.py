@@ -85,20 +85,20 @@ def compare(panels: list[TaskResult]) -> list[str]:
 def _cell(line: Line | None) -> str:
     if line is None:
         return ""
-    return f"{line.name} {line.mean:.3f}{_interval(line.estimate, 0.0)} ({line.seeds})"
+    return f"{line.name} {line.mean:.3f}{show_interval(line.estimate)} ({line.seeds})"
 
 
-def _interval(estimate: JointEstimate | None, less: float) -> str:
+def show_interval(estimate: JointEstimate | None, less: float = 0.0, form: str = ".3f") -> str:
+    """The ends of its interval in brackets, each less `less`; nothing where there is none."""
     if estimate is None or estimate.ci95 is None:
         return ""
-    low, high = (value - less for value in estimate.ci95)
-    return f" [{low:.3f}, {high:.3f}]"
+    return f" [{', '.join(format(end - less, form) for end in estimate.ci95)}]"
 
 
 def _gap(ours: Line | None, known: PublishedValue | None) -> str:
     if ours is None or known is None:
         return ""
-    return f"{ours.mean - known.mean:+.3f}{_interval(ours.estimate, known.mean)}"
+    return f"{ours.mean - known.mean:+.3f}{show_interval(ours.estimate, known.mean)}"
 
 
 def _time(line: Line | None) -> str:

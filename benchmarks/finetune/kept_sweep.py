@@ -81,6 +81,13 @@ def join_sweep(sweep: Path, other: Path) -> None:
             to.write_text(json.dumps(here, indent=2) + "\n", encoding="utf-8")
 
 
+def take_sweep(sweep: Path, out: Path, data: Path | None) -> None:
+    """Add the sweep of the same name in another --out; what was chosen anew there takes over."""
+    join_sweep(sweep, out / sweep.name)
+    forget_places(sweep, {"OUT": out, "DATA": data})
+    drop_superseded(sweep)
+
+
 def drop_superseded(sweep: Path) -> int:
     """Take out the rows of a line that was chosen anew; returns how many.
 

@@ -18,12 +18,13 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from commands import cpu, genodiff  # noqa: E402
-from finetune_page import read_line  # noqa: E402
+from finetune_page import read_line, show_interval  # noqa: E402
 from kept_sweep import (  # noqa: E402
     drop_superseded,
     forget_places,
     join_sweep,
     pack_sweep,
+    take_sweep,
     unpack_sweep,
 )
 from run import SUITES  # noqa: E402
@@ -136,7 +137,7 @@ def tabulate(
             show_line(lines.get(auto), "**") if name == own else show_line(lines.get(name), "")
             for name in study.columns
         ]
-        cells.append("" if gap is None else f"{gap.other} {show_gap(gap.estimate)}")
+        cells.append("" if gap is None else show_gap(gap))
         cells.append("" if p is None else show_p(p))
         text.append(f"| {panel.task} | {' | '.join(cells)} |")
     return text
@@ -147,18 +148,12 @@ def show_line(line: ModelResult | None, mark: str) -> str:
     if line is None:
         return ""
     read = read_line(line)
-    ends = (line.estimate and line.estimate.ci95) or ()
-    return f"{mark}{read.mean:.3f}{mark}{interval(ends, '.3f')} ({read.seeds})"
+    return f"{mark}{read.mean:.3f}{mark}{show_interval(read.estimate)} ({read.seeds})"
 
 
-def show_gap(gap: JointEstimate) -> str:
-    """A difference with its interval."""
-    return f"{gap.value:+.3f}{interval(gap.ci95 or (), '+.3f')}"
-
-
-def interval(ends: Sequence[float], form: str) -> str:
-    """Its ends in brackets; nothing where there is none."""
-    return f" [{', '.join(format(end, form) for end in ends)}]" if ends else ""
+def show_gap(gap: Gap) -> str:
+    """The other line, the difference and its interval."""
+    return f"{gap.other} {gap.estimate.value:+.3f}{show_interval(gap.estimate, form='+.3f')}"
 
 
 def write(asked: argparse.Namespace, study: Study, gue: Path) -> None:
@@ -169,8 +164,7 @@ def write(asked: argparse.Namespace, study: Study, gue: Path) -> None:
     asked.here.mkdir(parents=True, exist_ok=True)
     drop_superseded(sweep)
     runs = getattr(asked, "runs", None)
-    for out in (asked.out, *asked.join):
-        forget_places(sweep, {"OUT": out, "DATA": asked.data, "RUNS": runs})
+    forget_places(sweep, {"OUT": asked.out, "DATA": asked.data, "RUNS": runs})
     pack_sweep(sweep, asked.here / f"{study.name}.tar.xz")
     measured = {row["task"] for row in read_results(sweep)}
     with tempfile.TemporaryDirectory() as folder:
@@ -232,7 +226,7 @@ def run_study(study: Study, parser: argparse.ArgumentParser) -> None:
             if (place / f"{name}.tar.xz").exists():
                 unpack_sweep(place / f"{name}.tar.xz", asked.out / name)
     for other in asked.join:
-        join_sweep(asked.out / study.name, other / study.name)
+        take_sweep(asked.out / study.name, other, asked.data)
     for task in [] if asked.only_write else (task for task in GUE.tasks if task in wanted):
         chosen = read_chosen(gue, task, asked.preset)
         if chosen is not None:

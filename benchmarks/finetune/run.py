@@ -33,13 +33,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from commands import genodiff, nameless  # noqa: E402
 from finetune_page import describe_suite, draw  # noqa: E402
 from human_pieces import write_pieces  # noqa: E402
-from kept_sweep import (  # noqa: E402
-    drop_superseded,
-    forget_places,
-    join_sweep,
-    pack_sweep,
-    unpack_sweep,
-)
+from kept_sweep import forget_places, pack_sweep, take_sweep, unpack_sweep  # noqa: E402
 
 from genodiff.reports.sweep_results import TaskResult, read_sweep  # noqa: E402
 
@@ -202,9 +196,7 @@ def main() -> None:
             unpack_sweep(asked.here / f"{name}.tar.xz", asked.out / name)
         for other in asked.join:
             if (other / name).exists():
-                join_sweep(asked.out / name, other / name)
-                forget_places(asked.out / name, {"OUT": other, "DATA": asked.data})
-                drop_superseded(asked.out / name)
+                take_sweep(asked.out / name, other, asked.data)
     if asked.pretrain is not None and not asked.only_write:
         asked.run.append(pretrain(asked))
     for name in [] if asked.only_write else suites:
