@@ -85,18 +85,22 @@ class GenomeWriter:
             self.runs.append(join_runs(np.concatenate(self._open)))
             self._open = []
 
+    def write(self, contents: Iterable[Content]) -> None:
+        """All contigs: the name of each, then its pieces."""
+        for piece in contents:
+            if isinstance(piece, str):
+                self.begin(piece)
+            else:
+                self.add(*piece)
+        self.end()
+
 
 def build_folder(folder: Path, key: str, contents: Iterable[Content], source: StoreSource) -> None:
     """Write the store of `contents` to `folder`, whole or not at all. Raises `DataError`."""
     with atomic.atomic_directory(folder) as temporary:
         with open(temporary / "genome.ids", "wb") as file:
             writer = GenomeWriter(file)
-            for piece in contents:
-                if isinstance(piece, str):
-                    writer.begin(piece)
-                else:
-                    writer.add(*piece)
-            writer.end()
+            writer.write(contents)
         if not writer.bases:
             raise DataError(
                 "holds no sequence",

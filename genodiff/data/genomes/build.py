@@ -185,12 +185,7 @@ def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None
         kmers = stack.enter_context(open(temporary / KMERS, "wb"))
         places = stack.enter_context(open(temporary / PLACES, "wb"))
         writer = HashedGenomeWriter(ids, SketchWriter(kmers, places))
-        for piece in _read_contents(path, source):
-            if isinstance(piece, str):
-                writer.begin(piece)
-            else:
-                writer.add(*piece)
-        writer.end()
+        writer.write(_read_contents(path, source))
         if not writer.bases:
             raise DataError("holds no sequence", file=path, fix="give a file with DNA")
         assert source.sha256 is not None
