@@ -1,4 +1,4 @@
-"""The studies of one change: which lines they fit, and the table they write of a sweep."""
+"""The studies of GUE's chosen lines: what is fitted beside them, and the tables they write."""
 
 import argparse
 import sys
@@ -9,9 +9,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import matthews_corrcoef
 
 from genodiff.finetuning.head import list_heads
-from genodiff.finetuning.results import add_rows
+from genodiff.finetuning.results import add_rows, read_results
 from genodiff.finetuning.sweep import TASKS
 from genodiff.finetuning.unit import RESULT, TEST, UNITS
 from genodiff.io import atomic
@@ -25,7 +26,7 @@ AUTO = "scratch:caduceus-ph-85k"
 @pytest.fixture
 def studies(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
     """The modules of the studies; their folder is on the path for the test alone."""
-    names = ("one_change", "heads", "pretraining")
+    names = ("one_change", "heads", "pretraining", "errors")
     monkeypatch.setattr(sys, "path", [str(FOLDER), str(FOLDER.parent), *sys.path])
     for name in ("run", *names):
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -100,6 +101,32 @@ def test_the_table_has_the_chosen_line_in_bold_and_the_best_other_beside_it(
     cells = dict(zip(head.split(" | "), row.split(" | "), strict=True))
     assert cells["mean"].startswith("**0.5")
     assert cells["conv"].startswith("0.8")
-    assert not cells["parts"].strip()
+    assert "parts" not in cells  # no task has it
     assert cells["best other − chosen"].startswith("conv +0.")
     assert "[" in cells["best other − chosen"]
+
+
+def test_errors_are_counted_per_class_and_the_best_threshold_is_found(
+    studies: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    write_sweep(tmp_path, {AUTO: 0.8})
+    rows = [r for r in read_results(tmp_path) if r["seed"] == 1]
+    part = studies["errors"].read_part(tmp_path / UNITS / rows[0]["key"], TEST)
+    positive = np.arange(400) % 2 == 1
+    called = part.predicted > 0.5
+    assert part.count_errors() == pytest.approx(
+        ((positive & ~called).sum() / 200, (~positive & called).sum() / 200)
+    )
+    rng = np.random.default_rng(2)
+    truth = rng.random(60) < 0.3
+    graded = studies["errors"].Part(np.round(rng.normal(truth, 1.0), 1), truth)  # with ties
+    every = [matthews_corrcoef(truth, graded.predicted > t) for t in graded.predicted]
+    assert graded.find_best_mcc() == pytest.approx(max(every))
+
+    familiar = np.arange(400) < 100
+    cells = studies["errors"].describe_task(tmp_path, rows, familiar).split("|")[1:-1]
+    assert [cell.strip() for cell in cells[:3]] == ["mouse/3", "0.500", f"{rows[0]['value']:.3f}"]
+    assert cells[3].strip() == "" == cells[5].strip()  # no validation predictions were kept
+    some = called[:100][~positive[:100]].mean()
+    assert cells[7].strip() == f"{100 * some:.1f} % of 50"
+    assert studies["errors"].describe_task(tmp_path, rows, ~familiar & False).count("none there")

@@ -124,29 +124,34 @@ def compare(sweep: Path, panel: TaskResult, auto: str) -> Gap | None:
 def tabulate(
     study: Study, sweep: Path, panels: list[TaskResult], gue: Path, preset: str
 ) -> list[str]:
-    """A row for each task: the chosen line in bold, the others, and the best of them beside it."""
+    """A row for each task: the chosen line in bold, the others, and the best of them beside it.
+
+    A line that no task has yet gets no column.
+    """
     auto = f"scratch:{preset}"
     gaps = [compare(sweep, panel, auto) for panel in panels]
     holm = adjust_holm([None if gap is None else gap.estimate.p for gap in gaps])
-    text = ["| task | " + " | ".join(study.columns) + " | best other − chosen | Holm p |"]
-    text.append("|---" * (len(study.columns) + 3) + "|")
-    for panel, gap, p in zip(panels, gaps, holm, strict=True):
+    rows: list[dict[str, str]] = []
+    for panel in panels:
         lines = {line.rows[0]["model"]: line for line in panel.lines if not line.ensemble}
         own = study.chosen(read_chosen(gue, panel.task, preset) or {})
-        cells = [
-            show_line(lines.get(auto), "**") if name == own else show_line(lines.get(name), "")
-            for name in study.columns
-        ]
+        rows.append(
+            {name: show_line(lines[name], "") for name in study.columns if name in lines}
+            | ({own: show_line(lines[auto], "**")} if auto in lines else {})
+        )
+    columns = [name for name in study.columns if any(name in row for row in rows)]
+    text = ["| task | " + " | ".join(columns) + " | best other − chosen | Holm p |"]
+    text.append("|---" * (len(columns) + 3) + "|")
+    for panel, row, gap, p in zip(panels, rows, gaps, holm, strict=True):
+        cells = [row.get(name, "") for name in columns]
         cells.append("" if gap is None else show_gap(gap))
         cells.append("" if p is None else show_p(p))
         text.append(f"| {panel.task} | {' | '.join(cells)} |")
     return text
 
 
-def show_line(line: ModelResult | None, mark: str) -> str:
-    """Its mean, its interval and its number of seeds; nothing where it was not measured."""
-    if line is None:
-        return ""
+def show_line(line: ModelResult, mark: str) -> str:
+    """Its mean, its interval and its number of seeds."""
     read = read_line(line)
     return f"{mark}{read.mean:.3f}{mark}{show_interval(read.estimate)} ({read.seeds})"
 
