@@ -25,7 +25,7 @@ from run import SUITES  # noqa: E402
 from genodiff.data.kmers import shared_kmer_fractions  # noqa: E402
 from genodiff.finetuning.results import read_results  # noqa: E402
 from genodiff.finetuning.scored_unit import read_predictions  # noqa: E402
-from genodiff.finetuning.unit import UNITS, VALIDATION  # noqa: E402
+from genodiff.finetuning.unit import TEST, UNITS, VALIDATION  # noqa: E402
 from genodiff.tasks.task import load_task  # noqa: E402
 
 GUE = SUITES["gue"]
@@ -46,8 +46,13 @@ class Part(NamedTuple):
     predicted: NDArray[np.float64]
     positive: Mask
 
+    @property
+    def called(self) -> Mask:
+        """(n,) which examples are put into the positive class."""
+        return self.predicted > THRESHOLD
+
     def count_errors(self) -> Errors:
-        called = self.predicted > THRESHOLD
+        called = self.called
         return Errors(float(1 - called[self.positive].mean()), float(called[~self.positive].mean()))
 
     def find_best_mcc(self) -> float:
@@ -63,9 +68,8 @@ class Part(NamedTuple):
 
 def read_part(folder: Path, file: str) -> Part:
     """The predictions of a fit for a part of a task of two classes."""
-    predicted, truth = read_predictions(folder, file)[:2]
-    positive = np.asarray(predicted, np.float64)
-    return Part(positive[:, 1] if positive.ndim == 2 else positive, np.asarray(truth) == 1)
+    predicted, truth, _ = read_predictions(folder, file)
+    return Part(predicted[:, 1] if predicted.ndim == 2 else predicted, truth == 1)
 
 
 def find_familiar(data: Path, task: str) -> Mask:
@@ -77,7 +81,7 @@ def find_familiar(data: Path, task: str) -> Mask:
 def describe_task(sweep: Path, rows: list[dict[str, Any]], familiar: Mask) -> str:
     """A row of the table; `rows` are a task's, one for each seed."""
     folders = [sweep / UNITS / row["key"] for row in rows]
-    tests = [read_part(folder, "test.safetensors") for folder in folders]
+    tests = [read_part(folder, TEST) for folder in folders]
     found = [part.count_errors() for part in tests]
     first = next(i for i, row in enumerate(rows) if row["seed"] == 1)
     known = (folders[first] / VALIDATION).exists()
@@ -92,9 +96,7 @@ def describe_task(sweep: Path, rows: list[dict[str, Any]], familiar: Mask) -> st
     ]
     for those in (familiar, ~familiar):
         asked = those & ~tests[0].positive
-        false = (
-            [(part.predicted > THRESHOLD)[asked].mean() for part in tests] if asked.any() else []
-        )
+        false = [part.called[asked].mean() for part in tests] if asked.any() else []
         cells.append(f"{_share(np.mean(false))} of {asked.sum():,}" if false else "none there")
     cells.append(f"{np.mean([part.find_best_mcc() for part in tests]):.3f}")
     return f"| {rows[0]['task']} | {' | '.join(cells)} |"

@@ -102,9 +102,14 @@ class Gap(NamedTuple):
     estimate: JointEstimate
 
 
+def index_lines(panel: TaskResult) -> dict[str, ModelResult]:
+    """The lines of a task by the model's name, without ensembles."""
+    return {line.rows[0]["model"]: line for line in panel.lines if not line.ensemble}
+
+
 def compare(sweep: Path, panel: TaskResult, auto: str) -> Gap | None:
     """The other line of the highest mean beside the chosen one, paired by test examples."""
-    lines = {line.rows[0]["model"]: line for line in panel.lines if not line.ensemble}
+    lines = index_lines(panel)
     predicted, truth = {}, None
     for name, line in lines.items():
         given = [read_predictions(sweep / UNITS / row["key"]) for row in line.rows]
@@ -133,7 +138,7 @@ def tabulate(
     holm = adjust_holm([None if gap is None else gap.estimate.p for gap in gaps])
     rows: list[dict[str, str]] = []
     for panel in panels:
-        lines = {line.rows[0]["model"]: line for line in panel.lines if not line.ensemble}
+        lines = index_lines(panel)
         own = study.chosen(read_chosen(gue, panel.task, preset) or {})
         rows.append(
             {name: show_line(lines[name], "") for name in study.columns if name in lines}
