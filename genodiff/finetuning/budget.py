@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from genodiff.errors import GenodiffError
-from genodiff.tasks.metrics import is_better
+from genodiff.tasks.metrics import is_better, pick_best
 
 Candidate = TypeVar("Candidate")
 
@@ -50,14 +50,16 @@ class Budget:
     def __init__(self, minutes: float | None = None) -> None:
         self.limit = math.inf if minutes is None else 60.0 * minutes
         self.spent = 0.0
+        self.reserved = 0.0
+        """Seconds that are kept for later, so they cannot be afforded now."""
 
     def spend(self, seconds: float) -> None:
         """Count a fit."""
         self.spent += seconds
 
     def affords(self, seconds: float) -> bool:
-        """Whether a fit of so many seconds is still within it."""
-        return self.spent + seconds <= self.limit
+        """Whether a fit of so many seconds is still within it, less what is reserved."""
+        return self.spent + seconds <= self.limit - self.reserved
 
 
 class Trial(NamedTuple):
@@ -135,6 +137,20 @@ def choose_candidate(
     best = _best(last, metric)
     chosen = next(i for i in sorted(last) if _within(last, best, i, metric, _at(noise, at)))
     return Choice(chosen, tuple(trials), _explain(chosen, best, last, len(candidates), trials))
+
+
+def look_again(
+    values: Sequence[float], metric: str, noise: Callable[[int], float]
+) -> tuple[int, str]:
+    """Whether the first candidate, chosen before, is left: (which one is taken, why).
+
+    It is left only for the best one, where that is better by more than `noise(best)`, the standard
+    error of the difference. A value is NaN where a fit failed; the first one's did not.
+    """
+    _, best = pick_best(metric, [(v, i) for i, v in enumerate(values) if math.isfinite(v)])
+    if best and abs(values[best] - values[0]) > noise(best):
+        return best, "better than the one chosen before by more than the standard error"
+    return 0, "no other one is better by more than the standard error"
 
 
 def _at(noise: Noise | None, share: float) -> Callable[[int, int], float]:

@@ -12,6 +12,7 @@ from genodiff.finetuning.budget import (
     Choice,
     choose_candidate,
     find_shares,
+    look_again,
 )
 
 SECONDS, SHARES = 60.0, (0.25, 1.0)
@@ -55,6 +56,35 @@ def test_a_short_fit_that_misleads_is_corrected_by_the_whole_one() -> None:
     names = ["no", "fast", "slow"]
     found = choose_candidate(names, evaluate, "mcc", budget=Budget(), shares=SHARES)
     assert found.candidate == 2
+
+
+def test_a_choice_is_left_only_for_the_best_and_beyond_noise() -> None:
+    asked: list[int] = []
+
+    def noise(best: int) -> float:
+        asked.append(best)
+        return 0.05
+
+    assert look_again([0.90, 0.94, 0.93], "auroc", noise)[0] == 0  # within noise
+    assert look_again([0.90, 0.96, 0.97, math.nan], "auroc", noise)[0] == 2
+    assert look_again([0.97, 0.9], "auroc", noise)[0] == 0
+    assert look_again([0.97, math.nan], "auroc", noise)[0] == 0
+    assert asked == [1, 2]  # of the best one alone
+    assert look_again([0.9, 0.96, 0.8], "mse", noise) == (
+        2,
+        "better than the one chosen before by more than the standard error",
+    )
+    assert look_again([0.9, 0.96, 0.86], "mse", noise)[0] == 0
+
+
+def test_what_is_reserved_cannot_be_afforded_yet() -> None:
+    budget = Budget(3.0)
+    budget.reserved = 60.0
+    budget.spend(60.0)
+    assert budget.affords(60.0)
+    assert not budget.affords(61.0)
+    budget.reserved = 0.0
+    assert budget.affords(120.0)
 
 
 @pytest.mark.parametrize("minutes", [0.01, 1.0, 2.3, 2.6, 3.0, 10.0])

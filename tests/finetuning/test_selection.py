@@ -3,6 +3,7 @@ is known after a stop, and too few examples choose nothing.
 """
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from genodiff.finetuning import budget, scored_unit, selection, workers
 from genodiff.finetuning.batches import encode
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.protocol import FitSettings
+from genodiff.finetuning.results import FILE as RESULTS
 from genodiff.finetuning.results import read_results, strip_variable_keys
 from genodiff.finetuning.scored_unit import Sealed
 from genodiff.finetuning.search import FILE
@@ -27,7 +29,7 @@ from genodiff.finetuning.selection import (
     shorten,
 )
 from genodiff.finetuning.sweep import SweepPlan, sweep
-from genodiff.finetuning.unit import MODEL, PREDICTOR, README, UNITS
+from genodiff.finetuning.unit import MODEL, PREDICTOR, README, UNITS, VALIDATION
 from genodiff.finetuning.unit_selection import UnitChoice
 from genodiff.reports.benchmark import write_benchmark
 from genodiff.tasks.suite import load_suite
@@ -205,11 +207,24 @@ def test_with_a_budget_the_protocol_is_chosen_too_and_within_it(
     monkeypatch.setattr(selection, "list_protocol_candidates", few)
     monkeypatch.setattr(selection, "measure_noise", lambda *given: 0.0)
     rows = sweep(plan(home, budget=5.0)._replace(seeds=1), home / "budget")
-    assert [c["of"] for c in rows[0]["choices"]] == ["head", "protocol"]
+    assert [c["of"] for c in rows[0]["choices"]] == ["head", "protocol", "head, again"]
+    first, protocol, again = rows[0]["choices"]
+    assert again["trials"][0]["candidate"] == first["chosen"]
+    assert {t["candidate"] for t in again["trials"]} == {"mean", "parts 7", "attention", "conv"}
+    assert (again["metric"], {t["share"] for t in again["trials"]}) == ("auroc", {1.0})
+    assert rows[0]["settings"]["head"] == again["chosen"].split()[0]
+    assert rows[0]["settings"]["lr"] == (1e-7 if protocol["chosen"] == "as given" else 1e-2)
     assert all(c["budget_minutes"] == 5 for c in rows[0]["choices"])
     assert rows[0]["choice_seconds"] < 300
+    for path in (home / "budget" / UNITS).glob(f"*/{VALIDATION}"):
+        path.unlink()  # as in a sweep of before; what is compared is fitted again
+    shutil.rmtree(home / "budget" / UNITS / rows[0]["key"])
+    (home / "budget" / RESULTS).unlink()
+    (once_more,) = sweep(plan(home, budget=5.0)._replace(seeds=1), home / "budget")
+    assert strip_variable_keys(once_more) == strip_variable_keys(rows[0])
     less = sweep(plan(home, budget=1e-5)._replace(seeds=1), home / "less")
-    assert [len(c["trials"]) for c in less[0]["choices"]] == [1, 1]
+    assert [len(c["trials"]) for c in less[0]["choices"]] == [1, 1, 1]
+    assert "the budget allowed 1 of 4 heads" in less[0]["choices"][2]["why"]
     assert "the budget allowed 1 of 4" in less[0]["choices"][0]["why"]
     assert less[0]["settings"]["head"] == "mean"
 
