@@ -263,10 +263,18 @@ def sweep(
             f"{len(faults)} of {len(units)} units failed: {'; '.join(faults[:3])}",
             fix="the others are done and kept",
         )
-    keys = {unit.key for unit in units}
-    own = (row for row in read_results(out) if row["key"] in keys)
-    add_rows(out, [seen[row["task"]].add_to(row) for row in own])  # rows of older sessions too
-    return [row for row in read_results(out) if row["key"] in keys]
+    chosen = {unit.key: unit for unit in units}
+    own = (row for row in read_results(out) if row["key"] in chosen)
+    whole = [seen[row["task"]].add_to(row) | _tell_choice(chosen[row["key"]]) for row in own]
+    add_rows(out, whole)  # rows of older sessions too
+    return [row for row in read_results(out) if row["key"] in chosen]
+
+
+def _tell_choice(unit: Unit) -> dict[str, Any]:
+    """How the settings of a row were chosen, the last time that they were."""
+    if not unit.choices:
+        return {}
+    return {"choices": unit.choices, "choice_seconds": unit.choice_seconds}
 
 
 def _select(plan: SweepPlan, known: TaskSummary, units: list[Unit], place: Workers) -> list[Unit]:

@@ -222,6 +222,9 @@ def test_with_a_budget_the_protocol_is_chosen_too_and_within_it(
     (home / "budget" / RESULTS).unlink()
     (once_more,) = sweep(plan(home, budget=5.0)._replace(seeds=1), home / "budget")
     assert strip_variable_keys(once_more) == strip_variable_keys(rows[0])
+    (longer,) = sweep(plan(home, budget=6.0)._replace(seeds=1), home / "budget")
+    assert {c["budget_minutes"] for c in longer["choices"]} == {6}  # it came to the same settings
+    assert (longer["settings"], longer["created"]) == (rows[0]["settings"], once_more["created"])
     less = sweep(plan(home, budget=1e-5)._replace(seeds=1), home / "less")
     assert [len(c["trials"]) for c in less[0]["choices"]] == [1, 1, 1]
     assert "the budget allowed 1 of 4 heads" in less[0]["choices"][2]["why"]
