@@ -106,6 +106,16 @@ def test_the_table_has_the_chosen_line_in_bold_and_the_best_other_beside_it(
     assert "[" in cells["best other − chosen"]
 
 
+def test_a_line_that_has_become_the_chosen_one_is_left_out(
+    studies: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    write_sweep(tmp_path, {AUTO: 0.8, "conv": 0.95, "mean": 0.8, "cnn": 0.7})
+    change, rows = studies["one_change"], read_results(tmp_path)
+    given = studies["heads"].HEADS, rows, {"mouse/3"}, tmp_path, "caduceus-ph-85k"
+    assert {r["model"] for r in change.pick_rows(*given)} == {AUTO, "conv"}
+    assert change.pick_rows(*given[:2], set(), *given[3:]) == []
+
+
 def test_errors_are_counted_per_class_and_the_best_threshold_is_found(
     studies: dict[str, ModuleType], tmp_path: Path
 ) -> None:

@@ -181,9 +181,7 @@ def write(asked: argparse.Namespace, study: Study, gue: Path) -> None:
         both = Path(folder) / "both"
         for part in (sweep, gue):
             join_sweep(both, part)
-        networks = (f"scratch:{asked.preset}", *{row["model"] for row in read_results(sweep)})
-        rows = [row for row in read_results(both) if row["model"] in networks]
-        write_rows(both, [row for row in rows if row["task"] in measured])
+        write_rows(both, pick_rows(study, read_results(both), measured, gue, asked.preset))
         panels = sorted(read_sweep(both), key=lambda panel: GUE.tasks.index(panel.task))
         table = tabulate(study, both, panels, gue, asked.preset)
     text = [
@@ -205,6 +203,24 @@ def write(asked: argparse.Namespace, study: Study, gue: Path) -> None:
     ]
     page = asked.here / f"{study.name.upper()}.md"
     page.write_text("\n".join(text), encoding="utf-8")
+
+
+def pick_rows(
+    study: Study, rows: Sequence[dict[str, Any]], tasks: set[str], gue: Path, preset: str
+) -> list[dict[str, Any]]:
+    """The chosen line's rows and the other lines', of these tasks.
+
+    A line is left out where it has become the chosen one since it was measured.
+    """
+    auto = f"scratch:{preset}"
+    chosen = {task: study.chosen(read_chosen(gue, task, preset) or {}) for task in tasks}
+    return [
+        row
+        for row in rows
+        if row["task"] in tasks
+        and (row["model"] == auto or row["model"] in study.columns)
+        and row["model"] != chosen[row["task"]]
+    ]
 
 
 def write_rows(sweep: Path, rows: Sequence[Mapping[str, Any]]) -> None:
