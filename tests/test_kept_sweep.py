@@ -15,7 +15,7 @@ def write_sweep(folder: Path, task: str) -> Path:
     (unit / "result.json").write_text(task)
     (unit / "model.safetensors").write_bytes(b"weights")
     (unit / "validation.safetensors").write_bytes(b"predictions of a trial")
-    (folder / "results.jsonl").write_text(json.dumps({"task": task}) + "\n")
+    (folder / "results.jsonl").write_text(json.dumps({"task": task, "key": task}) + "\n")
     (folder / "tasks.json").write_text(json.dumps({f"gue {task}": {"n": 1}}))
     (folder / "sessions.json").write_text(json.dumps({"sessions": [{"command": task}]}))
     (folder / "RESULTS.md").write_text(task)
@@ -42,6 +42,14 @@ def test_joined_sweeps_have_the_rows_of_both_and_twice_is_once(tmp_path: Path) -
     assert [session["command"] for session in sessions] == ["one", "two"]
     assert (one / "units/key-two/result.json").read_text() == "two"
     assert (one / "RESULTS.md").read_text() == "one"
+
+
+def test_of_two_rows_of_a_unit_the_other_sweep_has_the_last_word(tmp_path: Path) -> None:
+    one, two = write_sweep(tmp_path / "a", "one"), write_sweep(tmp_path / "b", "one")
+    row = {"task": "one", "key": "one", "choices": ["chosen with more minutes"]}
+    (two / "results.jsonl").write_text(json.dumps(row) + "\n")
+    join_sweep(one, two)
+    assert [json.loads(r) for r in (one / "results.jsonl").read_text().splitlines()] == [row]
 
 
 def write_row(sweep: Path, seed: int, budget: int, created: str) -> None:

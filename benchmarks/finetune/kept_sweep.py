@@ -59,8 +59,8 @@ def unpack_sweep(archive: Path, sweep: Path) -> None:
 def join_sweep(sweep: Path, other: Path) -> None:
     """Add to `sweep` what `other` did: other tasks or models, or the same ones chosen anew.
 
-    Rows and trials are told apart by their text. A unit that both fitted is taken from `other`,
-    with its row; any other file that stands there stays.
+    Trials are told apart by their text. A unit that both have is taken from `other`, with its row;
+    any other file that stands there stays.
     """
     for path in sorted(p for p in other.rglob("*") if p.is_file() and _is_kept(p, other)):
         to = sweep / path.relative_to(other)
@@ -70,7 +70,10 @@ def join_sweep(sweep: Path, other: Path) -> None:
         elif path.suffix == ".jsonl":
             there = to.read_text(encoding="utf-8").splitlines()
             more = path.read_text(encoding="utf-8").splitlines()
-            to.write_text("\n".join(dict.fromkeys(there + more)) + "\n", encoding="utf-8")
+            lines = dict.fromkeys(there + more)
+            if path.name == FILE:
+                lines = dict.fromkeys({json.loads(line)["key"]: line for line in lines}.values())
+            to.write_text("\n".join(lines) + "\n", encoding="utf-8")
         elif path.name in ("sessions.json", "tasks.json"):
             here, there = (json.loads(p.read_text(encoding="utf-8")) for p in (to, path))
             for key, value in there.items():
