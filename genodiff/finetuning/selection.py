@@ -119,12 +119,15 @@ class Selector:
         heads.sort(key=lambda candidate: candidate.settings != self.chosen)  # the chosen one first
         units = [self._unit_of(candidate, 1.0) for candidate in heads]
         seconds = [self._try(units[0], compared=True)[1]]
-        for unit in units[1:]:
+        for candidate, unit in zip(heads[1:], units[1:], strict=True):
             counted = unit.key in self.tried
             if not counted and not self.budget.affords(max(seconds)):
                 break
-            seconds.append(self._try(unit, compared=True)[1])
-            self.budget.spend(0.0 if counted else seconds[-1])
+            valid, took = self._try(unit, compared=True)
+            seconds.append(took)
+            self.budget.spend(0.0 if counted else took)
+            what = f"{self.task.name} {self.unit.model.name}: {candidate.name}"
+            _log.info("%s, under the chosen settings: validation %.4f", what, valid)
         metric, values = self._rank(units[: len(seconds)])
         best, why = look_again(
             values, metric, lambda i: self._measure_noise(units[0], units[i], metric)
