@@ -81,8 +81,15 @@ class GuardedPart:
         return getattr(self._part, name)
 
 
+def list_two(start: FitSettings, task: Any) -> list[Candidate]:
+    """Two protocols, of which the first learns nothing."""
+    slow = start.model_copy(update={"lr": 1e-7})
+    return [Candidate("as given", slow), Candidate("fast", start)]
+
+
+@pytest.mark.parametrize("budget", [None, 5.0])
 def test_the_test_part_is_read_once_for_each_frozen_choice(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch, budget: float | None
 ) -> None:
     fits: list[str] = []
     opened: list[int] = []
@@ -106,8 +113,10 @@ def test_the_test_part_is_read_once_for_each_frozen_choice(
     monkeypatch.setattr(selection, "load_cached", load_guarded)
     monkeypatch.setattr(scored_unit, "fit_unit", fit_noted)
     monkeypatch.setattr(Sealed, "open", open_counted)
-    rows = sweep(plan(home), home / "out")
+    monkeypatch.setattr(selection, "list_protocol_candidates", list_two)
+    rows = sweep(plan(home, budget=budget), home / f"out-{budget}")
     assert len(rows) == SEEDS
+    assert len(rows[0]["choices"]) == (1 if budget is None else 3)
     tried = [f for f in fits if f.startswith("tried")]
     assert len(tried) >= 6  # a short fit of each of four heads, and whole ones of two
     assert fits[: len(tried)] == tried  # everything is chosen before anything is scored
@@ -200,11 +209,7 @@ def test_too_few_examples_choose_the_simplest_and_nothing_is_tried(
 def test_with_a_budget_the_protocol_is_chosen_too_and_within_it(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def few(start: FitSettings, task: Any) -> list[Candidate]:
-        slow = start.model_copy(update={"lr": 1e-7})
-        return [Candidate("as given", slow), Candidate("fast", start)]
-
-    monkeypatch.setattr(selection, "list_protocol_candidates", few)
+    monkeypatch.setattr(selection, "list_protocol_candidates", list_two)
     monkeypatch.setattr(selection, "measure_noise", lambda *given: 0.0)
     rows = sweep(plan(home, budget=5.0)._replace(seeds=1), home / "budget")
     assert [c["of"] for c in rows[0]["choices"]] == ["head", "protocol", "head, again"]
