@@ -168,7 +168,8 @@ def _name_points(ax: Any, points: list[tuple[str, float, float, str]]) -> None:
         ends = dict(xycoords=("axes fraction", "data"), textcoords=("axes fraction", "data"))
         ax.annotate(f"{name} {y:.3f}", (1.0, y), (1.06, place), color=colour, fontsize=6.5,
                     va="center", annotation_clip=False, **ends,
-                    arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4})  # fmt: skip
+                    arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4,
+                                "relpos": (0.0, 0.5), "shrinkA": 1, "shrinkB": 0})  # fmt: skip
         if np.isfinite(x):
             ax.plot([x, right], [y, y], color=colour, linewidth=0.3, alpha=0.5)
 
