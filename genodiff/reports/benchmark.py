@@ -16,6 +16,7 @@ from genodiff.reports.benchmark_tables import (
     HOW,
     audit_text,
     choice_notes,
+    clip_interval,
     cut_notes,
     describe_comparisons,
     format_markdown,
@@ -93,17 +94,19 @@ def _shown(panel: TaskResult, number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _make_dot(line: ModelResult, metric: str) -> figures.Dot:
+    interval = None if line.estimate is None else line.estimate.ci95
+    drawn = None if interval is None else clip_interval(interval, metric)
+    seeds = [row["value"] for row in line.rows if row["value"] is not None]
+    return figures.Dot(line.name, line.mean, drawn, seeds, line.role)
+
+
 def _figures(
     panel: TaskResult, name: str, networks: list[ModelResult], drawn: list[str]
 ) -> dict[str, str]:
     metric, kind = panel.about["metric"], panel.about["kind"]
     found = dict.fromkeys(("dots", "learning", "calibration", "length", "logo"), "")
-    dots = [
-        figures.Dot(x.name, x.mean, x.estimate.ci95 if x.estimate else None,
-        [r["value"] for r in x.rows if r["value"] is not None], x.role)
-        for x in panel.lines
-        if np.isfinite(x.mean)
-    ]  # fmt: skip
+    dots = [_make_dot(x, metric) for x in panel.lines if np.isfinite(x.mean)]
     if dots:
         dots += [
             figures.Dot(v.name, v.mean, None, [v.mean], "published")

@@ -27,6 +27,9 @@ from genodiff.reports.svg import (
 _COLOURS = (MODEL, SOURCE, MARKOV, BAD, REAL, INK)
 _DASHES = ("-", "--", "-.", ":")
 _BASES = {"A": SOURCE, "C": MODEL, "G": MARKOV, "T": BAD}
+_NAME = 0.18
+"""Inches of height of a name under a figure."""
+
 _LETTERS = FontProperties(family="DejaVu Sans Mono", weight="bold")
 
 
@@ -117,12 +120,18 @@ def draw_learning(
             ax.set_xlabel("epoch")
             ax.set_ylabel(title)
             ax.xaxis.get_major_locator().set_params(integer=True)
-        right.legend(loc="lower right")
+        _name_below(right, 1 if narrow else 2)
         return to_svg(
             figure,
             f"{name}-learning{'-narrow' * narrow}",
             "Learning curves of " + ", ".join(models),
         )
+
+
+def _name_below(ax: Axes, columns: int = 1) -> None:
+    """The models' names under the figure, where they hide no line however long they are."""
+    handles, labels = ax.get_legend_handles_labels()
+    ax.figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 def _numbers(epochs: Sequence[Mapping[str, Any]], key: str) -> list[float]:
@@ -148,7 +157,7 @@ def _plot_model(ax: Axes, i: int, label: str, x: Sequence[float], y: Sequence[fl
 
 def draw_reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
     """Share of right decisions by confidence; a calibrated model lies on the diagonal."""
-    with open_canvas(WIDE / 2, TALL) as figure:
+    with open_canvas(WIDE / 2, TALL + _NAME * len(models)) as figure:
         ax = figure.add_subplot()
         ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":")
         for i, (model, found) in enumerate(models.items()):
@@ -159,7 +168,7 @@ def draw_reliability(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
         ax.set_ylim(0, 1.05)
         ax.set_xlabel("confidence")
         ax.set_ylabel("share that is right")
-        ax.legend(loc="lower right")
+        _name_below(ax)
         return to_svg(figure, f"{name}-calibration", "Calibration of " + ", ".join(models))
 
 
@@ -167,14 +176,14 @@ def draw_by_length(
     name: str, metric: str, models: Mapping[str, Sequence[Mapping[str, Any]]], unit: str = "bases"
 ) -> str:
     """The metric in groups of sequences of like length, which is in `unit`."""
-    with open_canvas(WIDE / 2, TALL) as figure:
+    with open_canvas(WIDE / 2, TALL + _NAME * len(models)) as figure:
         ax = figure.add_subplot()
         for i, (model, groups) in enumerate(models.items()):
             at = [(g["from"] + g["to"]) / 2 for g in groups]
             _plot_model(ax, i, model, at, [g["value"] for g in groups])
         ax.set_xlabel(f"length, {unit}")
         ax.set_ylabel(metric)
-        ax.legend(loc="best")
+        _name_below(ax)
         return to_svg(figure, f"{name}-length", f"{metric} by length of " + ", ".join(models))
 
 

@@ -38,11 +38,15 @@ def show_interval(
         return ""
     if estimate.ci95 is None:
         return f"none: {estimate.why_none}"
-    low, high = estimate.ci95
-    least, most = RANGES.get(metric, (-math.inf, math.inf))
-    low, high = max(low, least), min(high, most)
+    low, high = clip_interval(estimate.ci95, metric)
     note = " (this ensemble)" if fixed else " (one seed)" if estimate.seeds == 1 else ""
     return f"{low:{sign}.4f} to {high:{sign}.4f}{note}"
+
+
+def clip_interval(interval: tuple[float, float], metric: str) -> tuple[float, float]:
+    """The interval as far as `metric` has values; all of it for a metric that is not known."""
+    least, most = RANGES.get(metric, (-math.inf, math.inf))
+    return max(interval[0], least), min(interval[1], most)
 
 
 def make_comparison_rows(panel: TaskResult) -> list[dict[str, str]]:

@@ -15,7 +15,12 @@ from genodiff.finetuning.sweep import TASKS
 from genodiff.finetuning.unit import RESULT, TEST, UNITS
 from genodiff.io import atomic
 from genodiff.reports.benchmark import render_page, write_benchmark
-from genodiff.reports.benchmark_tables import describe_comparisons, format_markdown, make_table_rows
+from genodiff.reports.benchmark_tables import (
+    clip_interval,
+    describe_comparisons,
+    format_markdown,
+    make_table_rows,
+)
 from genodiff.reports.sweep_results import format_summary, read_sweep
 from genodiff.runs.sealed_files import encode_tensors
 from genodiff.tasks.audit import audit_lines
@@ -144,6 +149,13 @@ def test_published_values_stand_beside_the_official_split_only(tmp_path: Path) -
     text = "\n".join(format_markdown(read_sweep(tmp_path), []))
     assert "published" not in text
     assert "not comparable with published numbers" in render_page(read_sweep(tmp_path), [], "x")
+
+
+def test_an_interval_ends_where_its_metric_does() -> None:
+    assert clip_interval((0.87, 1.08), "accuracy") == (0.87, 1.0)
+    assert clip_interval((-1.2, 0.3), "mcc") == (-1.0, 0.3)
+    assert clip_interval((-0.1, 7.0), "mse") == (0.0, 7.0)
+    assert clip_interval((-3.0, 9.0), "of-its-own") == (-3.0, 9.0)
 
 
 def test_means_and_spans_are_those_of_the_rows(out: Path) -> None:
