@@ -18,7 +18,8 @@ LABEL = ("label", "labels", "target", "class", "y")
 """Usual names of the column of labels."""
 
 _MOST_CLASSES = 50
-_SEPARATOR = ";"
+SEPARATOR = ";"
+"""Between the labels of a row in a multi-label task of one column."""
 
 
 def read_labels(
@@ -28,13 +29,16 @@ def read_labels(
         table.column(None, LABEL, "label")
     ]
     for name in chosen:
+        joined = any(SEPARATOR in cell for cell in table.cells[name])
         for cell, line in zip(table.cells[name], table.line, strict=True):
             if not cell.strip() and kind != "multilabel":
                 raise DataError(
                     f"no label in column '{name}'",
                     file=table.file,
                     line=line,
-                    fix="give it, or remove the row",
+                    fix=f"give --kind multilabel, which reads {SEPARATOR} as 'and', empty as none"
+                    if joined
+                    else "give it, or remove the row",
                 )
     if len(chosen) > 1:
         if kind not in (None, "multilabel"):
@@ -42,7 +46,7 @@ def read_labels(
         return _answers(table, chosen), "multilabel", tuple(chosen)
     cells = [cell.strip() for cell in table.cells[chosen[0]]]
     if kind == "multilabel":
-        sets = [[part.strip() for part in cell.split(_SEPARATOR) if part.strip()] for cell in cells]
+        sets = [[part.strip() for part in cell.split(SEPARATOR) if part.strip()] for cell in cells]
         classes = classes or tuple(sorted({name for row in sets for name in row}))
         if not classes:
             raise DataError(

@@ -9,7 +9,7 @@ from genodiff.io.input_file import open_input
 from genodiff.tasks.class_folders import is_class_folders, read_class_folders, refuse_archive
 from genodiff.tasks.examples import Examples, Parts, concatenate, count_classes
 from genodiff.tasks.labelled_file import TableColumns, read_examples
-from genodiff.tasks.labels import Kind
+from genodiff.tasks.labels import SEPARATOR, Kind
 from genodiff.tasks.layouts.parts import VALID, find_part
 from genodiff.tasks.resplit import resplit
 from genodiff.tasks.split_names import RESPLITS, THRESHOLD, check_similarity, name_split
@@ -124,10 +124,7 @@ def _parts(
     _check_single(train_part, path, kind, classes)
     told = (kind, classes or None)
     test_part = read_examples(test, layout, kind=told[0], classes=told[1])[0]
-    notes = (
-        f"the labels make a {kind} task"
-        + (f": {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}" if classes else ""),
-    )
+    notes = (_tell_kind(kind, classes),)
     if valid is None:
         return Parts(train_part, test_part, notes), kind, classes
     valid_part = read_examples(valid, layout, kind=told[0], classes=told[1])[0]
@@ -138,6 +135,15 @@ def _parts(
         kind,
         classes,
     )
+
+
+def _tell_kind(kind: Kind, classes: tuple[str, ...]) -> str:
+    told = f"the labels make a {kind} task"
+    if classes:
+        told += f": {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
+    if kind == "multiclass" and any(SEPARATOR in name for name in classes):
+        told += f" (--kind multilabel would read {SEPARATOR} as 'and')"
+    return told
 
 
 def _check_single(train: Examples, path: Path, kind: Kind, classes: tuple[str, ...]) -> None:

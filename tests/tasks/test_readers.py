@@ -183,6 +183,13 @@ def test_several_columns_or_lists_of_names_make_a_multilabel_task(tmp_path: Path
     path = write(tmp_path / "u.csv", f"seq,label\n{A},x;z\n{C},\n")
     found, kind, classes = read_examples(path, kind="multilabel")
     assert (classes, found.labels.tolist()) == (("x", "z"), [[1, 1], [0, 0]])
+    with pytest.raises(DataError, match=r"line 3: no label.*--kind multilabel"):
+        read_examples(path)
+    rows = "".join(f"{s},{'x;z' if i % 2 else 'x'}\n" for i, s in enumerate(random_dna(8, 40)))
+    for part in ("train", "test"):
+        write(tmp_path / f"{part}.csv", f"seq,label\n{rows}{A},z\n{C},z\n")
+    told = load_own_data(tmp_path).notes
+    assert told[0].endswith("multiclass task: x, x;z, z (--kind multilabel would read ; as 'and')")
 
 
 TABLES = {
