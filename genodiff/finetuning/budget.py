@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from genodiff.errors import GenodiffError
-from genodiff.tasks.metrics import is_better, pick_best
+from genodiff.tasks.metrics import is_better
 
 Candidate = TypeVar("Candidate")
 
@@ -147,10 +147,11 @@ def look_again(
     It is left only for the best one, where that is better by more than `noise(best)`, the standard
     error of the difference. A value is NaN where a fit failed; the first one's did not.
     """
-    _, best = pick_best(metric, [(v, i) for i, v in enumerate(values) if math.isfinite(v)])
-    if best and abs(values[best] - values[0]) > noise(best):
-        return best, "better than the one chosen before by more than the standard error"
-    return 0, "no other one is better by more than the standard error"
+    known = {i: value for i, value in enumerate(values) if math.isfinite(value)}
+    best = _best(known, metric)
+    if _within(known, best, 0, metric, lambda best, _: noise(best)):
+        return 0, "no other one is better by more than the standard error"
+    return best, "better than the one chosen before by more than the standard error"
 
 
 def _at(noise: Noise | None, share: float) -> Callable[[int, int], float]:

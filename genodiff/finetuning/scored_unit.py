@@ -166,8 +166,7 @@ def score_unit(
         "genodiff": __version__, "git": find_git_revision(),
         "created": stamp_time(),
     }  # fmt: skip
-    if unit.choices:
-        row |= {"choices": unit.choices, "choice_seconds": unit.choice_seconds}
+    row |= unit.tell_choice()
     folder.mkdir(parents=True, exist_ok=True)
     atomic.write_bytes(folder / TEST, _encode_predictions(predicted, test))
     history: dict[str, Any] = {

@@ -265,16 +265,9 @@ def sweep(
         )
     chosen = {unit.key: unit for unit in units}
     own = (row for row in read_results(out) if row["key"] in chosen)
-    whole = [seen[row["task"]].add_to(row) | _tell_choice(chosen[row["key"]]) for row in own]
-    add_rows(out, whole)  # rows of older sessions too
+    whole = [seen[row["task"]].add_to(row) | chosen[row["key"]].tell_choice() for row in own]
+    add_rows(out, whole)  # rows of older sessions too, with the newest choice
     return [row for row in read_results(out) if row["key"] in chosen]
-
-
-def _tell_choice(unit: Unit) -> dict[str, Any]:
-    """How the settings of a row were chosen, the last time that they were."""
-    if not unit.choices:
-        return {}
-    return {"choices": unit.choices, "choice_seconds": unit.choice_seconds}
 
 
 def _select(plan: SweepPlan, known: TaskSummary, units: list[Unit], place: Workers) -> list[Unit]:

@@ -72,6 +72,12 @@ class Unit(Settings):
                 del what["settings"]["budget"]
         return sha256_json(what)[:16]
 
+    def tell_choice(self) -> dict[str, Any]:
+        """`choices` and `choice_seconds`, as rows have them; nothing where nothing was chosen."""
+        if not self.choices:
+            return {}
+        return {"choices": self.choices, "choice_seconds": self.choice_seconds}
+
     @property
     def method(self) -> str:
         """full, frozen, probe or baseline."""
