@@ -118,40 +118,40 @@ class Selector:
         heads = list_head_candidates(self.chosen)
         heads.sort(key=lambda candidate: candidate.settings != self.chosen)  # the chosen one first
         units = [self._unit_of(candidate, 1.0) for candidate in heads]
-        seconds = [self._try(units[0], compared=True)[1]]
+        tried = [self._try(units[0], compared=True)]
         for candidate, unit in zip(heads[1:], units[1:], strict=True):
             counted = unit.key in self.tried
-            if not counted and not self.budget.affords(max(seconds)):
+            if not counted and not self.budget.affords(max(seconds for _, seconds in tried)):
                 break
-            valid, took = self._try(unit, compared=True)
-            seconds.append(took)
-            self.budget.spend(0.0 if counted else took)
+            valid, seconds = self._try(unit, compared=True)
+            tried.append((valid, seconds))
+            self.budget.spend(0.0 if counted else seconds)
             what = f"{self.task.name} {self.unit.model.name}: {candidate.name}"
             _log.info("%s, under the chosen settings: validation %.4f", what, valid)
-        metric, values = self._rank(units[: len(seconds)])
+        fitted = [np.isfinite(valid) for valid, _ in tried]
+        metric, values = self._rank(list(zip(units, fitted, strict=False)))
         best, why = look_again(
             values, metric, lambda i: self._measure_noise(units[0], units[i], metric)
         )
         if len(values) < len(heads):
             why += f"; the budget allowed {len(values)} of {len(heads)} heads"
-        trials = (Trial(i, 1.0, *of) for i, of in enumerate(zip(values, seconds, strict=True)))
+        trials = (Trial(i, 1.0, values[i], seconds) for i, (_, seconds) in enumerate(tried))
         self._take("head, again", heads, Choice(best, tuple(trials), why), metric)
 
-    def _rank(self, units: Sequence[Unit]) -> tuple[str, list[float]]:
+    def _rank(self, units: Sequence[tuple[Unit, bool]]) -> tuple[str, list[float]]:
         """A metric, without decisions where that is defined, and its value for each unit.
 
-        The value is NaN where the fit failed; the first unit's did not.
+        Each comes with whether it was fitted. The value is NaN where the fit failed; the first
+        unit's did not.
         """
         metric = self.task.metrics[0]
         for name in ("auroc", metric) if metric in DECISIONS else (metric,):
-            values = [self._measure(unit, name) for unit in units]
+            values = [self._measure(unit, name) if fine else np.nan for unit, fine in units]
             if np.isfinite(values[0]):
                 return name, values
         raise GenodiffError(f"{metric} is not defined on validation", fix="give --head")
 
     def _measure(self, unit: Unit, metric: str) -> float:
-        if not np.isfinite(self._try(unit)[0]):
-            return float("nan")
         predicted, truth, _ = read_predictions(unit.folder(self.place.out), VALIDATION)
         return measure(metric, self.task.kind, truth, predicted)
 
