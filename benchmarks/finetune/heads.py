@@ -35,7 +35,7 @@ HEADS = Study(
         "# Heads: what validation chose, beside the others",
         "",
         "The head in bold is the one that `--head auto` chose by validation: first in short fits, "
-        "then, where gue.md says \"head, again\", by a second look at all heads under the protocol "
+        'then, where gue.md says "head, again", by a second look at all heads under the protocol '
         "that was chosen. The lines differ by the head alone.",
     ],
 )
