@@ -196,8 +196,8 @@ def write(asked: argparse.Namespace, study: Study, gue: Path) -> None:
         "",
         *table,
         "",
-        f"Command: `python benchmarks/finetune/{study.name}.py --data SHARED/data --seeds "
-        f"{asked.seeds}`. Commits stand in the rows of {study.name}.tar.xz. Table written on: "
+        f"Command: `python benchmarks/finetune/{study.name}.py --data SHARED/data --seeds N`, N as "
+        f"in the table. Commits stand in the rows of {study.name}.tar.xz. Table written on: "
         f"{cpu()}.",
         "",
     ]
