@@ -2,9 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 import numpy as np
 import pytest
@@ -36,7 +36,9 @@ def studies(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
         sys.modules.pop(name, None)
 
 
-def write_sweep(out: Path, skills: dict[str, float]) -> None:
+def write_sweep(
+    out: Path, skills: dict[str, float], heads: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Lines of two seeds on mouse/3, whose answers are right in a share of 400 examples."""
     rng, truth, rows = np.random.default_rng(1), np.arange(400) % 2, []
     for model, skill in skills.items():
@@ -52,10 +54,10 @@ def write_sweep(out: Path, skills: dict[str, float]) -> None:
             row = {
                 "suite": "gue", "task": "mouse/3", "split": "official", "data": "d", "seed": seed,
                 "model": model, "kind": "scratch", "method": "full", "setting": "", "key": key,
-                "digest": model, "settings": {"head": "mean"}, "metric": "mcc", "value": value,
-                "metrics": {"mcc": value}, "valid": 0.5, "seconds": 3.0, "parameters": 1,
-                "cut_train": 0, "cut_test": 0, "max_length": 101, "n_test": 400,
-                "created": f"2026-01-0{seed}",
+                "digest": model, "settings": {"head": heads.get(model, "mean")},
+                "metric": "mcc", "value": value, "metrics": {"mcc": value}, "valid": 0.5,
+                "seconds": 3.0, "parameters": 1, "cut_train": 0, "cut_test": 0,
+                "max_length": 101, "n_test": 400, "created": f"2026-01-0{seed}",
             }  # fmt: skip
             rows.append(row)
             atomic.write_json(out / UNITS / key / RESULT, {"row": row})
@@ -114,6 +116,18 @@ def test_a_line_that_has_become_the_chosen_one_is_left_out(
     given = studies["heads"].HEADS, rows, {"mouse/3"}, tmp_path, "caduceus-ph-85k"
     assert {r["model"] for r in change.pick_rows(*given)} == {AUTO, "conv"}
     assert change.pick_rows(*given[:2], set(), *given[3:]) == []
+
+
+def test_a_line_with_settings_of_an_earlier_choice_is_named_below_the_table(
+    studies: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    write_sweep(tmp_path, {AUTO: 0.8, "human": 0.9, "adapted": 0.8}, {"human": "conv"})
+    panels, list_departures = read_sweep(tmp_path), studies["one_change"].list_departures
+    (said,) = list_departures(studies["pretraining"].PRETRAINING, panels, "caduceus-ph-85k")
+    assert "mouse/3" in said
+    assert "human conv" in said
+    assert "adapted" not in said
+    assert list_departures(studies["heads"].HEADS, panels, "caduceus-ph-85k") == []
 
 
 def test_errors_are_counted_per_class_and_the_best_threshold_is_found(

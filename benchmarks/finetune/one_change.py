@@ -59,7 +59,8 @@ class Study(NamedTuple):
 
     `changes` gives the lines of a task, of what was asked for and the settings that were chosen
     there. `columns` are the names of all lines, and `chosen` says in which column the chosen one
-    stands. `text` is the title of the page and what stands above the table.
+    stands. `text` is the title of the page and what stands above the table. `same` are the settings
+    that all lines of a task have alike.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Study(NamedTuple):
     chosen: Callable[[Settings], str]
     changes: Callable[[argparse.Namespace, Settings], Sequence[Change]]
     text: Sequence[str]
+    same: Sequence[str] = PROTOCOL
 
 
 def read_chosen(gue: Path, task: str, preset: str) -> Settings | None:
@@ -155,6 +157,26 @@ def tabulate(
     return text
 
 
+def list_departures(study: Study, panels: list[TaskResult], preset: str) -> list[str]:
+    """A sentence for each task whose lines were fitted before another setting was chosen there."""
+    found = []
+    for panel in panels:
+        lines = index_lines(panel)
+        own = lines.pop(f"scratch:{preset}", None)
+        if own is None:
+            continue
+        chosen = own.rows[-1]["settings"]
+        for name in study.same:
+            theirs = {key: line.rows[-1]["settings"].get(name) for key, line in lines.items()}
+            now = chosen.get(name)
+            if others := [f"{line} {value}" for line, value in theirs.items() if value != now]:
+                found.append(
+                    f"On {panel.task} the setting `{name}` of these lines is of an earlier choice: "
+                    f"{', '.join(others)}. The chosen line has {now}."
+                )
+    return found
+
+
 def show_line(line: ModelResult, mark: str) -> str:
     """Its mean, its interval and its number of seeds."""
     read = read_line(line)
@@ -184,6 +206,8 @@ def write(asked: argparse.Namespace, study: Study, gue: Path) -> None:
         write_rows(both, pick_rows(study, read_results(both), measured, gue, asked.preset))
         panels = sorted(read_sweep(both), key=lambda panel: GUE.tasks.index(panel.task))
         table = tabulate(study, both, panels, gue, asked.preset)
+        if departures := list_departures(study, panels, asked.preset):
+            table += ["", *departures]
     text = [
         *study.text,
         "",

@@ -21,7 +21,7 @@ import argparse
 from pathlib import Path
 
 from human_pieces import write_pieces
-from one_change import Change, Settings, Study, genodiff, run_study
+from one_change import PROTOCOL, Change, Settings, Study, genodiff, run_study
 
 COLUMNS = ("scratch", "adapted", "human", "human-adapted", "yeast", "human-frozen")
 
@@ -72,6 +72,7 @@ PRETRAINING = Study(
         "`human-frozen` the head alone is fitted. Head and protocol were chosen for `scratch`: "
         "another beginning may want another protocol.",
     ],
+    (*PROTOCOL, "head"),
 )
 
 

@@ -113,9 +113,10 @@ def write(asked: argparse.Namespace) -> None:
         "",
         "Mean over seeds, in brackets its 95 % interval over seeds and test examples together, and "
         "the number of seeds. Validation chose the settings of each line, and the line of each "
-        "column; no test part was read for it. Published rows are of fine-tuned models and are "
-        "taken as fixed; their sources stand in each task's table, with rows of another metric. "
-        "In pictures published points are diamonds, or dotted lines where only the score is known.",
+        "column; no test part was read for it. Published rows are of fine-tuned models, of "
+        "iEnhancer-2L also of others. They are taken as fixed; their sources stand in each task's "
+        "table, with rows of another metric. In pictures published points are diamonds, or dotted "
+        "lines where only the score is known.",
         "",
     ]
     for name, suite in SUITES.items():
