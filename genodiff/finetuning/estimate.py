@@ -125,7 +125,8 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                 rows.append(row)
     seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
     return {
-        "suite": plan.request.suite, "domain": plan.request.domain, "split": plan.request.split,
+        "suite": plan.request.suite, "domain": plan.request.domain,
+        "split": plan.request.named_split,
         "device": device, "jobs": jobs,
         "threads": torch.get_num_threads(),
         "units": sum(row["units"] for row in rows), "cpu_seconds": seconds,

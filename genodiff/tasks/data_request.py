@@ -18,7 +18,7 @@ from genodiff.tasks.examples import count_classes
 from genodiff.tasks.labelled_file import TableColumns
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.own_data import load_own_data
-from genodiff.tasks.split_names import Level
+from genodiff.tasks.split_names import Level, name_split
 from genodiff.tasks.suite import Metric, choose_tasks, load_suite
 from genodiff.tasks.task import TaskData, load_task, subsample_train
 
@@ -86,6 +86,13 @@ class DataRequest(Settings):
     def domain(self) -> DomainName:
         """What the sequences are."""
         return "dna" if self.table is not None else load_suite(self.suite).domain
+
+    @property
+    def named_split(self) -> str:
+        """The split as results name it, but for what `excluded` takes out."""
+        usual = self.table is None and self.split == "official"
+        split = load_suite(self.suite).usual_split if usual else self.split
+        return name_split(split, self.similarity)
 
     def names(self, word: str = "all") -> list[str]:
         """The tasks that a word means: one name, several with commas, or all of the suite.

@@ -20,6 +20,7 @@ from genodiff.settings import Settings, read_yaml
 from genodiff.tasks.examples import Parts
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.reference import ReferenceGenome
+from genodiff.tasks.split_names import HOMOLOGY
 from genodiff.tasks.suite_files import list_suite_files
 
 Metric = Literal[
@@ -123,6 +124,11 @@ class Suite(Settings):
     def _layout_is_known(cls, layout: str) -> str:
         LAYOUTS[layout]
         return layout
+
+    @property
+    def usual_split(self) -> str:
+        """The split that its tasks come with: `official`, or `homology` where none is published."""
+        return HOMOLOGY if self.layout == "pooled" else "official"
 
     def find(self, name: str) -> Task:
         """The task of that name. Raises `UsageError` for an unknown one."""

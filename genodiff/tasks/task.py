@@ -110,11 +110,11 @@ def load_task(
 
     `source` is the folder (or file) with the suite's data; None looks into the cache. `references`
     gives the user's own genome files by reference name; with `sequences=False` coordinates stay
-    without sequences. Splits: `official`; `chrom-holdout` (whole chromosomes test and validate);
-    `dedup` (train loses what equals or overlaps test); `homology` (sequences that are alike stay
-    together, from the share `similarity` of 24-mers on); for Genomic Benchmarks also `local` and
-    `partial`, if the files exist. Raises `UsageError` for an unknown name and `DataError` for data
-    that are missing, broken or not the task's.
+    without sequences. Splits: `official`, or what the suite comes with; `chrom-holdout` (whole
+    chromosomes test and validate); `dedup` (train loses what equals or overlaps test); `homology`
+    (sequences that are alike stay together, from the share `similarity` of 24-mers on); for Genomic
+    Benchmarks also `local` and `partial`, if the files exist. Raises `UsageError` for an unknown
+    name and `DataError` for data that are missing, broken or not the task's.
     """
     found = load_suite(suite)
     task = found.find(name)
@@ -139,7 +139,9 @@ def load_task(
     )
     if wanted == "official":
         _check_counts(task, parts, folder)
-    if split in RESPLITS:
+    if split == "official":
+        split = found.usual_split
+    if split in RESPLITS and name_split(split, similarity) != found.usual_split:
         usual = (
             contig for name in task.references.values() for contig in found.references[name].holdout
         )

@@ -98,8 +98,11 @@ def test_faults_name_the_line(tmp_path: Path) -> None:
     ],
 )
 def test_the_real_tables_are_read_and_split(suite: str, task: str, folder: str, n: int) -> None:
-    data = load_task(suite, task, source=Path(os.environ["GENODIFF_SHARED"]) / "data" / folder)
+    source = Path(os.environ["GENODIFF_SHARED"]) / "data" / folder
+    data = load_task(suite, task, source=source)
     assert data.train.n + data.test.n == n
+    assert data.split == "homology"
+    assert load_task(suite, task, source=source, split="homology").test.names == data.test.names
     assert 0.19 < data.test.n / n < 0.21
     assert data.train.labels.min() >= (0 if task == "ecoli_tss" else -10)
     train, valid = seed_split(data, 1)

@@ -2,8 +2,8 @@
 
 The tables are pooled. A sequence that stands in several rows (or, of a task without `oriented`, on
 either strand) is one example with the mean of its values. Then clusters of sequences that are alike
-are held out whole (see `tasks.homology`), a fifth of the examples, always the same: `official` is
-this split, and nobody has published figures of it.
+are held out whole (see `tasks.homology`), a fifth of the examples, always the same. The split is
+ours and is called `homology`: nobody has published figures of it.
 """
 
 from pathlib import Path
