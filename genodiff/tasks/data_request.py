@@ -90,8 +90,8 @@ class DataRequest(Settings):
     @property
     def named_split(self) -> str:
         """The split as results name it, but for what `excluded` takes out."""
-        usual = self.table is None and self.split == "official"
-        split = load_suite(self.suite).usual_split if usual else self.split
+        own = self.table is not None
+        split = self.split if own else load_suite(self.suite).resolve_split(self.split)
         return name_split(split, self.similarity)
 
     def names(self, word: str = "all") -> list[str]:

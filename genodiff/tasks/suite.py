@@ -125,10 +125,9 @@ class Suite(Settings):
         LAYOUTS[layout]
         return layout
 
-    @property
-    def usual_split(self) -> str:
-        """The split that its tasks come with: `official`, or `homology` where none is published."""
-        return HOMOLOGY if self.layout == "pooled" else "official"
+    def resolve_split(self, split: str) -> str:
+        """The split that is meant: `official` is `homology` where none is published."""
+        return HOMOLOGY if split == "official" and self.layout == "pooled" else split
 
     def find(self, name: str) -> Task:
         """The task of that name. Raises `UsageError` for an unknown one."""

@@ -139,9 +139,9 @@ def load_task(
     )
     if wanted == "official":
         _check_counts(task, parts, folder)
-    if split == "official":
-        split = found.usual_split
-    if split in RESPLITS and name_split(split, similarity) != found.usual_split:
+    split = found.resolve_split(split)
+    here = found.resolve_split("official")
+    if split in RESPLITS and name_split(split, similarity) != here:
         usual = (
             contig for name in task.references.values() for contig in found.references[name].holdout
         )
