@@ -154,3 +154,30 @@ def test_errors_are_counted_per_class_and_the_best_threshold_is_found(
     some = called[:100][~positive[:100]].mean()
     assert cells[7].strip() == f"{100 * some:.1f} % of 50"
     assert studies["errors"].describe_task(tmp_path, rows, ~familiar & False).count("none there")
+
+
+def test_a_study_of_another_suite_has_a_sweep_and_a_table_of_its_own(
+    studies: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    change, heads = studies["one_change"], studies["heads"].HEADS
+    out, here = tmp_path / "out", tmp_path / "here"
+    write_sweep(out / "gue", {AUTO: 0.8})
+    write_sweep(out / change.name_sweep(heads, "gue"), {"conv": 0.9})
+    asked = argparse.Namespace(out=out, here=here, data=None, preset="caduceus-ph-85k")
+    change.write(asked, heads)
+    alone = (here / "HEADS.md").read_text()
+    for name in ("ienhancer", change.name_sweep(heads, "ienhancer")):
+        write_sweep(out / name, {AUTO if name == "ienhancer" else "parts": 0.7})
+        for file in [out / name / "results.jsonl", out / name / TASKS]:
+            words = file.read_text().replace("mouse/3", "enhancers").replace('"gue', '"ienhancer')
+            file.write_text(words)
+    change.write(asked, heads)
+    both = (here / "HEADS.md").read_text()
+    assert alone.count("\n## ") == 1
+    assert both.count("\n## ") == 2
+    assert "| enhancers | **0." in both
+    assert [line for line in alone.splitlines() if "mouse/3" in line] == [
+        line for line in both.splitlines() if "mouse/3" in line
+    ]
+    assert (here / "heads.tar.xz").exists()
+    assert (here / "heads-ienhancer.tar.xz").exists()

@@ -1,12 +1,13 @@
-"""Every head beside the one that `--head auto` chose, on the tasks of GUE that run.py measured.
+"""Every head beside the one that `--head auto` chose, on the tasks that run.py measured.
 
-    python benchmarks/finetune/heads.py --data SHARED/data [--out FOLDER] [--tasks mouse/3,mouse/2]
-    [--preset caduceus-ph-85k] [--seeds 5] [--jobs 2]
+    python benchmarks/finetune/heads.py --data SHARED/data [--out FOLDER] [--suite gue]
+    [--tasks mouse/3,mouse/2] [--preset caduceus-ph-85k] [--seeds 5] [--jobs 2]
 
 Each head is fitted as a line of its own, from random weights, with the protocol that validation
 chose for `auto` on this task: only the head differs. The same command again goes on where it
-stopped. HEADS.md and heads.tar.xz (the sweep without its weights) are written beside this script
-or, with --here FOLDER, there. `--only-write` makes the table again from what is kept.
+stopped. HEADS.md and heads.tar.xz (the sweep without its weights; of another suite
+heads-SUITE.tar.xz) are written beside this script or, with --here FOLDER, there. `--only-write`
+makes the tables again from what is kept.
 """
 
 import argparse
@@ -35,8 +36,8 @@ HEADS = Study(
         "# Heads: what validation chose, beside the others",
         "",
         "The head in bold is the one that `--head auto` chose by validation: first in short fits, "
-        'then, where gue.md says "head, again", by a second look at all heads under the protocol '
-        "that was chosen. The lines differ by the head alone.",
+        'then, where the page of the suite says "head, again", by a second look at all heads under '
+        "the protocol that was chosen. The lines differ by the head alone.",
     ],
 )
 

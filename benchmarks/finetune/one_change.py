@@ -1,8 +1,9 @@
-"""Lines of GUE's tasks that differ from the chosen line in one thing: its head, or its beginning.
+"""Lines of a task that differ from the chosen line in one thing: its head, or its beginning.
 
-The chosen line is that of gue.tar.xz: random weights, head and protocol chosen by validation. Each
-other line has the same protocol, and opens the test part once a seed. A sweep of them is kept as
-NAME.tar.xz, and its page is NAME.md in capitals.
+The chosen line is that of SUITE.tar.xz: random weights, head and protocol chosen by validation.
+Each other line has the same protocol, and opens the test part once a seed. A sweep of them is kept
+as NAME.tar.xz for GUE and as NAME-SUITE.tar.xz for another suite; the page of all is NAME.md in
+capitals.
 """
 
 import argparse
@@ -39,7 +40,8 @@ from genodiff.tasks.paired_bootstrap import ModelPredictions, resample_scores  #
 
 PROTOCOL = ("rc", "epochs", "batch_size", "lr", "weight_decay", "dropout", "shift", "patience",
             "ema", "mask_share")  # fmt: skip
-GUE = SUITES["gue"]
+COVERED = ("gue", "ienhancer", "measured-promoters", "deepstarr-sample", "idna-ms")
+"""The suites whose chosen line begins with random weights and has the suite's own split."""
 
 
 Settings = Mapping[str, Any]
@@ -71,14 +73,21 @@ class Study(NamedTuple):
     same: Sequence[str] = PROTOCOL
 
 
-def read_chosen(gue: Path, task: str, preset: str) -> Settings | None:
+def name_sweep(study: Study, suite: str) -> str:
+    """The folder of a study's sweep of a suite, and the name of its archive."""
+    return study.name if suite == "gue" else f"{study.name}-{suite}"
+
+
+def read_chosen(measured: Path, task: str, preset: str) -> Settings | None:
     """The settings that validation chose on a task; None where it was not measured."""
-    rows = (row for row in read_results(gue) if row["task"] == task)
+    rows = (row for row in read_results(measured) if row["task"] == task)
     found = [row["settings"] for row in rows if row["model"] == f"scratch:{preset}"]
     return found[-1] if found else None
 
 
-def measure(asked: argparse.Namespace, study: Study, task: str, chosen: Settings) -> None:
+def measure(
+    asked: argparse.Namespace, study: Study, suite: str, task: str, chosen: Settings
+) -> None:
     """Every line of a task, with the protocol of the chosen one."""
     same = {name: chosen.get(name) for name in PROTOCOL} | {"head": chosen["head"]}
     if chosen["head"] == "parts":
@@ -91,9 +100,9 @@ def measure(asked: argparse.Namespace, study: Study, task: str, chosen: Settings
             for word in (f"--{name.replace('_', '-')}", value)
         ]
         genodiff(
-            "finetune", "gue", "--task", task, "--data", asked.data / GUE.data, "--model",
+            "finetune", suite, "--task", task, "--data", asked.data / SUITES[suite].data, "--model",
             f"{change.name}={change.model}", *flags, "--seeds", asked.seeds, "--jobs", asked.jobs,
-            "--threads", 1, "--out", asked.out / study.name,
+            "--threads", 1, "--out", asked.out / name_sweep(study, suite),
         )  # fmt: skip
 
 
@@ -129,7 +138,7 @@ def compare(sweep: Path, panel: TaskResult, auto: str) -> Gap | None:
 
 
 def tabulate(
-    study: Study, sweep: Path, panels: list[TaskResult], gue: Path, preset: str
+    study: Study, sweep: Path, panels: list[TaskResult], measured: Path, preset: str
 ) -> list[str]:
     """A row for each task: the chosen line in bold, the others, and the best of them beside it.
 
@@ -141,7 +150,7 @@ def tabulate(
     rows: list[dict[str, str]] = []
     for panel in panels:
         lines = index_lines(panel)
-        own = study.chosen(read_chosen(gue, panel.task, preset) or {})
+        own = study.chosen(read_chosen(measured, panel.task, preset) or {})
         rows.append(
             {name: show_line(lines[name], "") for name in study.columns if name in lines}
             | ({own: show_line(lines[auto], "**")} if auto in lines else {})
@@ -188,56 +197,68 @@ def show_gap(gap: Gap) -> str:
     return f"{gap.other} {gap.estimate.value:+.3f}{show_interval(gap.estimate, form='+.3f')}"
 
 
-def write(asked: argparse.Namespace, study: Study, gue: Path) -> None:
-    """The page and the kept sweep."""
-    sweep = asked.out / study.name
-    if not (sweep / "results.jsonl").exists():
-        return
+def write(asked: argparse.Namespace, study: Study) -> None:
+    """The page, and the kept sweep of each suite."""
     asked.here.mkdir(parents=True, exist_ok=True)
-    drop_superseded(sweep)
-    runs = getattr(asked, "runs", None)
-    forget_places(sweep, {"OUT": asked.out, "DATA": asked.data, "RUNS": runs})
-    pack_sweep(sweep, asked.here / f"{study.name}.tar.xz")
-    measured = {row["task"] for row in read_results(sweep)}
-    with tempfile.TemporaryDirectory() as folder:
-        both = Path(folder) / "both"
-        for part in (sweep, gue):
-            join_sweep(both, part)
-        write_rows(both, pick_rows(study, read_results(both), measured, gue, asked.preset))
-        panels = sorted(read_sweep(both), key=lambda panel: GUE.tasks.index(panel.task))
-        table = tabulate(study, both, panels, gue, asked.preset)
-        if departures := list_departures(study, panels, asked.preset):
-            table += ["", *departures]
+    tables = [
+        line
+        for suite in COVERED
+        if (asked.out / name_sweep(study, suite) / FILE).exists()
+        for line in write_suite(asked, study, suite)
+    ]
+    if not tables:
+        return
     text = [
         *study.text,
         "",
-        "MCC on the test part of GUE's tasks: the mean over seeds, in brackets its 95 % interval "
-        "over seeds and test examples together, and the number of seeds. **Bold** is the line of "
-        "RESULTS.md: its head and protocol are chosen by validation. The others have its protocol. "
+        "The score on the test part: the mean over seeds, in brackets its 95 % interval over seeds "
+        "and test examples together, and the number of seeds. **Bold** is the line of RESULTS.md: "
+        "its head and protocol are chosen by validation. The others have its protocol. "
         "The last columns have the best of the others minus that line, paired by test examples, "
-        "and Holm's correction over these rows. It is the best by test, so it flatters the others. "
-        f"`{asked.preset}`; fits are processes of one thread.",
+        "and Holm's correction over the rows of its table. It is the best by test, so it flatters "
+        f"the others. `{asked.preset}`; fits are processes of one thread.",
         "",
-        *table,
-        "",
-        f"Command: `python benchmarks/finetune/{study.name}.py --data SHARED/data --seeds N`, N as "
-        f"in the table. Commits stand in the rows of {study.name}.tar.xz. Table written on: "
-        f"{cpu()}.",
+        *tables,
+        f"Command: `python benchmarks/finetune/{study.name}.py --data SHARED/data --suite SUITE "
+        f"--seeds N`, N as in the tables. Commits stand in the rows of {study.name}.tar.xz and of "
+        f"{study.name}-SUITE.tar.xz. Written on: {cpu()}.",
         "",
     ]
     page = asked.here / f"{study.name.upper()}.md"
     page.write_text("\n".join(text), encoding="utf-8")
 
 
+def write_suite(asked: argparse.Namespace, study: Study, suite: str) -> list[str]:
+    """A suite's part of the page, and its kept sweep."""
+    name, measured = name_sweep(study, suite), asked.out / suite
+    sweep, tasks = asked.out / name, SUITES[suite].tasks
+    drop_superseded(sweep)
+    runs = getattr(asked, "runs", None)
+    forget_places(sweep, {"OUT": asked.out, "DATA": asked.data, "RUNS": runs})
+    pack_sweep(sweep, asked.here / f"{name}.tar.xz")
+    found = {row["task"] for row in read_results(sweep)}
+    with tempfile.TemporaryDirectory() as folder:
+        both = Path(folder) / "both"
+        for part in (sweep, measured):
+            join_sweep(both, part)
+        write_rows(both, pick_rows(study, read_results(both), found, measured, asked.preset))
+        panels = sorted(read_sweep(both), key=lambda panel: tasks.index(panel.task))
+        table = tabulate(study, both, panels, measured, asked.preset)
+        if departures := list_departures(study, panels, asked.preset):
+            table += ["", *departures]
+    metrics = dict.fromkeys(panel.about["metric"] for panel in panels)
+    return [f"## {SUITES[suite].title}: {', '.join(metrics)}", "", *table, ""]
+
+
 def pick_rows(
-    study: Study, rows: Sequence[dict[str, Any]], tasks: set[str], gue: Path, preset: str
+    study: Study, rows: Sequence[dict[str, Any]], tasks: set[str], measured: Path, preset: str
 ) -> list[dict[str, Any]]:
     """The chosen line's rows and the other lines', of these tasks.
 
     A line is left out where it has become the chosen one since it was measured.
     """
     auto = f"scratch:{preset}"
-    chosen = {task: study.chosen(read_chosen(gue, task, preset) or {}) for task in tasks}
+    chosen = {task: study.chosen(read_chosen(measured, task, preset) or {}) for task in tasks}
     return [
         row
         for row in rows
@@ -255,10 +276,11 @@ def write_rows(sweep: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def run_study(study: Study, parser: argparse.ArgumentParser) -> None:
     """Measure what is asked for and write the page; the command goes on where it stopped."""
-    parser.add_argument("--data", type=Path, help="folder with nt_tasks/GUE")
+    parser.add_argument("--data", type=Path, help="the folder with nt_tasks, promoters and starr")
     parser.add_argument("--out", type=Path, default=Path("runs/finetune"))
     parser.add_argument("--here", type=Path, default=HERE, help="where the table goes")
-    parser.add_argument("--tasks", default=",".join(GUE.tasks), help="these tasks, with commas")
+    parser.add_argument("--suite", default="gue", choices=COVERED, help="the suite to measure")
+    parser.add_argument("--tasks", help="these tasks of it, with commas; without it all")
     parser.add_argument("--preset", default="caduceus-ph-85k", help="the network from scratch")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
@@ -267,19 +289,21 @@ def run_study(study: Study, parser: argparse.ArgumentParser) -> None:
     asked = parser.parse_args()
     if asked.data is None and not asked.only_write:
         parser.error("--data is needed")
-    wanted = asked.tasks.split(",")
-    if unknown := [task for task in wanted if task not in GUE.tasks]:
-        parser.error(f"unknown task {unknown[0]}; known: {', '.join(GUE.tasks)}")
-    gue = asked.out / "gue"
-    for name in ("gue", study.name):
-        for place in dict.fromkeys((asked.here, HERE)):
-            if (place / f"{name}.tar.xz").exists():
-                unpack_sweep(place / f"{name}.tar.xz", asked.out / name)
-    for other in asked.join:
-        take_sweep(asked.out / study.name, other, asked.data)
-    for task in [] if asked.only_write else (task for task in GUE.tasks if task in wanted):
-        chosen = read_chosen(gue, task, asked.preset)
+    known = SUITES[asked.suite].tasks
+    wanted = known if asked.tasks is None else asked.tasks.split(",")
+    if unknown := [task for task in wanted if task not in known]:
+        parser.error(f"unknown task {unknown[0]}; known: {', '.join(known)}")
+    for suite in COVERED:
+        for name in (suite, name_sweep(study, suite)):
+            for place in dict.fromkeys((asked.here, HERE)):
+                if (place / f"{name}.tar.xz").exists():
+                    unpack_sweep(place / f"{name}.tar.xz", asked.out / name)
+        for other in asked.join:
+            if (other / name_sweep(study, suite) / FILE).exists():
+                take_sweep(asked.out / name_sweep(study, suite), other, asked.data)
+    for task in [] if asked.only_write else (task for task in known if task in wanted):
+        chosen = read_chosen(asked.out / asked.suite, task, asked.preset)
         if chosen is not None:
-            measure(asked, study, task, chosen)
-            write(asked, study, gue)
-    write(asked, study, gue)
+            measure(asked, study, asked.suite, task, chosen)
+            write(asked, study)
+    write(asked, study)

@@ -1,7 +1,7 @@
-"""What goes before a fit, and whether it pays: lines of GUE that differ in their beginning alone.
+"""What goes before a fit, and whether it pays: lines that differ in their beginning alone.
 
-    python benchmarks/finetune/pretraining.py --data SHARED/data [--out FOLDER] [--tasks mouse/3]
-    [--preset caduceus-ph-85k] [--steps 8000] [--seeds 5] [--jobs 2]
+    python benchmarks/finetune/pretraining.py --data SHARED/data [--out FOLDER] [--suite gue]
+    [--tasks mouse/3] [--preset caduceus-ph-85k] [--steps 8000] [--seeds 5] [--jobs 2]
 
 The lines, each with the head and the protocol that validation chose for random weights:
 
