@@ -1,4 +1,6 @@
-"""The settings of a tuned baseline: chosen once on seed 1's validation rows, kept for all seeds.
+"""The settings of a tuned baseline: chosen once on validation rows, kept for all seeds.
+
+Seed 1's rows choose, or those of more seeds where they are few, as for networks.
 
     OUT/choices/KEY.json    what was chosen for one baseline on one task, and what it took
 
@@ -12,7 +14,8 @@ from typing import Any
 from filelock import FileLock
 
 from genodiff.finetuning.baselines import make_given
-from genodiff.finetuning.tuned_baselines import choose_options
+from genodiff.finetuning.choosing_seeds import list_choosing_seeds, name_seeds
+from genodiff.finetuning.tuned_baselines import Given, choose_options
 from genodiff.finetuning.unit import Unit
 from genodiff.io import atomic
 from genodiff.io.identity import sha256_json
@@ -20,7 +23,7 @@ from genodiff.tasks.task import TaskData, seed_split
 
 CHOICES = "choices"
 SEED = 1
-"""The seed whose validation rows choose."""
+"""The first seed whose validation rows choose."""
 
 
 def find_choice(unit: Unit, data: TaskData, out: Path) -> dict[str, Any]:
@@ -40,12 +43,18 @@ def find_choice(unit: Unit, data: TaskData, out: Path) -> dict[str, Any]:
             return known["choice"]
         except (OSError, ValueError, KeyError):
             pass
-        train, valid = (data.train.take(rows) for rows in seed_split(data, SEED))
-        given = make_given(data.task, train, valid, SEED)
+        seeds = list_choosing_seeds(data, SEED)
+        given = [_take_parts(data, seed) for seed in seeds]
         found = choose_options(str(unit.model.preset), given, unit.settings.budget)
         choice = {
             "of": "settings", **found._asdict(), "metric": data.task.metrics[0],
-            "n_valid": len(valid.labels), "budget_minutes": unit.settings.budget,
+            "n_valid": sum(len(one.valid.labels) for one in given),
+            "by": f"validation of {name_seeds(seeds)}", "budget_minutes": unit.settings.budget,
         }  # fmt: skip
         atomic.write_json(path, {**what, "seed": SEED, "choice": choice})
         return choice
+
+
+def _take_parts(data: TaskData, seed: int) -> Given:
+    train, valid = (data.train.take(rows) for rows in seed_split(data, seed))
+    return make_given(data.task, train, valid, seed)

@@ -214,7 +214,7 @@ def fit_chosen(
 def _tuned(name: str) -> Callable[[_Given], Predict]:
     def fit(given: _Given) -> Predict:
         whole = make_given(given.task, given.train, given.valid, given.seed)
-        return fit_tuned(name, choose_options(name, whole, given.minutes).options, whole)[0]
+        return fit_tuned(name, choose_options(name, [whole], given.minutes).options, whole)[0]
 
     return fit
 

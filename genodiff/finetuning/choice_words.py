@@ -16,7 +16,8 @@ def describe_choice(choice: dict[str, Any], most: int = 6) -> str:
     more = [f"{len(shown) - most} more"] if len(shown) > most else []
     text = f"{choice['chosen']}: {choice['why']}"
     if shown:
-        what = f"{choice['metric']} on {choice['n_valid']:,} examples of seed 1"
+        seeds = choice.get("by", "validation of seed 1").removeprefix("validation of ")
+        what = f"{choice['metric']} on {choice['n_valid']:,} examples of {seeds}"
         text += f" ({what}: {', '.join(shown[:most] + more)})"
     minutes = choice.get("budget_minutes")
     return text if minutes is None else f"{text}; budget {minutes:g} min"

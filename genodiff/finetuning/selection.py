@@ -1,10 +1,11 @@
 """Settings chosen by validation: the head, and with a budget the protocol too.
 
-Candidates are fitted with seed 1 on its train rows and judged on its validation rows. Heads are
-tried in short first, and the best few for longer (`budget`). Protocols are tried in whole fits, the
-likeliest first: what keeps a network from learning by heart does not show in a short fit. Last, the
-other heads are fitted whole under the protocol that was chosen, for short fits may have misjudged
-them. They are compared by ranks (AUROC) where the task's metric is of decisions: the error of a
+Candidates are fitted with seed 1 on its train rows and judged on its validation rows. Where these
+are few, more seeds are asked, and means are compared (`choosing_seeds`). Heads are tried in short
+first, and the best few for longer (`budget`). Protocols are tried in whole fits, the likeliest
+first: what keeps a network from learning by heart does not show in a short fit. Last, the other
+heads are fitted whole under the protocol that was chosen, for short fits may have misjudged them.
+They are compared by ranks (AUROC) where the task's metric is of decisions: the error of a
 difference is then about four times smaller. The head is left only for one that is better by more
 than this error.
 
@@ -17,6 +18,7 @@ two for a third, of at least 500 and 2,000 steps, or whole.
 """
 
 import logging
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -34,6 +36,7 @@ from genodiff.finetuning.budget import (
     find_shares,
     look_again,
 )
+from genodiff.finetuning.choosing_seeds import list_choosing_seeds, name_seeds
 from genodiff.finetuning.head import list_heads
 from genodiff.finetuning.pooling import HEADS
 from genodiff.finetuning.progress import SweepProgress
@@ -52,6 +55,9 @@ _RESAMPLES = 200
 
 SECOND_LOOK = 1 / 3
 """The share of a budget that is kept for the other heads under the protocol that was chosen."""
+
+LEAST_LONG = 1_000
+"""Steps of the longest fits that are tried, at least."""
 
 EMA = 0.998
 """The decay of the average of weights that longer fits are tried with."""
@@ -82,7 +88,9 @@ class Selector:
         self.tried: dict[str, Unit] = {}
         self.chosen, self.choices = unit.settings, list[dict[str, Any]]()
         data = load_cached(place.request.model_dump_json(), task.name)
-        self.n_train, self.n_valid = (len(rows) for rows in seed_split(data, unit.seed))
+        self.seeds = list_choosing_seeds(data, unit.seed)
+        parts = [seed_split(data, seed) for seed in self.seeds]
+        self.n_train, self.n_valid = len(parts[0][0]), sum(len(valid) for _, valid in parts)
 
     def select(self, start: FitSettings, *, head: bool) -> Selection:
         """The settings to take in place of `start`; with `head`, its head is chosen as well.
@@ -96,7 +104,7 @@ class Selector:
         if self.minutes is not None and start.method != "probe":
             again = head and self.n_valid >= TINY
             self.budget.reserved = self.budget.limit * SECOND_LOOK if again else 0.0
-            protocols = list_protocol_candidates(self.chosen, self.task)
+            protocols = list_protocol_candidates(self.chosen, self.task, self.n_train)
             self._take("protocol", protocols, self._choose(protocols, whole=True))
             self.budget.reserved = 0.0
             if again:
@@ -117,43 +125,46 @@ class Selector:
         """Whole fits of the other heads under the settings that were chosen, as many as fit in."""
         heads = list_head_candidates(self.chosen)
         heads.sort(key=lambda candidate: candidate.settings != self.chosen)  # the chosen one first
-        units = [self._unit_of(candidate, 1.0) for candidate in heads]
-        tried = [self._try(units[0], compared=True)]
-        for candidate, unit in zip(heads[1:], units[1:], strict=True):
-            counted = unit.key in self.tried
+        fits = [self._list_units(candidate, 1.0) for candidate in heads]
+        tried = [self._try(fits[0], compared=True)]
+        for candidate, units in zip(heads[1:], fits[1:], strict=True):
+            counted = units[0].key in self.tried
             if not counted and not self.budget.affords(max(seconds for _, seconds in tried)):
                 break
-            valid, seconds = self._try(unit, compared=True)
+            valid, seconds = self._try(units, compared=True)
             tried.append((valid, seconds))
             self.budget.spend(0.0 if counted else seconds)
             what = f"{self.task.name} {self.unit.model.name}: {candidate.name}"
             _log.info("%s, under the chosen settings: validation %.4f", what, valid)
         fitted = [np.isfinite(valid) for valid, _ in tried]
-        metric, values = self._rank(list(zip(units, fitted, strict=False)))
+        metric, values = self._rank(list(zip(fits, fitted, strict=False)))
         best, why = look_again(
-            values, metric, lambda i: self._measure_noise(units[0], units[i], metric)
+            values, metric, lambda i: self._measure_noise(fits[0], fits[i], metric)
         )
         if len(values) < len(heads):
             why += f"; the budget allowed {len(values)} of {len(heads)} heads"
         trials = (Trial(i, 1.0, values[i], seconds) for i, (_, seconds) in enumerate(tried))
         self._take("head, again", heads, Choice(best, tuple(trials), why), metric)
 
-    def _rank(self, units: Sequence[tuple[Unit, bool]]) -> tuple[str, list[float]]:
-        """A metric, without decisions where that is defined, and its value for each unit.
+    def _rank(self, fits: Sequence[tuple[list[Unit], bool]]) -> tuple[str, list[float]]:
+        """A metric, without decisions where that is defined, and its value for each candidate.
 
-        Each comes with whether it was fitted. The value is NaN where the fit failed; the first
-        unit's did not.
+        Each comes with whether it was fitted. The value is NaN where a fit failed; those of the
+        first one did not.
         """
         metric = self.task.metrics[0]
         for name in ("auroc", metric) if metric in DECISIONS else (metric,):
-            values = [self._measure(unit, name) if fine else np.nan for unit, fine in units]
+            values = [self._measure(units, name) if fine else np.nan for units, fine in fits]
             if np.isfinite(values[0]):
                 return name, values
         raise GenodiffError(f"{metric} is not defined on validation", fix="give --head")
 
-    def _measure(self, unit: Unit, metric: str) -> float:
-        predicted, truth, _ = read_predictions(unit.folder(self.place.out), VALIDATION)
-        return measure(metric, self.task.kind, truth, predicted)
+    def _measure(self, units: Sequence[Unit], metric: str) -> float:
+        found = []
+        for unit in units:
+            predicted, truth, _ = read_predictions(unit.folder(self.place.out), VALIDATION)
+            found.append(measure(metric, self.task.kind, truth, predicted))
+        return float(np.mean(found))
 
     def _clear(self, chosen: FitSettings) -> None:
         """Remove the weights of trials, except those of the fit that is seed 1's."""
@@ -171,13 +182,13 @@ class Selector:
         whole = whole or self.unit.settings.method == "probe"
 
         def evaluate(candidate: Candidate, share: float) -> tuple[float, float]:
-            valid, seconds = self._try(self._unit_of(candidate, share))
+            valid, seconds = self._try(self._list_units(candidate, share))
             what = f"{self.task.name} {self.unit.model.name}: {candidate.name}"
             _log.info("%s, %g of a fit: validation %.4f", what, share, valid)
             return valid, seconds
 
         def noise(best: int, other: int, share: float) -> float:
-            a, b = (self._unit_of(candidates[i], share) for i in (best, other))
+            a, b = (self._list_units(candidates[i], share) for i in (best, other))
             return self._measure_noise(a, b, self.task.metrics[0])
 
         return choose_candidate(
@@ -191,12 +202,18 @@ class Selector:
             sizes=[candidate.settings.steps(self.n_train) for candidate in candidates],
         )
 
-    def _unit_of(self, candidate: Candidate, share: float) -> Unit:
-        settings = shorten(candidate.settings, share)
-        return self.unit.model_copy(update={"settings": settings, "setting": "tried"})
+    def _list_units(self, candidate: Candidate, share: float) -> list[Unit]:
+        """The candidate's fits of so large a share, one for each seed that chooses."""
+        change = {"settings": shorten(candidate.settings, share), "setting": "tried"}
+        return [self.unit.model_copy(update=change | {"seed": seed}) for seed in self.seeds]
 
-    def _try(self, unit: Unit, *, compared: bool = False) -> tuple[float, float]:
-        """(validation value, seconds) of a fit of seed 1, made now or known already.
+    def _try(self, units: Sequence[Unit], *, compared: bool = False) -> tuple[float, float]:
+        """(mean validation value, seconds in all) of fits; the value is NaN where one failed."""
+        tried = [self._try_seed(unit, compared=compared) for unit in units]
+        return float(np.mean([valid for valid, _ in tried])), sum(seconds for _, seconds in tried)
+
+    def _try_seed(self, unit: Unit, *, compared: bool) -> tuple[float, float]:
+        """(validation value, seconds) of a fit, made now or known already.
 
         A fit that is `compared` is made again where its predictions were not kept.
         """
@@ -217,15 +234,21 @@ class Selector:
             known = valid, outcome.seconds or 0.0
         return known
 
-    def _measure_noise(self, a: Unit, b: Unit, metric: str) -> float:
-        """The standard error of the difference of two fits on the same validation examples."""
-        try:
-            (p, truth, _), (q, _, _) = (
-                read_predictions(u.folder(self.place.out), VALIDATION) for u in (a, b)
-            )
-        except GenodiffError:
-            return 0.0
-        return measure_noise(metric, self.task.kind, truth, p, q)
+    def _measure_noise(self, a: Sequence[Unit], b: Sequence[Unit], metric: str) -> float:
+        """The standard error of the mean difference of fits on the same validation examples.
+
+        Each seed is resampled alone: parts of different seeds are taken as independent.
+        """
+        errors = []
+        for units in zip(a, b, strict=True):
+            try:
+                (p, truth, _), (q, _, _) = (
+                    read_predictions(u.folder(self.place.out), VALIDATION) for u in units
+                )
+            except GenodiffError:
+                return 0.0
+            errors.append(measure_noise(metric, self.task.kind, truth, p, q))
+        return math.hypot(*errors) / len(errors)
 
     def _describe(
         self, what: str, candidates: Sequence[Candidate], found: Choice, metric: str | None
@@ -234,7 +257,7 @@ class Selector:
             "of": what,
             "chosen": candidates[found.candidate].name,
             "why": found.why,
-            "by": f"validation of seed {self.unit.seed}",
+            "by": f"validation of {name_seeds(self.seeds)}",
             "n_valid": self.n_valid,
             "metric": metric or self.task.metrics[0],
             "budget_minutes": self.minutes,
@@ -271,10 +294,11 @@ def list_head_candidates(start: FitSettings) -> list[Candidate]:
     return found
 
 
-def list_protocol_candidates(start: FitSettings, task: Task) -> list[Candidate]:
+def list_protocol_candidates(start: FitSettings, task: Task, n_train: int) -> list[Candidate]:
     """`start`, two longer fits that average their weights, then the points of a small grid.
 
-    The second of the two hides bases as well. The grid is in a fixed random order.
+    The second of the two hides bases as well. The grid is in a fixed random order. Where twice the
+    epochs are fewer steps than `LEAST_LONG`, two fits of so many steps come before all of these.
     Strands are tried one-sided, and sequences shifted, where the task is of DNA that is not
     oriented. Longer fits stop early: after half of the usual epochs without a better validation.
     """
@@ -294,7 +318,12 @@ def list_protocol_candidates(start: FitSettings, task: Task) -> list[Candidate]:
     longer = points[0] | {"epochs": 2 * start.epochs, "dropout": max(start.dropout, 0.3)}
     longer |= {"ema": EMA} | ({"shift": 4} if moves else {})
     hiding = longer | {"mask_share": 0.1}
-    for point in [longer, hiding, *(points[i] for i in order + 1)]:
+    first = [longer, hiding]
+    epochs = math.ceil(LEAST_LONG * start.epochs / start.steps(n_train))
+    if start.max_steps is None and epochs > 2 * start.epochs:
+        long = points[0] | {"epochs": epochs}
+        first = [long, long | {"dropout": max(start.dropout, 0.3)}, *first]
+    for point in [*first, *(points[i] for i in order + 1)]:
         change = {k: v for k, v in point.items() if v != getattr(start, k)}
         if "epochs" in change and start.patience is None:
             change["patience"] = max(3, start.epochs // 2)

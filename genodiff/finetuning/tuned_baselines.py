@@ -12,7 +12,7 @@ part, so that the same data are always offered the same choice.
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,27 +105,33 @@ def fit_tuned(name: str, options: Options, given: Given) -> tuple[Predict, Float
     return _BASELINES[name].fit(options, given)
 
 
-def choose_options(name: str, given: Given, minutes: float | None = None) -> TunedChoice:
-    """The options with the best value of the task's first metric on `given.valid`.
+def choose_options(name: str, given: Sequence[Given], minutes: float | None = None) -> TunedChoice:
+    """The options with the best mean of the task's first metric over the validation parts.
 
-    `minutes` is the budget; without it every candidate is tried. Raises `GenodiffError` where none
-    can be fitted.
+    `given` has a fit's data for each seed that chooses. `minutes` is the budget; without it every
+    candidate is tried. Raises `GenodiffError` where none can be fitted.
     """
-    metric, kind = given.task.metrics[0], given.task.kind
+    task = given[0].task
+    metric = task.metrics[0]
 
     def evaluate(options: Options, share: float) -> tuple[float, float]:
         clock = WorkClock()
         try:
-            _, predicted = fit_tuned(name, options, given._replace(share=share))
-            value = measure(metric, kind, given.valid.labels, predicted)
+            fits = [fit_tuned(name, options, one._replace(share=share))[1] for one in given]
+            values = [
+                measure(metric, task.kind, one.valid.labels, predicted)
+                for one, predicted in zip(given, fits, strict=True)
+            ]
+            value = float(np.mean(values))
         except (GenodiffError, ValueError, FloatingPointError):
             value = math.nan
         return value, clock.seconds
 
-    candidates = list_tuned_options(name, given.task, given.train)
+    candidates = list_tuned_options(name, task, given[0].train)
     shares = _BASELINES[name].shares
     choice = choose_candidate(candidates, evaluate, metric, budget=Budget(minutes), shares=shares)
-    given.features.clear()
+    for one in given:
+        one.features.clear()
     options = candidates[choice.candidate]
     trials = [
         {

@@ -13,8 +13,9 @@ import pytest
 
 from genodiff.alphabet import DNA
 from genodiff.errors import UsageError
-from genodiff.finetuning import budget, scored_unit, selection, workers
+from genodiff.finetuning import budget, choosing_seeds, scored_unit, selection, workers
 from genodiff.finetuning.batches import encode
+from genodiff.finetuning.choice_words import describe_choice
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.results import FILE as RESULTS
@@ -46,6 +47,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     write_table(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selection, "TINY", 4)  # 4 of 40 examples validate
+        patch.setattr(choosing_seeds, "FEW", 4)
         patch.setattr(budget, "LEAST_STEPS", (3, 12))  # of the 12 of a fit
         yield folder
 
@@ -81,7 +83,7 @@ class GuardedPart:
         return getattr(self._part, name)
 
 
-def list_two(start: FitSettings, task: Any) -> list[Candidate]:
+def list_two(start: FitSettings, *_: Any) -> list[Candidate]:
     """Two protocols, of which the first learns nothing."""
     slow = start.model_copy(update={"lr": 1e-7})
     return [Candidate("as given", slow), Candidate("fast", start)]
@@ -238,9 +240,9 @@ def test_with_a_budget_the_protocol_is_chosen_too_and_within_it(
 
 
 def test_a_grid_begins_with_what_is_given_and_turns_no_oriented_task() -> None:
-    start = FitSettings(lr=1e-3, epochs=10, rc="conjoin")
+    start = FitSettings(lr=1e-3, epochs=10, rc="conjoin", batch_size=32)
     gue = load_suite("gue")
-    found = list_protocol_candidates(start, gue.find("mouse/0"))
+    found = list_protocol_candidates(start, gue.find("mouse/0"), 3_200)
     assert found[0] == Candidate("as given", start)
     assert len({c.settings.model_dump_json() for c in found}) == len(found) == 98
     second, third = found[1].settings, found[2].settings
@@ -250,18 +252,55 @@ def test_a_grid_begins_with_what_is_given_and_turns_no_oriented_task() -> None:
     assert {(c.settings.ema, c.settings.mask_share) for c in [found[0], *found[3:]]} == {(0, 0)}
     assert {c.settings.rc for c in found} == {"conjoin", "none"}
     assert {c.settings.shift for c in found} == {0, 4}
-    oriented = list_protocol_candidates(start, gue.find("prom/prom_core_tata"))
+    oriented = list_protocol_candidates(start, gue.find("prom/prom_core_tata"), 3_200)
     assert {(c.settings.rc, c.settings.shift) for c in oriented} == {("conjoin", 0)}
-    assert found == list_protocol_candidates(start, gue.find("mouse/0"))
+    assert found == list_protocol_candidates(start, gue.find("mouse/0"), 3_200)
     longer = {c.settings.patience for c in found if c.settings.epochs == 20}
     assert (longer, {c.settings.patience for c in found if c.settings.epochs == 10}) == (
         {5},
         {None},
     )
     assert any("epochs 20" in c.name and "patience 5" in c.name for c in found)
-    given = list_protocol_candidates(start.model_copy(update={"patience": 2}), gue.find("mouse/0"))
+    patient = start.model_copy(update={"patience": 2})
+    given = list_protocol_candidates(patient, gue.find("mouse/0"), 3_200)
     assert {c.settings.patience for c in given} == {2}
     assert shorten(start.model_copy(update={"max_steps": 10}), 0.25).max_steps == 2
+
+
+def test_few_examples_are_offered_fits_of_many_epochs_first() -> None:
+    start = FitSettings(lr=1e-3, epochs=10, batch_size=32, rc="none")
+    task = load_suite("gue").find("mouse/0")
+    enough = list_protocol_candidates(start, task, 1_600)  # 20 epochs are 1,000 steps
+    few = list_protocol_candidates(start, task, 540)  # 17 steps an epoch
+    assert [c.name for c in few[:3]] == [
+        "as given",
+        "epochs 59, patience 5",
+        "epochs 59, dropout 0.3, patience 5",
+    ]
+    assert few[1].settings.steps(540) >= 1_000
+    assert [few[0], *few[3:]] == enough
+    capped = list_protocol_candidates(start.model_copy(update={"max_steps": 50}), task, 540)
+    assert {c.settings.epochs for c in capped} == {10, 20}
+
+
+def test_few_validation_examples_are_joined_by_those_of_more_seeds(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing_seeds, "FEW", 5)
+    monkeypatch.setattr(choosing_seeds, "ENOUGH", 10)
+    monkeypatch.setattr(selection, "list_protocol_candidates", list_two)
+    rows = sweep(plan(home, budget=5.0), home / "joined")
+    trials = [json.loads(line) for line in (home / "joined" / FILE).read_text().splitlines()]
+    assert {t["seed"] for t in trials} == {1, 2, 3}
+    for choice in rows[0]["choices"]:
+        assert (choice["by"], choice["n_valid"]) == ("validation of seeds 1 to 3", 12)
+    given = rows[0]["choices"][1]["trials"][0]
+    of_it = [t["valid"] for t in trials if t["settings"]["lr"] == 1e-7]
+    assert given["candidate"] == "as given"
+    assert given["valid"] == pytest.approx(np.mean(of_it))
+    assert len(of_it) == 3
+    assert rows[0]["settings"] == rows[1]["settings"]
+    assert "on 12 examples of seeds 1 to 3" in describe_choice(rows[0]["choices"][0])
 
 
 def test_heads_with_weights_are_not_tried_on_frozen_features() -> None:

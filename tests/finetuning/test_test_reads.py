@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from genodiff.finetuning import scored_unit, selection
+from genodiff.finetuning import choosing_seeds, scored_unit, selection
 from genodiff.finetuning import sweep as sweeping
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import BASELINES, TUNED_BASELINES, list_baselines
@@ -81,6 +81,7 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
 
     monkeypatch.setattr(DataRequest, "load", load_counted)
     monkeypatch.setattr(selection, "TINY", 4)
+    monkeypatch.setattr(choosing_seeds, "FEW", 4)
     for place, name, what in (
         (sweeping, "summarise_task", "summary"),
         (sweeping, "measure_seen_tests", "summary"),

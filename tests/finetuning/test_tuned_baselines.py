@@ -1,6 +1,7 @@
 """Tuned baselines: every kind of task, motif, place, strand, the choice and its keeping."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ import torch
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import UsageError
-from genodiff.finetuning import baseline_choice, tuned_baselines
+from genodiff.finetuning import baseline_choice, choosing_seeds, tuned_baselines
 from genodiff.finetuning.baselines import fit_baseline, fit_predict, make_given
+from genodiff.finetuning.choosing_seeds import list_choosing_seeds
 from genodiff.finetuning.feature_regression import FeaturePredictor
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.fitted_unit import fit_unit
@@ -25,11 +27,19 @@ from genodiff.finetuning.motif_cnn import MotifCnn, MotifSettings, turn
 from genodiff.finetuning.position_kmers import count_bins, position_features
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import run_unit
-from genodiff.finetuning.tuned_baselines import TUNED, choose_options, list_tuned_options
+from genodiff.finetuning.tuned_baselines import (
+    TUNED,
+    Given,
+    TunedChoice,
+    choose_options,
+    fit_tuned,
+    list_tuned_options,
+)
 from genodiff.finetuning.unit import Unit
 from genodiff.tasks.examples import Examples
+from genodiff.tasks.metrics import measure
 from genodiff.tasks.suite import Task
-from genodiff.tasks.task import TaskData
+from genodiff.tasks.task import TaskData, seed_split
 from genodiff.tasks.trivial_predictors import accuracy
 from tests.finetuning.test_baselines import motif_examples
 from tests.labelled_files import random_dna
@@ -146,10 +156,12 @@ def test_settings_are_chosen_once_on_seed_1_and_frozen_for_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, seen = task_data(), []
+    monkeypatch.setattr(choosing_seeds, "FEW", 12)
 
-    def choose(name: str, given: object, minutes: float | None) -> object:
-        seen.append((name, given.seed, minutes, set(given.valid.names)))  # type: ignore[attr-defined]
-        return choose_options(name, given, minutes)  # type: ignore[arg-type]
+    def choose(name: str, given: Sequence[Given], minutes: float | None) -> TunedChoice:
+        (one,) = given
+        seen.append((name, one.seed, minutes, set(one.valid.names)))
+        return choose_options(name, given, minutes)
 
     monkeypatch.setattr(baseline_choice, "choose_options", choose)
     rows = [run_unit(unit_of("gkm-svm", s, data.task), data, tmp_path) for s in (3, 1, 2)]
@@ -203,11 +215,29 @@ def test_what_draws_nothing_is_fitted_once_for_all_seeds_with_the_same_rows(
         assert len({row["seconds"] for row in rows}) == 1
 
 
+def test_more_seeds_choose_where_a_seed_has_few_validation_examples(tmp_path: Path) -> None:
+    data = task_data()  # 12 of 120 validate
+    row = run_unit(unit_of("gkm-svm", 1, data.task), data, tmp_path)
+    (choice,) = row["choices"]
+    assert (choice["by"], choice["n_valid"]) == ("validation of seeds 1 to 5", 60)
+    first = choice["trials"][0]
+    (options, *_) = list_tuned_options("gkm-svm", data.task, data.train)
+    found = []
+    for seed in range(1, 6):
+        train, valid = (data.train.take(rows) for rows in seed_split(data, seed))
+        _, said = fit_tuned("gkm-svm", options, make_given(data.task, train, valid, seed))
+        found.append(measure(data.task.metrics[0], data.task.kind, valid.labels, said))
+    assert first["valid"] == pytest.approx(np.mean(found))
+    published = data._replace(valid_index=np.arange(12))
+    assert list(list_choosing_seeds(published, 1)) == [1]
+    assert list(list_choosing_seeds(data._replace(train=motif_examples(1_000)[1]), 1)) == [1]
+
+
 def test_a_budget_ends_a_choice_after_the_first_candidate() -> None:
     task, data = motif_examples(60)
     rows = np.arange(60)
     given = make_given(task, data.take(rows[:40]), data.take(rows[40:]), 1)
-    found = choose_options("kmer-tuned", given, 1e-9)
+    found = choose_options("kmer-tuned", [given], 1e-9)
     assert (found.tried, found.offered) == (1, 2)
     assert "the budget allowed 1 of 2" in found.why
     assert found.options == list_tuned_options("kmer-tuned", task, data)[0]
