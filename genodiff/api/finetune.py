@@ -86,8 +86,9 @@ def finetune(
     split homology.
     `exclude_overlap` leaves out, for all models, the test examples of whose 24-mers pretraining saw
     some, half or all. Settings of a fit that are None are the protocol's. Validation on seed 1
-    chooses the `head` where it is None or "auto"; with a `budget` in minutes for each model and
-    task it chooses learning rate, epochs, weight decay, dropout and augmentation too.
+    chooses the `head` where it is None or "auto", on more seeds where it has few examples; with a
+    `budget` in minutes for each model and task it chooses learning rate, epochs, weight decay,
+    dropout and augmentation too.
 
     The folder `out` (default: runs/finetune-NAME) is resumed where it exists. Returned are `out`,
     `rows` (those of its results.jsonl that belong to this plan), `files` (RESULTS.md and

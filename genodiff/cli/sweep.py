@@ -65,7 +65,7 @@ class FitFlags:
         str | None,
         Parameter(
             help="How the features of positions are pooled: mean, parts, attention, conv, or auto, "
-            "which validation chooses on seed 1 [auto]."
+            "which validation chooses once for all seeds [auto]."
         ),
     ] = None
     parts: Annotated[

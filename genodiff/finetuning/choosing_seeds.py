@@ -18,8 +18,12 @@ def list_choosing_seeds(data: TaskData, seed: int) -> range:
     """The seeds from `seed` on; one alone where the validation part is published."""
     if data.valid_index is not None:
         return range(seed, seed + 1)
-    n_valid = len(seed_split(data, seed)[1])
-    return range(seed, seed + (1 if n_valid >= FEW else min(MOST, math.ceil(ENOUGH / n_valid))))
+    return range(seed, seed + count_choosing_seeds(len(seed_split(data, seed)[1])))
+
+
+def count_choosing_seeds(n_valid: int) -> int:
+    """How many seeds choose where each draws so many validation examples of its own."""
+    return 1 if n_valid >= FEW else min(MOST, math.ceil(ENOUGH / max(1, n_valid)))
 
 
 def name_seeds(seeds: Sequence[int]) -> str:

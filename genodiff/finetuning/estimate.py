@@ -20,6 +20,7 @@ from genodiff.errors import DataError
 from genodiff.finetuning.adaptation import STEP_BASES
 from genodiff.finetuning.batches import encode, split_passes
 from genodiff.finetuning.budget import FINALISTS, find_shares
+from genodiff.finetuning.choosing_seeds import count_choosing_seeds
 from genodiff.finetuning.cnn import count_weights
 from genodiff.finetuning.fit import count_outputs, sum_loss
 from genodiff.finetuning.head import Classifier, list_heads
@@ -165,6 +166,7 @@ def _tries(plan: SweepPlan, settings: FitSettings, size: TaskSize) -> float:
         n_fit = max(1, size.n_train - size.n_train // VALID_SHARE)
         first, *later = find_shares(settings.steps(n_fit))
         own = first * len(list_heads()) + FINALISTS * sum(later)
+        own *= count_choosing_seeds(size.n_train // VALID_SHARE)
         own -= 1.0 in (first, *later)  # one whole fit is that of seed 1
     return 1.0 + (plan.search + own) / plan.seeds
 

@@ -271,7 +271,7 @@ def sweep(
 
 
 def _select(plan: SweepPlan, known: TaskSummary, units: list[Unit], place: Workers) -> list[Unit]:
-    """The units of one model on one task, with the settings that validation chooses on seed 1."""
+    """The units of one model on one task, with the settings that validation chooses for all."""
     selector = Selector(units[0], known.task, place, plan.budget)
     settings, choices, seconds = selector.select(units[0].settings, head=plan.choose_head)
     change = {"settings": settings, "choices": choices, "choice_seconds": seconds}
