@@ -295,12 +295,13 @@ def list_head_candidates(start: FitSettings) -> list[Candidate]:
 
 
 def list_protocol_candidates(start: FitSettings, task: Task, n_train: int) -> list[Candidate]:
-    """`start`, two longer fits that average their weights, then the points of a small grid.
+    """`start`, longer fits that average their weights, then the points of a small grid.
 
-    The second of the two hides bases as well. The grid is in a fixed random order. Where twice the
+    Some of the longer fits hide bases as well. The grid is in a fixed random order. Where twice the
     epochs are fewer steps than `LEAST_LONG`, two fits of so many steps come before all of these.
     Strands are tried one-sided, and sequences shifted, where the task is of DNA that is not
-    oriented. Longer fits stop early: after half of the usual epochs without a better validation.
+    oriented; a head that reads places is tried without shifts first, which blur them. Longer fits
+    stop early: after half of the usual epochs without a better validation.
     """
     moves = task.domain == "dna" and not task.oriented
     axes: dict[str, tuple[Any, ...]] = {
@@ -316,9 +317,11 @@ def list_protocol_candidates(start: FitSettings, task: Task, n_train: int) -> li
     order = np.argsort(uniforms(0, Purpose.FINETUNE_SPLIT, 2, len(points) - 1), kind="stable")
     found = [Candidate("as given", start)]
     longer = points[0] | {"epochs": 2 * start.epochs, "dropout": max(start.dropout, 0.3)}
-    longer |= {"ema": EMA} | ({"shift": 4} if moves else {})
-    hiding = longer | {"mask_share": 0.1}
-    first = [longer, hiding]
+    longer["ema"] = EMA
+    first = [longer, longer | {"mask_share": 0.1}]
+    if moves:
+        shifted = [point | {"shift": 4} for point in first]
+        first = first + shifted if HEADS[start.head].reads_places else shifted
     epochs = math.ceil(LEAST_LONG * start.epochs / start.steps(n_train))
     if start.max_steps is None and epochs > 2 * start.epochs:
         long = points[0] | {"epochs": epochs}

@@ -267,6 +267,22 @@ def test_a_grid_begins_with_what_is_given_and_turns_no_oriented_task() -> None:
     assert shorten(start.model_copy(update={"max_steps": 10}), 0.25).max_steps == 2
 
 
+def test_a_head_that_reads_places_is_tried_without_shifts_first() -> None:
+    start = FitSettings(lr=1e-3, epochs=10, batch_size=32, rc="conjoin")
+    gue = load_suite("gue")
+    mean, conv = (
+        list_protocol_candidates(
+            start.model_copy(update={"head": head}), gue.find("mouse/0"), 3_200
+        )
+        for head in ("mean", "conv")
+    )
+    told = [(c.settings.shift, c.settings.mask_share) for c in conv[1:5]]
+    assert told == [(0, 0.0), (0, 0.1), (4, 0.0), (4, 0.1)]
+    assert [c.name for c in (*conv[:1], *conv[3:])] == [c.name for c in mean]
+    oriented = list_protocol_candidates(conv[0].settings, gue.find("prom/prom_core_tata"), 3_200)
+    assert [c.settings.ema for c in oriented[:4]] == [0, 0.998, 0.998, 0]
+
+
 def test_few_examples_are_offered_fits_of_many_epochs_first() -> None:
     start = FitSettings(lr=1e-3, epochs=10, batch_size=32, rc="none")
     task = load_suite("gue").find("mouse/0")
