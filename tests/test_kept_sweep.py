@@ -6,7 +6,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks" / "finetune"))
 
+import kept_sweep
+import pytest
+import torch
 from kept_sweep import drop_superseded, forget_places, join_sweep, pack_sweep, unpack_sweep
+
+from genodiff.runs.sealed_files import encode_tensors, read_tensors
 
 
 def write_sweep(folder: Path, task: str) -> Path:
@@ -29,6 +34,34 @@ def test_what_is_packed_comes_back_but_the_weights(tmp_path: Path) -> None:
     assert (tmp_path / "b/units/key-one/result.json").read_text() == "one"
     assert (tmp_path / "b/units/key-one/validation.safetensors").exists()
     assert not (tmp_path / "b/units/key-one/model.safetensors").exists()
+
+
+def test_many_predictions_are_kept_with_fewer_bits_and_the_same_decisions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_sweep, "MANY", 100)
+    drawn = torch.rand(101, generator=torch.Generator().manual_seed(1))
+    drawn[:3] = torch.tensor([0.5, 0.5 + 2**-24, 0.5 - 2**-24])
+    given = torch.stack([drawn, 1 - drawn], 1)
+    for name, n in (("few", 100), ("many", 101)):
+        unit = tmp_path / "a" / "units" / name
+        unit.mkdir(parents=True)
+        content = {"predicted": given[:n], "truth": torch.arange(n), "lengths": torch.arange(n)}
+        (unit / "test.safetensors").write_bytes(encode_tensors(content))
+    for turn in "bc":  # what is packed again has the same bytes
+        pack_sweep(tmp_path / "a", tmp_path / f"{turn}.tar.xz")
+        unpack_sweep(tmp_path / f"{turn}.tar.xz", tmp_path / turn)
+    assert (tmp_path / "b.tar.xz").read_bytes() == (tmp_path / "c.tar.xz").read_bytes()
+    few, many = (
+        read_tensors(tmp_path / "b" / "units" / name / "test.safetensors")["predicted"]
+        for name in ("few", "many")
+    )
+    assert torch.equal(few, given[:100])
+    assert not torch.equal(many, given)
+    assert torch.allclose(many, given, rtol=2**-10, atol=0)
+    for side in (0, 1):
+        ahead = given[:, side] > given[:, 1 - side]
+        assert torch.equal(ahead, many[:, side] > many[:, 1 - side])
 
 
 def test_joined_sweeps_have_the_rows_of_both_and_twice_is_once(tmp_path: Path) -> None:

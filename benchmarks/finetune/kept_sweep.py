@@ -4,6 +4,7 @@ From it the tables, their intervals and their comparisons are made again on any 
 that was cut off goes on elsewhere, since a unit that has its row is not run again.
 """
 
+import io
 import json
 import shutil
 import sys
@@ -12,17 +13,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from commands import nameless
 
 from genodiff.finetuning.results import FILE
 from genodiff.finetuning.sweep import SESSIONS
-from genodiff.finetuning.unit import UNITS
+from genodiff.finetuning.unit import TEST, UNITS
+from genodiff.runs.sealed_files import encode_tensors, read_tensors
 
 WEIGHTS = ("model.safetensors", "state.safetensors")
 """What stays on the machine that fitted. A trial's predictions travel: without them a choice that
 goes on elsewhere could not tell noise from a difference."""
+
+
+MANY, KEPT_BITS = 10_000, 10
+"""Of more test examples than `MANY`, predictions keep so many bits of their mantissa in an archive:
+noise of float32 does not shrink. They are cut towards 0, so the larger of two chances stays so."""
 
 
 def pack_sweep(sweep: Path, archive: Path) -> int:
@@ -32,11 +41,21 @@ def pack_sweep(sweep: Path, archive: Path) -> int:
     with tarfile.open(part, "w:xz", preset=9) as file:
         for path in paths:
             about = tarfile.TarInfo(path.relative_to(sweep).as_posix())
-            about.size, about.mode = path.stat().st_size, 0o644
-            with path.open("rb") as content:
-                file.addfile(about, content)
+            content = shorten_predictions(path) if path.name == TEST else path.read_bytes()
+            about.size, about.mode = len(content), 0o644
+            file.addfile(about, io.BytesIO(content))
     part.replace(archive)
     return len(paths)
+
+
+def shorten_predictions(path: Path) -> bytes:
+    """The content of a file of predictions, with fewer bits where there are many of them."""
+    tensors = read_tensors(path)
+    if len(tensors["predicted"]) <= MANY:
+        return path.read_bytes()
+    bits = tensors["predicted"].float().contiguous().view(torch.int32)
+    cut = bits & ~((1 << (23 - KEPT_BITS)) - 1)
+    return encode_tensors(tensors | {"predicted": cut.view(torch.float32)})
 
 
 def forget_places(sweep: Path, places: Mapping[str, Path | None]) -> None:
