@@ -1,9 +1,9 @@
-"""A choice by validation within a budget: successive halving, and the simplest within noise.
+"""A choice by validation within a budget: successive halving, then the best or the simplest.
 
 Candidates stand from the simplest to the least simple. Every one is fitted on a share of a whole
-fit, and the best few go on to the next share. Of those that end, the first one is taken that is not
-worse than the best by more than the standard error of their difference: a candidate that is within
-noise of a simpler one is not chosen. Nothing here sees a test part, or knows what a candidate is.
+fit, and the best few go on to the next share. Of those that end, the best is taken. Where simpler
+is better in itself, the first one is taken that is not worse than the best by more than the
+standard error of their difference. Nothing here sees a test part, or knows what a candidate is.
 
 Sources: successive halving, Jamieson and Talwalkar, 2016, arXiv 1502.07943; the rule of one
 standard error, Breiman et al., Classification and Regression Trees, 1984, section 3.4.3.
@@ -139,19 +139,13 @@ def choose_candidate(
     return Choice(chosen, tuple(trials), _explain(chosen, best, last, len(candidates), trials))
 
 
-def look_again(
-    values: Sequence[float], metric: str, noise: Callable[[int], float]
-) -> tuple[int, str]:
-    """Whether the first candidate, chosen before, is left: (which one is taken, why).
+def look_again(values: Sequence[float], metric: str) -> tuple[int, str]:
+    """The best of whole fits, the first of which was chosen before: (which one is taken, why).
 
-    It is left only for the best one, where that is better by more than `noise(best)`, the standard
-    error of the difference. A value is NaN where a fit failed; the first one's did not.
+    Only equals go to the first. A value is NaN where a fit failed; the first one's did not.
     """
-    known = {i: value for i, value in enumerate(values) if math.isfinite(value)}
-    best = _best(known, metric)
-    if _within(known, best, 0, metric, lambda best, _: noise(best)):
-        return 0, "no other one is better by more than the standard error"
-    return best, "better than the one chosen before by more than the standard error"
+    best = _best({i: value for i, value in enumerate(values) if math.isfinite(value)}, metric)
+    return best, "best on validation" if best else "still the best on validation"
 
 
 def _at(noise: Noise | None, share: float) -> Callable[[int, int], float]:

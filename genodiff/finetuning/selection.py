@@ -6,8 +6,8 @@ first, and the best few for longer (`budget`). Protocols are tried in whole fits
 first: what keeps a network from learning by heart does not show in a short fit. Last, the other
 heads are fitted whole under the protocol that was chosen, for short fits may have misjudged them.
 They are compared by ranks (AUROC) where the task's metric is of decisions: the error of a
-difference is then about four times smaller. The head is left only for one that is better by more
-than this error.
+difference is then about four times smaller. The best head is taken, for none is better in itself.
+Where another look follows, and among protocols, the simplest within noise of the best is taken.
 
 What is chosen is frozen for all seeds. The fits are units that never see a test part.
 `search.jsonl` keeps what they found, so a sweep that was stopped makes the same choice. A whole fit
@@ -98,14 +98,17 @@ class Selector:
         Raises `Interrupted` after a signal, and `GenodiffError` where every candidate failed.
         """
         self.chosen, self.choices = start, []
+        whole = start.method == "probe"
+        protocol = self.minutes is not None and not whole
+        again = head and protocol and self.n_valid >= TINY
         if head:
             heads = list_head_candidates(start)
-            self._take("head", heads, self._choose(heads, whole=start.method == "probe"))
-        if self.minutes is not None and start.method != "probe":
-            again = head and self.n_valid >= TINY
+            self._take("head", heads, self._choose(heads, whole=whole, simplest=again))
+        if protocol:
             self.budget.reserved = self.budget.limit * SECOND_LOOK if again else 0.0
             protocols = list_protocol_candidates(self.chosen, self.task, self.n_train)
-            self._take("protocol", protocols, self._choose(protocols, whole=True))
+            found = self._choose(protocols, whole=True, simplest=True)
+            self._take("protocol", protocols, found)
             self.budget.reserved = 0.0
             if again:
                 self._look_again()
@@ -138,9 +141,7 @@ class Selector:
             _log.info("%s, under the chosen settings: validation %.4f", what, valid)
         fitted = [np.isfinite(valid) for valid, _ in tried]
         metric, values = self._rank(list(zip(fits, fitted, strict=False)))
-        best, why = look_again(
-            values, metric, lambda i: self._measure_noise(fits[0], fits[i], metric)
-        )
+        best, why = look_again(values, metric)
         if len(values) < len(heads):
             why += f"; the budget allowed {len(values)} of {len(heads)} heads"
         trials = (Trial(i, 1.0, values[i], seconds) for i, (_, seconds) in enumerate(tried))
@@ -175,7 +176,7 @@ class Selector:
                 for name in (MODEL, FITTED):
                     (folder / name).unlink(missing_ok=True)
 
-    def _choose(self, candidates: Sequence[Candidate], *, whole: bool) -> Choice:
+    def _choose(self, candidates: Sequence[Candidate], *, whole: bool, simplest: bool) -> Choice:
         if self.n_valid < TINY:
             few = f"{self.n_valid} validation examples are too few to choose by"
             return Choice(0, (), few)
@@ -197,7 +198,7 @@ class Selector:
             self.task.metrics[0],
             budget=self.budget,
             shares=(1.0,) if whole else find_shares(self.unit.settings.steps(self.n_train)),
-            noise=noise,
+            noise=noise if simplest else None,
             reserve=False,
             sizes=[candidate.settings.steps(self.n_train) for candidate in candidates],
         )

@@ -239,6 +239,25 @@ def test_with_a_budget_the_protocol_is_chosen_too_and_within_it(
     assert less[0]["settings"]["head"] == "mean"
 
 
+def test_the_best_head_is_taken_and_a_simpler_one_only_before_another_look(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "measure_noise", lambda *given: 1.0)  # all is within noise
+    monkeypatch.setattr(selection, "list_protocol_candidates", list_two)
+    (row,) = sweep(plan(home)._replace(seeds=1), home / "best")
+    (choice,) = row["choices"]
+    whole = {t["candidate"]: t["valid"] for t in choice["trials"] if t["share"] == 1}
+    assert len(whole) == 2
+    assert choice["chosen"] == max(whole, key=lambda name: whole[name])
+    assert choice["why"] == "best on validation"
+    (row,) = sweep(plan(home, budget=5.0)._replace(seeds=1), home / "simplest")
+    first, protocol, again = row["choices"]
+    assert (first["chosen"], protocol["chosen"]) == ("mean", "as given")
+    found = {t["candidate"]: t["valid"] for t in again["trials"]}
+    assert again["chosen"] == max(found, key=lambda name: found[name])
+    assert "best on validation" in again["why"]
+
+
 def test_a_grid_begins_with_what_is_given_and_turns_no_oriented_task() -> None:
     start = FitSettings(lr=1e-3, epochs=10, rc="conjoin", batch_size=32)
     gue = load_suite("gue")
