@@ -89,6 +89,8 @@ def test_the_check_itself_sees_a_product_that_rounds(monkeypatch: pytest.MonkeyP
                 args = tuple(a.bfloat16().float() for a in args)
             return func(*args, **(kwargs or {}))
 
+    # Products of torch's own, since the routed ones do round on processors with matrix tiles.
+    monkeypatch.setattr(gemm, "_ROUTED", None)
     assert gemm._error() < 1e-5
     with Rounding():
         assert gemm._error() > 1e-4
