@@ -17,6 +17,7 @@ from genodiff.api.map_output import (
     gather_rows,
     identify_genome,
     name_memory,
+    name_regions,
 )
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
@@ -60,8 +61,10 @@ def ism(
     """Write the scores of every substitution of regions to `out`; what its sidecar says.
 
     `sequences` is a FASTA file, or strings and records. `region` (chr1:1,000-2,000, 1-based and
-    inclusive) or `bed` say which part; without them each sequence is a region. `out` ends in .tsv,
-    .parquet, .npz, .svg or .html; "-" is a table on stdout.
+    inclusive) or `bed` say which part; without them each sequence is a region. A row of `bed` on -
+    is read as its reverse complement: its scores run in the row's direction, and its bases are of
+    that strand; positions are the genome's. `out` ends in .tsv, .parquet, .npz, .svg or .html; "-"
+    is a table on stdout.
 
     A score is log p(base | all others) − log p(reference | all others) in `unit`, what `genodiff
     score --exact` gives for the same SNV. `context` is in bases (default: the trained length).
@@ -109,7 +112,7 @@ def ism(
             **name_memory(loci),
         }  # fmt: skip
         identity = identify_genome(genome)
-        request = {"ism": about, "genome": identity, "regions": [one[:4] for one in regions]}
+        request = {"ism": about, "genome": identity, "regions": name_regions(regions)}
         kept = gather_rows(target, request, sites, rows, "sites")
         maps = _split(regions, kept, unit, oracle)
         score = describe_score(oracle, label)

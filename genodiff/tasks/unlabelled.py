@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.input_file import name_input, open_input
+from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.io.text_lines import read_text_lines
 from genodiff.tasks.examples import check_sequence
@@ -127,16 +126,10 @@ def _intervals(path: Path, source: QuerySource) -> Iterator[Query]:
         )
     _refuse_columns(source, "BED")
     with Genome(source.fasta) as genome:
-        table = read_bed(path, genome.contigs)
-        columns = table.select("contig", "start", "end", "name", "strand", "line")
-        for contig, start, end, name, strand, line in columns.iter_rows():
-            letters = genome.fetch(contig, start, end)
-            shown = name if name not in (None, "", ".") else f"{contig}:{start + 1}-{end}"
-            sequence = check_sequence(letters, str(source.fasta), record=shown)
-            if strand == "-":
-                sequence = bytes(reverse_complement(sequence))  # type: ignore[arg-type]
-                shown = shown if name not in (None, "", ".") else f"{shown}(-)"
-            yield Query(shown, sequence, line, str(path))
+        for place in list_places(genome.contigs, (), path):
+            letters = place.read(genome.fetch)
+            sequence = check_sequence(letters, str(source.fasta), record=place.name)
+            yield Query(place.name, sequence, place.line, str(path))
 
 
 def _text_lines(given: str | Path, source: QuerySource) -> Iterator[Query]:

@@ -175,7 +175,7 @@ def test_windows_come_from_features_and_from_sequences_in_memory(tmp_path: Path)
     whole = record.features[0].extract(record.seq)
     for given in (record, [record], tmp_path / "x.gb", str(tmp_path / "x.gb")):
         (window,) = cut_windows(given, features=["CDS"])
-        assert window == Window("c.1", 2, 16, "x", bytes(whole))
+        assert window == Window("c.1", 2, 16, "x", bytes(whole), "-")
         pieces = list(cut_windows(given, features=["CDS=x"], window=4))
         assert [(w.start, w.end) for w in pieces] == [(12, 16), (4, 8), (2, 4)]
         assert b"".join(w.letters for w in pieces) == bytes(whole)
