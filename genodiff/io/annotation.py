@@ -58,17 +58,18 @@ class Annotation(NamedTuple):
         """That this is no BED, with the command that makes BED of it."""
         if self.kind == "SAF":
             rows = "NR > 1 " if self.has_header else ""
-            make, types, out = f"{rows}{{print $2, $3 - 1, $4, $1, 0, $5}}", "", "rows"
+            make, out, types, more = f"{rows}{{print $2, $3 - 1, $4, $1, 0, $5}}", "rows", "", ""
         else:
             out = max(self.types, key=lambda one: (one == "gene", self.types[one]))
             make = f'$3 == "{out}" {{print $1, $4 - 1, $5, ".", 0, $7}}'
             types = f": {self.describe_types()}"
+            more = f" (genodiff embed reads the file as it is with --features {out})"
         file = "FILE" if str(path) == "-" else shlex.quote(str(path))
         zipped = file.lower().rstrip("'").endswith((".gz", ".bgz"))
         awk = f"awk -F'\\t' -v OFS='\\t' '{make}'"
         command = f"zcat {file} | {awk}" if zipped else f"{awk} {file}"
         what = f"is {self.kind} (annotation that counts from 1{types}), not BED"
-        fix = f"make BED of the rows that you mean: {command} > {shlex.quote(out + '.bed')}"
+        fix = f"make BED of the rows that you mean: {command} > {shlex.quote(out + '.bed')}{more}"
         return DataError(what, file=name_input(path), line=line, fix=fix)
 
 

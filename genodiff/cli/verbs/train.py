@@ -71,8 +71,8 @@ def train(
         str | None,
         Parameter(
             help="Conditional training: CONTIG LABEL, or BED with the label in column 4 (its "
-            "strand is not used: a label is of a window), or the word species with --genomes. See sample "
-            "--label."
+            "strand is not used: a label is of a window), or the word species with --genomes. See "
+            "sample --label."
         ),
     ] = None,
     memory: Annotated[
