@@ -54,23 +54,27 @@ class Annotation(NamedTuple):
         shown = ", ".join(f"{n:,} {name}" for name, n in some[:_SHOWN])
         return shown + (", …" if len(some) > _SHOWN else "")
 
-    def refuse(self, path: str | Path, line: int) -> DataError:
-        """That this is no BED, with the command that makes BED of it."""
+    def explain(self, path: str | Path) -> str:
+        """The command that makes BED of a file, and what reads the file as it is."""
         if self.kind == "SAF":
             rows = "NR > 1 " if self.has_header else ""
-            make, out, types, more = f"{rows}{{print $2, $3 - 1, $4, $1, 0, $5}}", "rows", "", ""
+            make, out, more = f"{rows}{{print $2, $3 - 1, $4, $1, 0, $5}}", "rows", ""
         else:
             out = max(self.types, key=lambda one: (one == "gene", self.types[one]))
             make = f'$3 == "{out}" {{print $1, $4 - 1, $5, ".", 0, $7}}'
-            types = f": {self.describe_types()}"
             more = f" (genodiff embed reads the file as it is with --features {out})"
         file = "FILE" if str(path) == "-" else shlex.quote(str(path))
         zipped = file.lower().rstrip("'").endswith((".gz", ".bgz"))
         awk = f"awk -F'\\t' -v OFS='\\t' '{make}'"
         command = f"zcat {file} | {awk}" if zipped else f"{awk} {file}"
+        said = f"make BED of the rows that you mean: {command} > {shlex.quote(out + '.bed')}"
+        return said + more
+
+    def refuse(self, path: str | Path, line: int) -> DataError:
+        """That this is no BED, and what to do."""
+        types = f": {self.describe_types()}" if self.types else ""
         what = f"is {self.kind} (annotation that counts from 1{types}), not BED"
-        fix = f"make BED of the rows that you mean: {command} > {shlex.quote(out + '.bed')}{more}"
-        return DataError(what, file=name_input(path), line=line, fix=fix)
+        return DataError(what, file=name_input(path), line=line, fix=self.explain(path))
 
 
 def find_annotation(lines: Iterable[tuple[int, str]]) -> Annotation | None:
