@@ -140,12 +140,12 @@ def test_a_row_on_minus_has_the_maps_of_the_other_strands_file(run: Path, tmp_pa
     assert found.p == pytest.approx(wanted.p, abs=1e-5, nan_ok=True)
     table = make_pair_frame([found])
     first = table.row(0, named=True)
-    # The row reads TGTAATCNNTG from 16 downwards.
-    assert (first["source"], first["source_ref"]) == (16, "T")
-    assert (first["target"], first["target_ref"]) == (15, "G")
+    # The row reads GTAATCNNTGC from 16 downwards.
+    assert (first["source"], first["source_ref"]) == (16, "G")
+    assert (first["target"], first["target_ref"]) == (15, "T")
     assert table["source"].to_list()[-1] == 6
     vectors = model.embed(tmp_path / "g.fa", bed=tmp_path / "r.bed", strand="forward")
-    assert vectors == pytest.approx(model.embed("TGTAATCNNTG", strand="forward"), abs=1e-5)
+    assert vectors == pytest.approx(model.embed("GTAATCNNTGC", strand="forward"), abs=1e-5)
     assert vectors == pytest.approx(
         model.embed(tmp_path / "o.fa", region=there, strand="forward"), abs=1e-5
     )
