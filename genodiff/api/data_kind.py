@@ -15,9 +15,10 @@ from genodiff.io.text_lines import read_text_lines
 
 _BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))
 _VCF = (".vcf", ".bcf")
+_FASTA = (".fa", ".fasta", ".fna", ".gb", ".gbk", ".gbff", ".embl")
 _TABLES = (".csv", ".tsv", ".tab", ".txt", ".parquet")
 _HEAD = 1 << 16  # bytes that tell what a file is
-_ROWS = 1000  # that are looked at
+_ROWS, _LINES = 1000, 100_000  # that are looked at
 _DIGITS = re.compile("[0-9]{1,13}")
 _CODON = re.compile(r"(^|[\s,;])[ACGTU]{3}[\s,;]+[0-9]", re.IGNORECASE)
 _SEPARATOR = re.compile("[\t,;]")
@@ -33,7 +34,8 @@ def find_data_kind(file: str) -> str:
     name = Path(file).name.lower()
     for ending in (".gz", ".bgz"):
         name = name.removesuffix(ending)
-    by_name = "BED" if name.endswith(_BED) else "VCF" if name.endswith(_VCF) else None
+    ends = ((_BED, "BED"), (_VCF, "VCF"), (_FASTA, "FASTA"))
+    by_name = next((kind for some, kind in ends if name.endswith(some)), None)
     if file == STDIN or not os.path.isfile(file):  # a pipe can be read once only
         return by_name or "FASTA"
     with open_input(file) as source:
@@ -43,14 +45,14 @@ def find_data_kind(file: str) -> str:
         return "VCF"
     if find_motif_format(file, head):
         return "motifs"
-    if start.startswith((b">", b"@")) or find_flat_format(head):
+    if by_name == "FASTA" or start.startswith((b">", b"@")) or find_flat_format(head):
         return by_name or "FASTA"
     if start.startswith(b"PAR1"):
         return _find_table(_parquet_columns(file)) or "FASTA"
     if start.startswith(b"{"):
         return "VCF" if b'"pos"' in start.partition(b"\n")[0].lower() else "FASTA"
     try:
-        if find_annotation(read_text_lines(file, "text")) is not None:
+        if find_annotation(islice(read_text_lines(file, "text"), _LINES)) is not None:
             return "annotation"
         lines = list(islice(_rows(file), _ROWS))
     except DataError:  # the reader says it
@@ -62,7 +64,7 @@ def _rows(file: str) -> Iterator[str]:
     """The lines that are no comments, and above them the names of columns that follow a #."""
     held: str | None = ""
     for _, text in read_text_lines(file, "text"):
-        line = text.strip(" ")
+        line = text.strip()
         if line.startswith("#"):
             held = held if held is None else line.lstrip("# ")
         elif line:
@@ -76,9 +78,8 @@ def _find_text_kind(lines: list[str], name: str) -> str | None:
     if not lines:
         return None
     fields = [line.split("\t") for line in lines]
-    if 2 * sum(len(row) > 2 and all(map(_DIGITS.fullmatch, row[1:3])) for row in fields) > len(
-        fields
-    ):
+    placed = sum(len(row) > 2 and all(map(_DIGITS.fullmatch, row[1:3])) for row in fields)
+    if 2 * placed >= len(fields):
         return "BED"
     header = [one.strip().strip('"') for one in _SEPARATOR.split(lines[0])]
     if len(header) > 1 and (kind := _find_table(header)):

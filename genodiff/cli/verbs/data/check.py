@@ -44,6 +44,7 @@ from genodiff.io.variants import Allele
 _SPOOL = 1 << 26  # bytes of the answer that stay in memory
 _SHOWN = 3  # names of CDS in a line
 _MOST_NAMED = 12  # values of a column that are counted in a line
+_STRANDS = {"+": "on +", "-": "on -", ".": "on no strand"}
 _PLACED = ("BED", "annotation", "VCF", "labels")
 """Kinds of data that a FASTA is checked with."""
 _FINDINGS = {
@@ -118,7 +119,7 @@ def check(
     elif kind == "sequences":
         labels: Counter[str] = Counter()
         rows = _counting(read_sequence_rows(file), "label", labels)
-        _answer(file, rows, json, "sequence", "base", seq_len, more=(labels,))
+        _answer(file, rows, json, "sequence", "base", seq_len, names=labels)
     elif kind == "genomes":
         _answer(file, read_genome_rows(file), json, "genome")
     else:
@@ -248,11 +249,11 @@ def _check_places(file: str, kind: str, contigs: dict[str, int] | None, json: bo
     types: Counter[str] = Counter()
     if kind == "labels":
         rows = _counting(read_label_rows(file, contigs), "label", names)
-        _answer(file, rows, json, "label", more=(names,))
+        _answer(file, rows, json, "label", names=names)
     elif kind == "BED":
         rows = _counting(_read_intervals(file, contigs), "name", names)
         rows = _counting(rows, "strand", strands)
-        _answer(file, rows, json, "interval", "base", more=(names, strands))
+        _answer(file, rows, json, "interval", "base", names=names, more=(strands,))
     else:
         rows = _counting(_read_annotation(file, contigs), "type", types)
         rows = _counting(rows, "strand", strands)
@@ -297,11 +298,13 @@ def _answer(
     part: str | None = None,
     shortest: int | None = None,
     *,
+    names: Counter[str] | None = None,
     more: tuple[Counter[str], ...] = (),
 ) -> None:
     """Rows, or their sum, on stdout; nothing at all unless every row is sound.
 
-    `more` are counts that are told where they have few values, and some value more than once.
+    `names` and `more` are counts that are told where they have few values; those of `names` only
+    where some value stands more than once.
     """
     n = total = longest = 0
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="utf-8") as kept:
@@ -322,17 +325,18 @@ def _answer(
                 sys.stdout.write(line)
         else:
             said = [_count(n, thing), *([_count(total, part)] if part else [])]
-            told = [_describe_counts(one, n) for one in more]
+            again = names is not None and max(names.values(), default=0) > 1
+            told = [_describe_counts(one) for one in ((names, *more) if again else more) if one]
             print(f"{printable(file)}: sound; {'; '.join([', '.join(said), *filter(None, told)])}")
     sys.stdout.flush()  # a full disk or a closed pipe is noticed here, not at the interpreter's end
 
 
-def _describe_counts(counts: Counter[str], n: int) -> str:
-    """`3 train, 1 test`; nothing of many values, or where nearly every row has its own."""
-    if not counts or len(counts) > _MOST_NAMED or 2 * len(counts) > max(n, 3):
+def _describe_counts(counts: Counter[str]) -> str:
+    """`3 train, 1 test`; nothing of many values."""
+    if len(counts) > _MOST_NAMED:
         return ""
     some = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return ", ".join(f"{times:,} {printable(value, 40)}" for value, times in some)
+    return ", ".join(f"{n:,} {_STRANDS.get(value, printable(value, 40))}" for value, n in some)
 
 
 def _count(n: int, thing: str) -> str:
