@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from genodiff.errors import DataError
-from genodiff.io.annotation import find_annotation
+from genodiff.io.annotation_rows import find_annotation
 from genodiff.io.genbank import find_flat_format
 from genodiff.io.input_file import STDIN, open_input
 from genodiff.io.motif_format import find_motif_format

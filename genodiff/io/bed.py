@@ -16,7 +16,7 @@ from typing import NoReturn
 import polars as pl
 
 from genodiff.errors import DataError, did_you_mean
-from genodiff.io.annotation import find_annotation
+from genodiff.io.annotation_rows import find_annotation
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import suggest_contig
 from genodiff.io.text_lines import read_text_lines

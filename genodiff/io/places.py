@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import UsageError
-from genodiff.io.annotation import read_annotation
+from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.bed import read_bed
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import parse_region

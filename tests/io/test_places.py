@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from genodiff.errors import DataError, UsageError
-from genodiff.io.annotation import read_annotation
+from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.bed import read_bed
 from genodiff.io.places import list_places
 

@@ -31,7 +31,7 @@ from genodiff.api.data_kind import find_data_kind
 from genodiff.api.data_tables import read_genome_rows, read_label_rows, read_sequence_rows
 from genodiff.cli.common import Common
 from genodiff.errors import DataError, UsageError, printable
-from genodiff.io.annotation import find_annotation, read_annotation
+from genodiff.io.annotation_rows import find_annotation, read_annotation
 from genodiff.io.coding import CodingReport, judge_coding
 from genodiff.io.composition import Composition
 from genodiff.io.fasta import read_contig_lengths, read_digests
