@@ -334,7 +334,7 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
     assert (
         exit_code(
             *words,
-            "--regions",
+            "--region",
             "c1:1-100",
             "--regions",
             "c2:1-100",
