@@ -138,6 +138,7 @@ class _Job:
     source: QuerySource
     total: int | None = None
     n_cut: int = 0
+    n_turned: int = 0
 
     def queries(self) -> Iterator[Query]:
         from genodiff.tasks.unlabelled import read_queries
@@ -156,10 +157,11 @@ def _look(given: Any, source: QuerySource, model: FittedModel) -> _Job:
     ):
         given = list(given)  # an iterator cannot be read twice
     job = _Job(given, source)
-    total = n_cut = 0
+    total = n_cut = n_turned = 0
     first: Query | None = None
     for query in job.queries():
         total += 1
+        n_turned += query.strand == "-"
         if model.cuts(query.sequence):
             n_cut, first = n_cut + 1, first or query
     if first is not None:
@@ -172,7 +174,10 @@ def _look(given: Any, source: QuerySource, model: FittedModel) -> _Job:
             f"{model.card.max_length:,}",
             first.name,
         )
-    return replace(job, total=total, n_cut=n_cut)
+    if n_turned:
+        said = "%s of %s rows are on -, and are read as their reverse complement"
+        _log.info(said, f"{n_turned:,}", f"{total:,}")
+    return replace(job, total=total, n_cut=n_cut, n_turned=n_turned)
 
 
 def _frames(models: list[FittedModel], job: _Job, batch_size: int) -> Iterator[pl.DataFrame]:
@@ -209,7 +214,7 @@ def _summary(
     return {
         "genodiff": __version__, "out": str(out), "format": form,
         "file": None if is_stream(out) else describe_file(out), "rows": rows,
-        "cut": job.n_cut, "max_length": card.max_length,
+        "cut": job.n_cut, "on_minus": job.n_turned, "max_length": card.max_length,
         "run": str(run), "suite": card.unit.suite, "task": card.unit.task,
         "model": card.unit.model, "method": card.unit.method, "kind": card.kind,
         "classes": list(card.classes), "strands": None if card.settings is None

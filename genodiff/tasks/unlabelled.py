@@ -39,12 +39,14 @@ class Query(NamedTuple):
     """A sequence to predict for: upper-case DNA, or UTF-8 with a tab between two sentences.
 
     `line` is that of its record or row, `file` the name for messages; None for one in memory.
+    `strand` is - of a row whose reverse complement it is.
     """
 
     name: str
     sequence: bytes
     line: int
     file: str | None = None
+    strand: str = "+"
 
 
 class QuerySource(NamedTuple):
@@ -139,7 +141,7 @@ def _intervals(path: Any, source: QuerySource) -> Iterator[Query]:
         for place in list_places(genome.contigs, source.regions, path):
             letters = place.read(genome.fetch)
             sequence = check_sequence(letters, str(source.fasta), record=place.name)
-            yield Query(place.name, sequence, place.line, shown)
+            yield Query(place.name, sequence, place.line, shown, place.strand)
 
 
 def _text_lines(given: str | Path, source: QuerySource) -> Iterator[Query]:

@@ -68,6 +68,8 @@ def test_intervals_are_read_on_their_strand(tmp_path: Path) -> None:
         ("chr1:1-4(-)", b"GGTT"),
         ("chr1:9-10", b"AC"),
     ]
+    queries = read_queries(bed, QuerySource(fasta=genome))
+    assert [query.strand for query in queries] == ["+", "-", "+"]
 
 
 def test_with_a_genome_rows_of_any_name_and_regions_are_read(tmp_path: Path) -> None:
