@@ -19,6 +19,7 @@ from genodiff.generate.infill import plan_rounds_of_edges
 from genodiff.generate.sampling import Ids
 from genodiff.io.faidx import Genome
 from genodiff.io.places import list_places
+from genodiff.io.regions import parse_region
 
 _LOWER = 0x20
 
@@ -74,9 +75,11 @@ def read_gaps(genome: Genome, bed: str | None, regions: Sequence[str]) -> list[G
     The strand of a row is not used. Raises `DataError` for a row and `UsageError` for a region that
     is not within the genome.
     """
-    along = "bases are filled in place, along the genome"
-    rows = [] if bed is None else list_places(genome.contigs, (), bed, along=along)
-    found = [Gap(*one[:3]) for one in (*rows, *list_places(genome.contigs, regions))]
+    found = [Gap(*parse_region(text, genome.contigs)) for text in regions]
+    if bed is not None:
+        along = "bases are filled in place, along the genome"
+        rows = list_places(genome.contigs, (), bed, along=along)
+        found = [Gap(*row[:3]) for row in rows] + found
     for gap in found:
         if gap.start == gap.end:
             raise UsageError(f"region '{gap.contig}' holds no base", fix="leave it out")
