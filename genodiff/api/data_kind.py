@@ -55,8 +55,8 @@ def find_data_kind(file: str) -> str:
         if find_annotation(islice(read_text_lines(file, "text"), _LINES)) is not None:
             return "annotation"
         lines = list(islice(_rows(file), _ROWS))
-    except DataError:  # the reader says it
-        return by_name or "FASTA"
+    except DataError:  # of another encoding, or damaged: its reader says it
+        lines = head.decode("latin-1").splitlines()
     return by_name or _find_text_kind(lines, name) or "FASTA"
 
 
