@@ -158,6 +158,7 @@ def _is_gff(fields: list[str]) -> bool:
     return (
         len(fields) in (8, 9)
         and all(map(_DIGITS.fullmatch, fields[3:5]))
+        and not all(map(_DIGITS.fullmatch, fields[1:3]))  # BED of nine columns
         and fields[6] in ("+", "-", ".", "?")
     )
 
@@ -166,6 +167,7 @@ def _is_saf(fields: list[str]) -> bool:
     return (
         len(fields) == 5
         and all(map(_DIGITS.fullmatch, fields[2:4]))
+        and int(fields[2]) <= int(fields[3])
         and fields[4] in ("+", "-", ".")
     )
 

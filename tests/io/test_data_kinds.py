@@ -56,8 +56,10 @@ def test_other_writings_of_the_same_are_known(folder: Path) -> None:
     (folder / "g").write_text("GeneID\tChr\tStart\tEnd\tStrand\nw\tchr1\t6\t12\t-\n")
     (folder / "h").write_text('{"chrom": "chr1", "pos": 6, "ref": "G", "alt": "A"}\n')
     (folder / "i").write_bytes("chrom,pos,ref,alt,note\nchr1,6,G,A,caf\xe9\n".encode("latin-1"))
+    (folder / "j").write_text("chr1\t5\t12\t1\t0\t-\t.\t5\t12\n")
     wanted = {
         "i": "VCF",
+        "j": "BED",
         "a": "VCF", "b": "sequences", "c": "VCF", "d": "BED", "e.bed": "annotation",
         "f.bed": "BED", "g": "annotation", "h": "VCF",
     }  # fmt: skip

@@ -82,6 +82,7 @@ def test_places_of_both_kinds_are_refused(tmp_path: Path) -> None:
         ("1\t0\t2\ta\t+\t0\n", 1, "'0' is no strand"),
         ("1\t0\t2\ta\t0\n1\t5\t12\tb\t-\n", 2, "column 5 is the score, and '-' is a strand"),
         ("1\t0\t2\ta\n1\t5\t12\t-\n", 2, "column 4 is the name, and '-' is a strand"),
+        ("1\t5\t12\t3\t-\n", 1, "column 5 is the score, and '-' is a strand"),
         ("1\t0\t2\n0\t5\t1\n", 2, "the end 1 is before the start 5"),
         ("1\t0\t2\n1\t5.5\t12\n", 2, "the start '5.5' is not an integer"),
         ("1\t0\t2\n1\t5\t1.2e1\n", 2, "the end '1.2e1' is "),
