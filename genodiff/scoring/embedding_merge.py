@@ -52,7 +52,8 @@ def _cut_rows(columns: dict[str, Any], how: Reading) -> Iterator[tuple[Kept, Arr
     numbers, unpooled = columns["embeddings"], how.pool == "none"
     columns = {name: column.tolist() for name, column in columns.items() if name != "embeddings"}
     for i, contig in enumerate(columns["contig"]):
-        place = contig, *(columns[key][i] for key in ("start", "end", "name", "strand"))
+        start, end, name, strand = (columns[key][i] for key in ("start", "end", "name", "strand"))
+        place = contig, start, end, name, strand
         if unpooled:
             first, last = columns["offsets"][i : i + 2]
             yield Kept(*place, bases=last - first), numbers[first:last]
@@ -70,5 +71,5 @@ def _read_parquet(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[
             parts = [np.array(row[name], np.float32).reshape(-1, width) for name in names]
             numbers = np.stack(parts, 1)
             bases = len(numbers) if how.pool == "none" else 0
-            place = tuple(row[key] for key in ("contig", "start", "end", "name", "strand"))
+            place = (row["contig"], row["start"], row["end"], row["name"], row["strand"])
             yield Kept(*place, bases=bases), numbers.reshape(*((bases,) if bases else ()), *shape)
