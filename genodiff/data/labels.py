@@ -1,13 +1,15 @@
 """Labels of windows, for conditional training: a class for each contig or interval.
 
 A file is either a BED file, CONTIG START END LABEL, or a table, CONTIG LABEL (species as label),
-separated by tabs. The label of a window is that of the interval which its middle base lies in. A
-window whose middle base has no label is unlabelled: `NONE`.
+separated by tabs, or by commas, semicolons or blanks alone. A first line of column names is passed
+over. The label of a window is that of the interval which its middle base lies in. A window whose
+middle base has no label is unlabelled: `NONE`.
 
 With `quantiles` the labels are numbers, and the classes are q1 (lowest) to qN: equal numbers of
 rows, and equal numbers never apart.
 """
 
+import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +19,12 @@ from numpy.typing import NDArray
 
 from genodiff.data.store import Store
 from genodiff.errors import DataError, UsageError
+from genodiff.io.cells import explain_whole, find_spoilt_name, is_missing, read_whole
+from genodiff.io.delimited import split_rows
 from genodiff.io.identity import sha256_file
 from genodiff.io.text_lines import read_text_lines
+
+log = logging.getLogger("genodiff")
 
 NONE = -1
 MOST_CLASSES = 4096
@@ -26,7 +32,16 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _WHOLE = -1  # the end of a row that is of a whole contig
 _CLASS_FIX = "give a name of letters, digits, dots, dashes and underscores"
 
+_CONTIG_COLUMN = re.compile(
+    "(contig|chr(om)?(osome)?|scaffold|seq(uence|name|id)?|record|region|name|id|accession)s?", re.I
+)
+_LABEL_COLUMN = re.compile(
+    "(label|class|species|organism|target|group|category|type|kind|value|score|y)(es|s)?", re.I
+)
+
 Ints = NDArray[np.int64]
+_Row = tuple[str, int, int, str, int]
+"""Contig, start, end, label and line."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +83,21 @@ def read_labels(
 
     Raises `DataError` naming the line, `UsageError` for a column that cannot be.
     """
-    rows: list[tuple[str, int, int, str, int]] = []
+    lines_read: list[tuple[int, str]] = []
     for number, text in read_text_lines(path, "a table of labels"):
         line = text.rstrip(" \t")
         if not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser"):
             continue
-        rows.append(_read_row(path, number, line.split("\t"), column))
-    if not rows:
+        lines_read.append((number, line))
+    split = split_rows(lines_read, str(path))
+    is_bed = sum(_is_bed(fields) for _, fields in split) > len(split) / 3
+    if split and _is_header([fields for _, fields in split], column, is_bed, quantiles is not None):
+        log.warning("%s, line %d: column names, passed over", path, split[0][0])
+        split = split[1:]
+    if not split:
         fix = "give rows of CONTIG START END LABEL, or CONTIG LABEL"
         raise DataError("holds no label", file=path, fix=fix)
+    rows = [_read_row(path, number, fields, column, is_bed) for number, fields in split]
     names = [row[3] for row in rows]
     lines = np.array([row[4] for row in rows], np.int64)
     if quantiles is None:
@@ -112,6 +133,7 @@ def place_labels(table: LabelTable, store: Store) -> WindowLabels:
     if not len(kept):
         what = f"labels {table.contigs[0]} and others, and the genome has no such contig"
         raise DataError(what, file=table.path, fix=f"name contigs as {store.names[0]}")
+    _tell_absent(table, numbers)
     sizes, offsets = np.asarray(store.lengths), np.asarray(store.offsets)
     contig = numbers[kept]
     end = np.where(table.ends[kept] == _WHOLE, sizes[contig], table.ends[kept])
@@ -140,31 +162,103 @@ def place_labels(table: LabelTable, store: Store) -> WindowLabels:
     return WindowLabels(found[:, 0].copy(), found[:, 1].copy(), found[:, 2].copy())
 
 
+def _tell_absent(table: LabelTable, numbers: Ints) -> None:
+    """Count the rows of contigs that a genome lacks (-1).
+
+    Raises `DataError` for a first row that no other row is like: it names columns.
+    """
+    absent = np.flatnonzero(numbers < 0)
+    if len(absent) and not absent[0] and (table.labels == table.labels[0]).sum() == 1:
+        what = (
+            f"the genome has no contig '{table.contigs[0]}', and no other row has the label "
+            f"'{table.classes[table.labels[0]]}': are these column names?"
+        )
+        fix = "start the line with #, or remove it"
+        raise DataError(what, file=table.path, line=int(table.lines[0]), fix=fix)
+    if len(absent):
+        first = absent[0]
+        log.warning(
+            "%s: %d of %d rows are of contigs that the genome lacks, and label nothing (first: "
+            "line %d, %s)",
+            table.path, len(absent), len(numbers), table.lines[first], table.contigs[first],
+        )  # fmt: skip
+
+
+def _is_bed(fields: list[str]) -> bool:
+    return len(fields) > 3 and None not in map(read_whole, fields[1:3])
+
+
+def _is_header(rows: list[list[str]], column: int | None, is_bed: bool, numbers: bool) -> bool:
+    """Whether the first row names columns: it is of another kind than those below."""
+    first = rows[0]
+    if is_bed:
+        return len(first) > 3 and not any(any(c.isdigit() for c in f) for f in first[1:3])
+    wanted = (column or 2) - 1
+    if len(first) <= wanted:
+        return False
+    contig, label = first[0], first[wanted]
+    if numbers and _read_number(label) is None:
+        return len(rows) > 1 and all(
+            len(row) > wanted and _read_number(row[wanted]) is not None for row in rows[1:]
+        )
+    return bool(_CONTIG_COLUMN.fullmatch(contig) and _LABEL_COLUMN.fullmatch(label))
+
+
 def _read_row(
-    path: str | Path, number: int, fields: list[str], column: int | None
-) -> tuple[str, int, int, str, int]:
-    bed = len(fields) > 3 and fields[1].isdecimal() and fields[2].isdecimal()
-    start, end = (int(fields[1]), int(fields[2])) if bed else (0, _WHOLE)
-    if bed and start >= end:
-        raise DataError(f"{start} to {end} is no interval", file=path, line=number)
-    wanted = column or (4 if bed else 2)
+    path: str | Path, number: int, fields: list[str], column: int | None, is_bed: bool
+) -> _Row:
+    start, end = 0, _WHOLE
+    wanted = column or (4 if is_bed else 2)
     if wanted < 2:
         raise UsageError(f"--label-column {wanted} is the contig's", fix="give 2 or more")
-    if len(fields) < wanted or not fields[wanted - 1].strip():
+    if len(fields) < wanted or not fields[wanted - 1]:
         raise DataError(
             f"has no label in column {wanted}",
             file=path,
             line=number,
             fix="separate CONTIG START END LABEL, or CONTIG LABEL, by tabs",
         )
-    return fields[0], start, end, fields[wanted - 1].strip(), number
+    if is_bed:
+        start, end = (_read_end(path, number, text) for text in fields[1:3])
+        if start >= end:
+            fix = "give START, from 0, below END"
+            raise DataError(f"{start} to {end} is no interval", file=path, line=number, fix=fix)
+    spoilt = find_spoilt_name(fields[0])
+    if not fields[0] or spoilt:
+        why, fix = spoilt or ("is empty", "give it")
+        what = f"the contig's name '{fields[0]}' {why}"
+        raise DataError(what, file=path, line=number, fix=fix)
+    return fields[0], start, end, fields[wanted - 1], number
+
+
+def _read_end(path: str | Path, number: int, text: str) -> int:
+    value = read_whole(text)
+    if value is None:
+        why, fix = explain_whole(text)
+        raise DataError(f"the position '{text}' {why}", file=path, line=number, fix=fix)
+    return value
+
+
+def _read_number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
 
 
 def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tuple[str, ...], Ints]:
     classes = tuple(sorted(set(names)))
     for name, line in zip(names, lines.tolist(), strict=True):
+        if is_missing(name):
+            what = f"label '{name}' says that a value is missing"
+            fix = "remove the row: what no row covers has no label"
+            raise DataError(what, file=path, line=line, fix=fix)
+        if spoilt := find_spoilt_name(name):
+            raise DataError(f"label '{name}' {spoilt[0]}", file=path, line=line, fix=spoilt[1])
         if not _NAME.fullmatch(name):
-            raise DataError(f"label '{name}'", file=path, line=line, fix=_CLASS_FIX)
+            what = f"label '{name}' is no name of a class"
+            raise DataError(what, file=path, line=line, fix=_CLASS_FIX)
     if len(classes) > MOST_CLASSES:
         raise DataError(
             f"has {len(classes):,} labels, more than {MOST_CLASSES:,}",
@@ -180,13 +274,11 @@ def _cut_quantiles(
 ) -> tuple[tuple[str, ...], Ints]:
     values = np.empty(len(names))
     for i, name in enumerate(names):
-        try:
-            values[i] = float(name)
-        except ValueError:
-            values[i] = np.nan
-        if not np.isfinite(values[i]):
+        value = _read_number(name)
+        if value is None:
             fix = "give numbers, or leave --label-quantiles out"
             raise DataError(f"label '{name}' is no number", file=path, line=int(lines[i]), fix=fix)
+        values[i] = value
     edges = np.quantile(values, np.arange(1, quantiles) / quantiles)
     labels = np.searchsorted(edges, values, side="left")
     for q in range(quantiles):

@@ -1,8 +1,9 @@
 """BED intervals (0-based, half-open), read strictly: a row that is not exact is an error.
 
 Accepted besides rows of 3 or more tab-separated columns: `#`, `track` and `browser` lines, blank
-lines, CRLF, blanks and tabs at line ends, gzip and BGZF. An interval of no bases is legal BED; it
-is dropped and counted.
+lines, CRLF, blanks around values, blanks and tabs at line ends, whole numbers as pandas and R write
+them (`100.0`, `1e+05`), UTF-16 with its mark, gzip and BGZF. An interval of no bases is legal BED;
+it is dropped and counted.
 """
 
 import logging
@@ -13,6 +14,7 @@ from typing import NoReturn
 import polars as pl
 
 from genodiff.errors import DataError, did_you_mean
+from genodiff.io.cells import explain_whole, find_spoilt_name, read_whole
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import suggest_contig
 from genodiff.io.text_lines import read_text_lines
@@ -33,7 +35,6 @@ _SPLITS = {
     "test": "test",
 }
 _LARGEST = 1 << 40  # no contig is longer; below it all sums fit into 64 bits
-_DIGITS = re.compile("[0-9]{1,13}")
 _Row = tuple[str, int, int, str | None, str | None, str | None, int]
 
 
@@ -50,7 +51,7 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
         line = text.rstrip(" \t")
         if not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser"):
             continue
-        fields = line.split("\t")
+        fields = [field.strip() for field in line.split("\t")]
         if len(fields) < 3:
             raise _too_few(path, number, line)
         if columns and len(fields) != columns:
@@ -120,10 +121,15 @@ def check_splits(table: pl.DataFrame, path: str | Path) -> None:
 def _row(path: str | Path, number: int, fields: list[str], contigs: dict[str, int] | None) -> _Row:
     contig = fields[0]
     name, score, strand = (fields[i] if len(fields) > i else None for i in (3, 4, 5))
-    if not contig or contig != "".join(contig.split()) or contig[0] in "\"'>":
-        raise _fault(
-            path, number, f"'{contig}' is not the name of a contig", "remove blanks, quotes and '>'"
-        )
+    spoilt = find_spoilt_name(contig)
+    if not contig or contig != "".join(contig.split()) or contig[0] == ">" or spoilt:
+        what = f"'{contig}' is not the name of a contig"
+        fix = "remove blanks, quotes and '>'"
+        if spoilt:
+            what, fix = f"{what}: it {spoilt[0]}", f"{spoilt[1]} ({fix})"
+        raise _fault(path, number, what, fix)
+    if name and (spoilt := find_spoilt_name(name)):
+        raise _fault(path, number, f"the name '{name}' {spoilt[0]}", spoilt[1])
     start, end = (
         _position(path, number, fields[i], which) for i, which in ((1, "start"), (2, "end"))
     )
@@ -156,22 +162,17 @@ def _row(path: str | Path, number: int, fields: list[str], contigs: dict[str, in
 
 
 def _position(path: str | Path, number: int, text: str, which: str) -> int:
-    if _DIGITS.fullmatch(text) and int(text) <= _LARGEST:
-        return int(text)
-    fix = "write a whole number from 0 without separators"
+    value = read_whole(text)
+    if value is not None and value <= _LARGEST:
+        return value
+    why, fix = explain_whole(text)
+    what = f"the {which} '{text}' {why}"
     if re.fullmatch(r"-[0-9]+", text):
         what, fix = f"negative {which} {text}", "BED is 0-based: the first base is 0"
     elif re.fullmatch(r"[0-9]+", text):
         what = f"the {which} {text} is out of range: larger than any contig is long"
-    elif re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text):
-        what = f"the {which} '{text}' has thousands separators: not an integer"
     elif number == 1 and re.fullmatch(r"[A-Za-z_ ]+", text):
-        what, fix = (
-            f"the {which} '{text}' is not an integer",
-            "start a line of column names with '#', or remove it",
-        )
-    else:
-        what = f"the {which} '{text}' is not an integer"
+        fix = "start a line of column names with '#', or remove it"
     return _refuse(path, number, what, fix)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from genodiff.errors import DataError, did_you_mean
+from genodiff.io.cells import explain_whole
 from genodiff.io.input_file import name_input
 from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variants import VariantRecord
@@ -102,11 +103,10 @@ def parse_position(text: str, number: int, path: str | Path) -> int:
     """POS as a whole number, counted from 1 (0 is a telomere). Raises `DataError`."""
     if _DIGITS.fullmatch(text):
         return int(text)
+    why, fix = explain_whole(text)
     if re.fullmatch("-[0-9]+", text):
-        what = f"the position (POS) {text} is negative"
-    else:
-        what = f"the position (POS) '{text}' is not an integer"
-    raise _fault(path, number, what, "POS counts from 1, without separators")
+        why = "is negative"
+    raise _fault(path, number, f"the position (POS) '{text}' {why}", f"POS counts from 1: {fix}")
 
 
 def check_ref(ref: str, number: int, path: str | Path) -> None:

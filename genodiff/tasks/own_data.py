@@ -46,6 +46,7 @@ def load_own_data(
     `similarity` is homology's threshold. Raises `DataError` and `UsageError`.
     """
     path = Path(train)
+    layout = layout._replace(own=True)
     check_similarity(split, similarity)
     for given in (train, test, valid):
         if given is not None:

@@ -19,14 +19,15 @@ import polars as pl
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.bed import read_bed
+from genodiff.io.delimited import read_delimited
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.io.text_lines import read_text_lines
 from genodiff.tasks.examples import check_sequence
-from genodiff.tasks.labelled_file import NAME, SEQUENCE
-from genodiff.tasks.table import SEPARATORS, check_columns, find_ending, read_rows
+from genodiff.tasks.labelled_file import NAME, SEQUENCE, check_cell, check_name
+from genodiff.tasks.table import SEPARATORS, check_columns, find_ending
 
 _TEXTS = {1: (("sentence", "text"),), 2: (("sentence1",), ("sentence2",))}
 _ROWS = 4096  # of a parquet file at a time
@@ -171,9 +172,11 @@ def _table(path: Path, ending: str, source: QuerySource) -> Iterator[Query]:
         header, rows = _parquet_rows(path)
     else:
         # GLUE's own files have quotation marks that quote nothing.
-        quoted = source.domain == "dna" or SEPARATORS[ending] == ","
-        header, found = read_rows(path, SEPARATORS[ending], quoted=quoted)
-        rows = ((line, dict(zip(header, fields, strict=True))) for line, fields in found)
+        text = source.domain != "dna"
+        quoted = not text or SEPARATORS[ending] == ","
+        table = read_delimited(path, SEPARATORS[ending], quoted=quoted, fixed=text)
+        header = table.names
+        rows = ((line, dict(zip(header, fields, strict=True))) for line, fields in table.rows)
     wanted = _find_columns(path, header, source)
     names = next((name for name in header if name.strip().lower() in NAME), None)
     if names in wanted:
@@ -186,8 +189,9 @@ def _table(path: Path, ending: str, source: QuerySource) -> Iterator[Query]:
                 f"no name in column '{names}'", file=path, line=line, fix="give it, or remove both"
             )
         if source.domain == "dna":
-            raw = cells[wanted[0]].encode("latin-1", "replace")
-            yield Query(name, check_sequence(raw, shown, line=line, record=name), line, shown)
+            sequence = check_cell(cells[wanted[0]], shown, line=line, record=name)
+            check_name(name, shown, line)
+            yield Query(name, sequence, line, shown)
         else:
             fields = [cells[column] for column in wanted]
             yield Query(name, _sentences(fields, source, shown, line), line, shown)
