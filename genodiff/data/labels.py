@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 
 from genodiff.data.store import Store
 from genodiff.errors import DataError, UsageError
-from genodiff.io.cells import explain_whole, find_spoilt_name, is_missing, read_whole
+from genodiff.io.cells import (
+    explain_whole,
+    find_alike,
+    find_spoilt_name,
+    is_missing,
+    read_number,
+    read_whole,
+)
 from genodiff.io.delimited import split_rows
 from genodiff.io.identity import sha256_file
 from genodiff.io.text_lines import read_text_lines
@@ -29,6 +36,7 @@ log = logging.getLogger("genodiff")
 NONE = -1
 MOST_CLASSES = 4096
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_POSITION = re.compile(r"[0-9][0-9.,'’ \xa0\u202f]*(?:[eE][+-]?[0-9]+)?")
 _WHOLE = -1  # the end of a row that is of a whole contig
 _CLASS_FIX = "give a name of letters, digits, dots, dashes and underscores"
 
@@ -97,7 +105,10 @@ def read_labels(
     if not split:
         fix = "give rows of CONTIG START END LABEL, or CONTIG LABEL"
         raise DataError("holds no label", file=path, fix=fix)
+    if not is_bed and column is None:
+        _refuse_positions(path, split)
     rows = [_read_row(path, number, fields, column, is_bed) for number, fields in split]
+    _refuse_contradictions(path, rows)
     names = [row[3] for row in rows]
     lines = np.array([row[4] for row in rows], np.int64)
     if quantiles is None:
@@ -185,7 +196,32 @@ def _tell_absent(table: LabelTable, numbers: Ints) -> None:
 
 
 def _is_bed(fields: list[str]) -> bool:
-    return len(fields) > 3 and None not in map(read_whole, fields[1:3])
+    """Whether a row has START and END, however these are written."""
+    return len(fields) > 3 and all(_POSITION.fullmatch(field) for field in fields[1:3])
+
+
+def _refuse_positions(path: str | Path, split: list[tuple[int, list[str]]]) -> None:
+    """Raises `DataError` for a table CONTIG LABEL that has positions as a BED file has."""
+    if min(len(fields) for _, fields in split) < 4:
+        return
+    columns = zip(*(fields for _, fields in split), strict=False)
+    if sum(all(map(_POSITION.fullmatch, column)) for column in columns) > 1:
+        what = "there are positions, and not in columns 2 and 3"
+        fix = "write CONTIG START END LABEL, or name the label's column: --label-column"
+        raise DataError(what, file=path, line=split[0][0], fix=fix)
+
+
+def _refuse_contradictions(path: str | Path, rows: list[_Row]) -> None:
+    """Raises `DataError` for column names between rows, and for a contig with two labels."""
+    whole: dict[str, tuple[str, int]] = {}
+    for contig, _, end, label, number in rows:
+        if _CONTIG_COLUMN.fullmatch(contig) and _LABEL_COLUMN.fullmatch(label):
+            what = f"'{contig}' and '{label}' are names of columns"
+            raise DataError(what, file=path, line=number, fix="remove the line")
+        other, line = whole.setdefault(contig, (label, number)) if end == _WHOLE else (label, 0)
+        if other != label:
+            what = f"the contig {contig} has the label '{other}' in line {line}, and '{label}' here"
+            raise DataError(what, file=path, line=number, fix="give each contig one label")
 
 
 def _is_header(rows: list[list[str]], column: int | None, is_bed: bool, numbers: bool) -> bool:
@@ -197,9 +233,9 @@ def _is_header(rows: list[list[str]], column: int | None, is_bed: bool, numbers:
     if len(first) <= wanted:
         return False
     contig, label = first[0], first[wanted]
-    if numbers and _read_number(label) is None:
+    if numbers and read_number(label) is None:
         return len(rows) > 1 and all(
-            len(row) > wanted and _read_number(row[wanted]) is not None for row in rows[1:]
+            len(row) > wanted and read_number(row[wanted]) is not None for row in rows[1:]
         )
     return bool(_CONTIG_COLUMN.fullmatch(contig) and _LABEL_COLUMN.fullmatch(label))
 
@@ -224,8 +260,8 @@ def _read_row(
             fix = "give START, from 0, below END"
             raise DataError(f"{start} to {end} is no interval", file=path, line=number, fix=fix)
     spoilt = find_spoilt_name(fields[0])
-    if not fields[0] or spoilt:
-        why, fix = spoilt or ("is empty", "give it")
+    if not fields[0] or spoilt or " " in fields[0]:
+        why, fix = spoilt or ("is empty or has a blank", "give it without blanks")
         what = f"the contig's name '{fields[0]}' {why}"
         raise DataError(what, file=path, line=number, fix=fix)
     return fields[0], start, end, fields[wanted - 1], number
@@ -237,14 +273,6 @@ def _read_end(path: str | Path, number: int, text: str) -> int:
         why, fix = explain_whole(text)
         raise DataError(f"the position '{text}' {why}", file=path, line=number, fix=fix)
     return value
-
-
-def _read_number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
 
 
 def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tuple[str, ...], Ints]:
@@ -259,6 +287,15 @@ def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tupl
         if not _NAME.fullmatch(name):
             what = f"label '{name}' is no name of a class"
             raise DataError(what, file=path, line=line, fix=_CLASS_FIX)
+    if alike := find_alike(classes):
+        line = int(lines[names.index(alike[1])])
+        what = f"the labels '{alike[0]}' and '{alike[1]}' differ in capitals only"
+        raise DataError(what, file=path, line=line, fix="write one class in one way")
+    numbers = [name for name in classes if read_number(name) is not None]
+    if len(classes) > 2 and len(numbers) == 1 == names.count(numbers[0]):
+        line = int(lines[names.index(numbers[0])])
+        what = f"the label '{numbers[0]}' is a number, and all others are names"
+        raise DataError(what, file=path, line=line, fix="remove the row, or name the class")
     if len(classes) > MOST_CLASSES:
         raise DataError(
             f"has {len(classes):,} labels, more than {MOST_CLASSES:,}",
@@ -274,7 +311,7 @@ def _cut_quantiles(
 ) -> tuple[tuple[str, ...], Ints]:
     values = np.empty(len(names))
     for i, name in enumerate(names):
-        value = _read_number(name)
+        value = read_number(name)
         if value is None:
             fix = "give numbers, or leave --label-quantiles out"
             raise DataError(f"label '{name}' is no number", file=path, line=int(lines[i]), fix=fix)

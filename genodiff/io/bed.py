@@ -121,15 +121,13 @@ def check_splits(table: pl.DataFrame, path: str | Path) -> None:
 def _row(path: str | Path, number: int, fields: list[str], contigs: dict[str, int] | None) -> _Row:
     contig = fields[0]
     name, score, strand = (fields[i] if len(fields) > i else None for i in (3, 4, 5))
-    spoilt = find_spoilt_name(contig)
-    if not contig or contig != "".join(contig.split()) or contig[0] == ">" or spoilt:
-        what = f"'{contig}' is not the name of a contig"
-        fix = "remove blanks, quotes and '>'"
-        if spoilt:
-            what, fix = f"{what}: it {spoilt[0]}", f"{spoilt[1]} ({fix})"
-        raise _fault(path, number, what, fix)
-    if name and (spoilt := find_spoilt_name(name)):
-        raise _fault(path, number, f"the name '{name}' {spoilt[0]}", spoilt[1])
+    if not contig or contig != "".join(contig.split()) or contig[0] in "\"'>":
+        raise _fault(
+            path, number, f"'{contig}' is not the name of a contig", "remove blanks, quotes and '>'"
+        )
+    for what, text in (("contig's name", contig), ("name", name), ("score", score)):
+        if text and (spoilt := find_spoilt_name(text)):
+            raise _fault(path, number, f"the {what} '{text}' {spoilt[0]}", spoilt[1])
     start, end = (
         _position(path, number, fields[i], which) for i, which in ((1, "start"), (2, "end"))
     )

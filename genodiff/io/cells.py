@@ -3,13 +3,15 @@ which say that a value is missing, and which names a program has spoilt.
 """
 
 import re
+from collections.abc import Iterable
+from math import isfinite
 
 from genodiff.io.diagnosis import Diagnosis
 
-_MISSING = frozenset(
-    ("", "na", "n/a", "#n/a", "nan", "<na>", "null", "#null!", "#value!", "#ref!", "#name?")
-    + ("#div/0!", "#num!")
-)
+_MISSING = {
+    *("", "na", "n/a", "#n/a", "nan", "<na>", "null"),
+    *("#null!", "#value!", "#ref!", "#name?", "#div/0!", "#num!"),
+}
 _DIGITS = re.compile("[0-9]{1,13}")
 _WHOLE_FLOAT = re.compile(r"([0-9]{1,13})\.0+")
 _SHORT_POWER = re.compile(r"([1-9])(?:\.([0-9]+))?e\+([0-9]{2})")
@@ -22,7 +24,8 @@ _DATE = re.compile(
     r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-\d\d"
 )
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{1,6}|#x[0-9a-fA-F]{1,5});")
-_QUOTES = "\"'‘’“”„«»`´"
+_QUOTES = "\"'‘’“”„«»`´="
+_DASHES = "‐‑‒–—―−"
 _PLAIN = "write the digits alone"
 
 
@@ -69,15 +72,46 @@ def explain_whole(text: str) -> Diagnosis:
     return "is not an integer", _PLAIN
 
 
-def find_spoilt_name(name: str) -> Diagnosis | None:
-    """What a program did to a name, and the remedy; None where it looks as a person wrote it."""
-    hidden = next((c for c in name if not c.isprintable()), None)
+def read_number(text: str) -> float | None:
+    """A finite number in plain digits and with a decimal point, or None."""
+    if not text.isascii() or "_" in text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if isfinite(value) else None
+
+
+def find_alike(names: Iterable[str]) -> tuple[str, str] | None:
+    """Two names that differ in nothing but capitals, or None."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name:
+            return other, name
+    return None
+
+
+def find_hidden(text: str) -> Diagnosis | None:
+    """What a text has that nobody sees or wrote, and the remedy; None where there is nothing."""
+    hidden = next((c for c in text if not c.isprintable()), None)
     if hidden is not None:
         return f"has an invisible or control character {hidden!a}", "remove it"
-    if entity := _ENTITY.search(name):
+    if entity := _ENTITY.search(text):
         return f"holds {entity[0]}, a code of web pages", "write the character that it stands for"
-    if name and name[0] in _QUOTES:
-        return "begins with a quotation mark", "remove quotes and apostrophes around it"
+    return None
+
+
+def find_spoilt_name(name: str) -> Diagnosis | None:
+    """What a program did to a name, and the remedy; None where it looks as a person wrote it."""
+    if hidden := find_hidden(name):
+        return hidden
+    if name and (name[0] in _QUOTES or name[-1] == '"'):
+        return "has a quotation mark or = at its edge", "remove what a program put around it"
+    dash = next((c for c in name if c in _DASHES), None)
+    if dash is not None:
+        return f"has the dash {dash!a}, which programs make of -", "write -"
     if _DATE.fullmatch(name):
         return "is a date, as spreadsheets make of names such as SEPT1 or 3-1", "write the name"
     return None

@@ -71,6 +71,8 @@ def split_rows(rows: list[Line], shown: str) -> list[tuple[int, list[str]]]:
 
     Else by the separator that gives all of them the same number of fields, two or more.
     """
+    if rows:
+        _refuse_page(rows[0], shown)
     separator = "\t"
     if not all("\t" in text for _, text in rows):
         for other in ("\t", ",", ";", " "):
@@ -183,6 +185,10 @@ def _check_names(names: list[str], header: Line, shown: str) -> None:
     if again is not None:
         what, fix = f"a column's name stands twice: '{again[:40]}'", "rename it"
         raise DataError(what, file=shown, line=header[0], fix=fix)
+    hidden = next((name for name in names if not name.isprintable()), None)
+    if hidden is not None:
+        what = f"the column's name {hidden[:40]!a} has an invisible character"
+        raise DataError(what, file=shown, line=header[0], fix="remove it")
     if any(len(name) > 15 and not name.upper().strip("ACGTN") for name in names):
         fix = "add a line: sequence,label"
         what = "no header line: this one holds a sequence"

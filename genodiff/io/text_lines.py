@@ -40,7 +40,9 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
             if known:
                 what, fix = f"not {kind}: this is {known[0]}", known[1] or f"give {kind}"
                 raise DataError(what, file=shown, line=1, fix=fix)
-            data, first = data.removeprefix(_BOM), False
+            while data.startswith(_BOM):
+                data = data.removeprefix(_BOM)
+            first = False
         cut = data.rfind(b"\n") + 1
         rest = data[cut:]
         if len(rest) > _LONGEST:

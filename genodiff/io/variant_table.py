@@ -13,12 +13,12 @@ from typing import Any
 import polars as pl
 
 from genodiff.errors import DataError, did_you_mean
-from genodiff.io.cells import find_spoilt_name, is_missing, read_whole
+from genodiff.io.cells import is_missing, read_whole
 from genodiff.io.delimited import read_delimited
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variants import VariantRecord
-from genodiff.io.vcf import check_ref, parse_position
+from genodiff.io.vcf import check_alleles, check_names, check_ref, parse_position
 
 _NAMES = {
     "chrom": ("chrom", "chr", "chromosome", "contig", "seqname"),
@@ -53,31 +53,19 @@ class VariantTable:
         """Its rows, in order. `line` counts the rows of a parquet file or a frame from 2."""
         for *values, line in self._table.iter_rows():
             chrom, pos, ref, alt, name = ("" if v is None else v.strip() for v in values)
-            self._check_contig(chrom, line)
+            if is_missing(chrom) or chrom != "".join(chrom.split()):
+                what = f"'{chrom}' is not the name of a contig"
+                raise self._fault(line, what, "remove blanks, or give it")
+            check_names(chrom, name, line, self.path)
             at = read_whole(pos)
             at = parse_position(pos, line, self.path) if at is None else at
-            self._check_allele("REF", ref, alt, line)
+            check_alleles(ref, alt, line, self.path)
             check_ref(ref, line, self.path)
-            self._check_allele("ALT", alt, ref, line)
-            alts = () if alt in ("", ".") else tuple(alt.split(","))
+            if alt in ("", "-"):
+                fix = "write a deletion with the base before it, as in a VCF, and no ALT as ."
+                raise self._fault(line, f"ALT '{alt}' is no base", fix)
+            alts = () if alt == "." else tuple(alt.split(","))
             yield VariantRecord(line, chrom, at, name or ".", ref, alts)
-
-    def _check_contig(self, chrom: str, line: int) -> None:
-        if not chrom or chrom != "".join(chrom.split()):
-            raise self._fault(line, f"'{chrom}' is not the name of a contig", "remove blanks")
-        spoilt = find_spoilt_name(chrom)
-        if spoilt or is_missing(chrom):
-            why, fix = spoilt or ("says that a value is missing", "give it, or remove the row")
-            raise self._fault(line, f"the contig's name '{chrom}' {why}", fix)
-
-    def _check_allele(self, what: str, allele: str, other: str, line: int) -> None:
-        """Raises `DataError` for NA and its like, but for the letters N and A beside an N."""
-        if allele and is_missing(allele) and not (allele == "NA" and other.startswith("N")):
-            fix = "give its bases, or remove the row; where there is no ALT, write ."
-            raise self._fault(line, f"{what} '{allele}' says that a value is missing", fix)
-        if allele == "-":
-            fix = "write a deletion or an insertion with the base before it, as in a VCF"
-            raise self._fault(line, f"{what} '-' is no base", fix)
 
     def _fault(self, line: int, what: str, fix: str) -> DataError:
         return DataError(what, file=name_input(self.path), line=line, fix=fix)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError, UsageError
-from genodiff.io.cells import find_spoilt_name, is_missing
+from genodiff.io.cells import find_alike, find_spoilt_name, is_missing
 from genodiff.tasks.number_column import NumberColumn, name_number, read_numbers
 from genodiff.tasks.table import TextTable
 
@@ -199,17 +199,15 @@ def _line_of(table: TextTable, cells: list[str], cell: str) -> int:
 
 def _check_class_names(table: TextTable, names: list[str], lines: list[int] | None) -> None:
     """Raises `DataError` for a spoilt name of a class, and for two that capitals tell apart."""
-    seen: dict[str, str] = {}
     for name in dict.fromkeys(names):
         line = lines[names.index(name)] if lines is not None else None
         if spoilt := find_spoilt_name(name):
             what = f"the label '{name[:60]}' {spoilt[0]}"
             raise DataError(what, file=table.file, line=line, fix=spoilt[1])
-        other = seen.setdefault(name.casefold(), name)
-        if other != name:
-            what = f"the labels '{other[:60]}' and '{name[:60]}' differ in capitals only"
-            fix = "write one class in one way"
-            raise DataError(what, file=table.file, line=line, fix=fix)
+    if alike := find_alike(names):
+        line = lines[names.index(alike[1])] if lines is not None else None
+        what = f"the labels '{alike[0][:60]}' and '{alike[1][:60]}' differ in capitals only"
+        raise DataError(what, file=table.file, line=line, fix="write one class in one way")
 
 
 def _refuse_strangers(table: TextTable, cells: list[str], classes: tuple[str, ...]) -> None:

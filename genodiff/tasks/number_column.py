@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genodiff.errors import DataError
-from genodiff.io.cells import is_missing
+from genodiff.io.cells import is_missing, read_number
 
 _FEW = 0.1  # of all rows: so many words leave a column one of numbers
 _COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
@@ -76,10 +76,7 @@ def name_number(cell: str) -> str:
 
 
 def _read(cell: str, comma: bool) -> float:
-    if "_" in cell or (comma and "." in cell):
+    if comma and "." in cell:
         return np.nan
-    try:
-        value = float(cell.replace(",", ".") if comma else cell)
-    except ValueError:
-        return np.nan
-    return value if np.isfinite(value) else np.nan
+    value = read_number(cell.replace(",", ".") if comma else cell)
+    return np.nan if value is None else value
