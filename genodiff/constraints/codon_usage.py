@@ -3,8 +3,8 @@
 A table is one of the package python-codon-tables, by species (`e_coli`, `h_sapiens`), or a file of
 lines CODON FREQUENCY, separated by commas, semicolons, blanks or tabs; further columns are not
 read, nor are comments (#) and the lines above the first codon. U is T. Every codon of an amino acid
-is there. Frequencies may be counts: they are made relative within each amino acid, and none is
-below `LEAST`, so that no codon is impossible.
+is there, or none. Frequencies may be counts: they are made relative within each amino acid, and
+none is below `LEAST`, so that no codon is impossible.
 """
 
 import re
@@ -89,9 +89,9 @@ def _read_file(path: Path, table: int) -> dict[str, float]:
         codon, text = words[at].replace("U", "T"), ([*fields, ""])[at + 1]
         value = read_number(text)
         if value is None or value < 0:
-            raise fault(f"codon {codon}: '{text}' is no frequency", number)
+            raise fault(f"codon {codon} has no frequency: '{text}' is no number from 0", number)
         if codon in found:
-            raise fault(f"codon {codon} stands twice", number)
+            raise fault(f"codon {codon} has a second one: it stands twice", number)
         found[codon] = value
         texts.append(text)
     if any(_POINT_OF_THOUSANDS.fullmatch(text) for text in texts) and all(
@@ -100,10 +100,13 @@ def _read_file(path: Path, table: int) -> dict[str, float]:
         raise fault("has numbers such as 1.234, which may be thousands, beside whole numbers")
     if all(_THREE.fullmatch(fields[-1]) for _, fields in rows) and width > 2:
         raise fault("has numbers with thousands separators")
-    lacking = [codon for codon in _list_codons() if codon not in found]
-    lacking = [codon for codon in lacking if read_codon(codon, table)[0]]
-    if lacking:
-        raise fault(f"has no frequency of {', '.join(lacking[:5])}{', ...' * (len(lacking) > 5)}")
+    if len(found) < 61:
+        raise fault(f"has {len(found)} codons, fewer than 61")
+    known = {read_codon(codon, table)[0] for codon in found}
+    for codon in _list_codons():
+        amino = read_codon(codon, table)[0]
+        if codon not in found and amino and amino in known:
+            raise fault(f"has no frequency of {codon}, and has those of other codons of {amino}")
     return found
 
 

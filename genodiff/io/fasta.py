@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import DataError
-from genodiff.io.composition import Composition
 from genodiff.io.cells import find_spoilt_name
+from genodiff.io.composition import Composition
 from genodiff.io.diagnosis import describe_letter, find_file_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import InputFile, open_input

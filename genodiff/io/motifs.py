@@ -170,7 +170,7 @@ def _read_rows(
     given: dict[str, float | None] = dict.fromkeys(("alength", "w", "nsites"))
     for key, value in re.findall(r"(\w+)=\s*(\S+)", text):
         if key in given:
-            given[key] = read_number(value)
+            given[key] = _read_number(value)
             if given[key] is None:
                 raise fault(f"{key}= {value} is not a number", "correct the line", number)
     alength, width, sites = given.values()
@@ -180,7 +180,7 @@ def _read_rows(
     for i in range(at + 1, len(lines)):
         line, row = lines[i]
         words = row.split()
-        if not words or read_number(words[0]) is None:
+        if not words or _read_number(words[0]) is None:
             if words and width is not None and len(rows) < width:
                 what = f"row {len(rows) + 1} of {width:g} expected, found '{row.strip()[:40]}'"
                 raise fault(what, _AGAIN, line)
@@ -196,13 +196,21 @@ def _read_rows(
     return matrix / matrix.sum(axis=1, keepdims=True), sites
 
 
+def _read_number(word: str) -> float | None:
+    """A number in plain digits, inf and nan among them."""
+    try:
+        return float(word) if word.isascii() and "_" not in word else None
+    except ValueError:
+        return None
+
+
 def _split_plainly(text: str) -> list[str]:
     """The words between blanks and tabs; a no-break space is none of these."""
     return [word for word in re.split(r"[ \t]+", text) if word]
 
 
 def _read_probabilities(words: list[str], shown: str, line: int, name: str) -> list[float]:
-    values = [read_number(word) for word in words]
+    values = [_read_number(word) for word in words]
     numbers = [value for value in values if value is not None]
     what = ""
     if len(numbers) != 4 or len(words) != 4:
@@ -306,8 +314,10 @@ def _read_counts(name: str, alias: str, line: int, rows: list[Line], shown: str)
         if widths[-1] != widths[0] or not widths[0]:
             what = f"row {letter} has {widths[-1]} positions and row A {widths[0]}"
             raise fault(what, f"complete the row, or {_AGAIN}", at)
-        if any(read_number(word) is None for word in found[3].split()):
-            raise fault(f"row {letter} has a value that is no plain number", "correct the row", at)
+        strange = next((word for word in found[3].split() if read_number(word) is None), None)
+        if strange is not None:
+            what = f"row {letter} cannot be parsed: '{strange[:20]}' is no plain number"
+            raise fault(what, "correct the row", at)
         written.append(f"{letter} [ {found[3]} ]")
     if len(rows) != 4:
         what = f"has {len(rows)} rows, not one for each of A, C, G and T: is the file cut short?"
@@ -345,12 +355,12 @@ def _read_entry(entry: list[Line], keys: list[str], shown: str) -> Motif:
         raise DataError("has no AC and no ID", file=shown, line=line, fix="name the entry")
     strange = next((row for row in entry if not _KEY.match(row[1])), None)
     if strange is not None:
-        what = f"'{strange[1][:40]}' does not begin with a key of two letters, as in TRANSFAC"
+        what = f"cannot be parsed: '{strange[1][:40]}' does not begin with a key of two letters"
         raise DataError(what, file=shown, line=strange[0], record=name, fix="correct the line")
     for at, row in entry:
         key, *words = row.split()
         if key.isdigit() and any(read_number(word) is None for word in words[:4]):
-            what = f"row {key} has a value that is no plain number"
+            what = f"row {key} cannot be parsed: it has a value that is no plain number"
             raise DataError(what, file=shown, line=at, record=name, fix="correct the row")
     parsed = _parse_one("\n".join(row for _, row in entry), "TRANSFAC", shown, line, name)
     matrix, sites = _normalise(parsed, shown, line, name)

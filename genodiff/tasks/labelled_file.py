@@ -63,7 +63,7 @@ def read_examples(
     chosen = choose_label_columns(table, layout.labels)
     if layout.drop_missing:
         table = _drop_missing(table, column, chosen, kind)
-    names = _names(table)
+    names = _names(table, judge=layout.own)
     sequences = [
         check_cell(cell, table.file, line=line, record=name)
         for cell, line, name in zip(table.cells[column], table.line, names, strict=True)
@@ -102,7 +102,7 @@ def _drop_missing(
     }
     dropped = set[int]().union(*lacking.values())
     if not dropped:
-        log.warning("%s: no row lacks a value, and none is dropped", table.file)
+        log.info("%s: no row lacks a value, and none is dropped", table.file)
         return table
     why = ", ".join(f"no {what}: {len(rows):,}" for what, rows in lacking.items() if rows)
     log.warning(
@@ -114,12 +114,13 @@ def _drop_missing(
     return table.take([i for i in range(len(table.line)) if i not in dropped])
 
 
-def _names(table: TextTable) -> list[str]:
+def _names(table: TextTable, *, judge: bool) -> list[str]:
     column = next((name for name in table.cells if name.strip().lower() in NAME), None)
     if column is None:
         return [f"row{i}" for i in range(1, len(table.line) + 1)]
-    for name, line in zip(table.cells[column], table.line, strict=True):
-        check_name(name, table.file, line)
+    if judge:
+        for name, line in zip(table.cells[column], table.line, strict=True):
+            check_name(name, table.file, line)
     return list(table.cells[column])
 
 

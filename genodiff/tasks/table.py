@@ -121,7 +121,8 @@ def _parquet(path: Path) -> TextTable:
         what = f"is no whole parquet file ({str(fault).splitlines()[0][:120]})"
         raise DataError(what, file=path, fix="write it again") from None
     check_columns(path, frame.schema)
-    cells = {name: frame[name].cast(pl.String).fill_null("").to_list() for name in frame.columns}
+    text = frame.select(pl.all().cast(pl.String).fill_null("").str.strip_chars())
+    cells = {name: text[name].to_list() for name in text.columns}
     return TextTable(str(path), cells, list(range(1, frame.height + 1)))
 
 

@@ -96,11 +96,15 @@ def make_bed(rng: Rng) -> GoodTable:
     rows = []
     for i in range(rng.integers(3, 8)):
         start = int(rng.integers(0, 300_000)) * int(rng.choice([1, 100]))
-        rows.append([f"chr{rng.integers(1, 6)}", str(start), str(start + int(rng.integers(1, 5000))),
-                     name(rng, i), str(rng.integers(0, 1000)), str(rng.choice(["+", "-"]))])  # fmt: skip
+        place = [f"chr{rng.integers(1, 6)}", str(start), str(start + int(rng.integers(1, 5000)))]
+        score, strand = str(rng.integers(0, 1000)), str(rng.choice(["+", "-"]))
+        rows.append([*place, name(rng, i), score, strand])
     kinds: tuple[Kind, ...] = ("contig", "position", "position", "text", "other", "strand")
-    return GoodTable(kinds, rows, lambda rows: [(r[0], int(r[1]), int(r[2]), *r[3:6]) for r in rows],
-                     needed=(0, 1, 2))  # fmt: skip
+
+    def content(rows: list[Row]) -> Any:
+        return [(row[0], int(row[1]), int(row[2]), *row[3:6]) for row in rows]
+
+    return GoodTable(kinds, rows, content, needed=(0, 1, 2))
 
 
 def load_bed(path: Path) -> Any:
@@ -268,7 +272,8 @@ def make_genbank(rng: Rng) -> GoodText:
     content = [("plasmid1.1", letters)]
     content += [(gene, letters[start:end]) for gene, start, end in genes]
     wanted: list[tuple[str, Kind]] = [(gene, "text") for gene, *_ in genes]
-    wanted += [(f"{genes[0][1] + 1}..{genes[0][2]}", "position"), (letters[:10].lower(), "lines")]  # fmt: skip
+    wanted.append((f"{genes[0][1] + 1}..{genes[0][2]}", "position"))
+    wanted.append((letters[:10].lower(), "lines"))
     return GoodText(text, content, find_values(text, wanted))
 
 
@@ -313,7 +318,8 @@ def make_jaspar(rng: Rng) -> GoodText:
 def make_meme(rng: Rng) -> GoodText:
     made = motif_counts(rng)
     text = "MEME version 4\n\nALPHABET= ACGT\n\n" + "".join(
-        f"MOTIF {title} {alias}\nletter-probability matrix: alength= 4 w= {len(counts)} nsites= 20\n"
+        f"MOTIF {title} {alias}\n"
+        f"letter-probability matrix: alength= 4 w= {len(counts)} nsites= 20\n"
         + "".join(" ".join(f"{n / 20:.4f}" for n in row) + "\n" for row in counts)
         + "\n"
         for title, alias, counts in made

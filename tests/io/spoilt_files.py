@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tests.io.good_files import Good, GoodTable, GoodText, Kind, Rng, Row
 
 
@@ -223,6 +221,12 @@ for word in ("inf", "-inf", "-", ".", "?", "TRUE", "#DIV/0!", "1e999", "0x1F", "
     value(f"'{word}' for a number", NUMBERS, lambda v, _, w=word: w, True)  # type: ignore[misc]
 
 
+def short(text: str) -> str:
+    """A whole number as R writes it: with an exponent where that is exact and shorter."""
+    power = f"{float(text):.0e}"
+    return power if float(power) == float(text) and len(power) < len(text) else text
+
+
 def thousands(mark: str) -> Callable[[str], str | None]:
     def change(text: str) -> str | None:
         integer, point, rest = text.partition(".")
@@ -259,8 +263,7 @@ value("capitals of a class", ("class",), lambda v, _: v.upper() if v.upper() != 
 # Columns.
 column("decimal commas", ("float",), lambda v: v.replace(".", ",") if "." in v else None)
 column("whole numbers as floats", ("position",), lambda v: f"{v}.0")
-column("as R writes whole numbers", ("position",),
-       lambda v: r if (r := f"{float(v):.0e}") and float(r) == float(v) and len(r) < len(v) else v)  # fmt: skip
+column("as R writes whole numbers", ("position",), lambda v: short(v))
 column("scientific, two digits", ("position",), lambda v: f"{float(v):.2E}")
 column("grouped thousands", ("position",), lambda v: f"{int(v):,}")
 column("points for thousands", ("position",), lambda v: f"{int(v):,}".replace(",", "."))
@@ -336,7 +339,8 @@ def with_line(good: GoodTable, line: Row, at: int) -> str:
 
 
 HEADERS: dict[Kind, str] = {
-    "contig": "chrom", "name": "name", "text": "name", "lines": "sequence", "dna": "sequence", "position": "start", "float": "value",
+    "contig": "chrom", "name": "name", "text": "name", "lines": "sequence", "dna": "sequence",
+    "position": "start", "float": "value",
     "class": "label", "strand": "strand", "other": "score",
 }  # fmt: skip
 for other in ("\t", ",", ";", " ", "|"):
@@ -345,7 +349,8 @@ for other in ("\t", ",", ";", " ", "|"):
     rows(f"a separator {other!r} behind each line", lambda g, _, s=other: (
         written(g, [[*line, ""] for line in lines_of(g)], s), g.rows))  # type: ignore[misc]  # fmt: skip
 rows("a separator behind each row", lambda g, _: (
-    written(g, [*lines_of(g)[:-len(g.rows)], *([*row, ""] for row in g.rows)]), g.rows))  # fmt: skip
+    written(g, [*([] if g.header is None else [g.header]), *([*row, ""] for row in g.rows)]),
+    g.rows))  # fmt: skip
 rows("a separator behind one row", lambda g, _: (
     written(g, [*lines_of(g)[:-1], [*g.rows[-1], ""]]), g.rows))  # fmt: skip
 rows("many separators behind each line", lambda g, _: (
@@ -356,9 +361,7 @@ rows("blanks behind separators", lambda g, _: (written(g, lines_of(g), f"{g.sepa
 rows("an index column without a name", lambda g, _: (indexed(g, ""), g.rows))
 rows("an index column of pandas", lambda g, _: (indexed(g, "Unnamed: 0"), g.rows))
 rows("row names of R", lambda g, _: (indexed(g, None, 1), g.rows))
-rows("no line of names", lambda g, _: (
-    None if g.header is None else (g.above + g.with_rows(g.rows).text()[len(g.above):].split("\n", 1)[1],
-                                   None)))  # fmt: skip
+rows("no line of names", lambda g, _: None if g.header is None else (written(g, g.rows), None))
 rows(
     "the line of names twice",
     lambda g, _: None if g.header is None else (with_line(g, g.header, 1), g.rows),
@@ -403,7 +406,8 @@ rows("columns exchanged, without their names", lambda g, r: swapped_columns(g, r
 rows("the last row cut short", cut_row)
 rows("the file twice", lambda g, _: (g.text() + g.text(), [*g.rows, *g.rows]))
 rows("a sum below", lambda g, _: (
-    written(g, [*lines_of(g), ["Total", *[""] * (len(g.kinds) - 2), str(len(g.rows))]]), None))  # fmt: skip
+    written(g, [*lines_of(g), ["Total", *[""] * (len(g.kinds) - 2), str(len(g.rows))]]),
+    None))  # fmt: skip
 
 
 def cut(good: Good, rng: Rng) -> Spoilt | None:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.io.spoilt_files import SPOILERS, Spoilt
 
 from genodiff.errors import DataError, UsageError
 from tests.io.good_files import READERS, GoodTable
+from tests.io.spoilt_files import SPOILERS, Spoilt
 
 FILES = int(os.environ.get("GENODIFF_SPOILT_FILES", "0"))
 
