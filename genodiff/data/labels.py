@@ -54,7 +54,10 @@ _Row = tuple[str, int, int, str, int]
 
 @dataclass(frozen=True)
 class LabelTable:
-    """The rows of a file of labels; `classes` are the names, sorted, and `sha256` the file's."""
+    """The rows of a file of labels; `classes` are the names, sorted, and `sha256` the file's.
+
+    `names_line` is the line of column names that was passed over, None without one.
+    """
 
     path: str
     contigs: tuple[str, ...]
@@ -65,6 +68,7 @@ class LabelTable:
     lines: Ints
     classes: tuple[str, ...]
     sha256: str
+    names_line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,9 +103,9 @@ def read_labels(
         lines_read.append((number, line))
     split = split_rows(lines_read, str(path))
     is_bed = sum(_is_bed(fields) for _, fields in split) > len(split) / 3
+    names_line = None
     if split and _is_header([fields for _, fields in split], column, is_bed, quantiles is not None):
-        log.warning("%s, line %d: column names, passed over", path, split[0][0])
-        split = split[1:]
+        names_line, split = split[0][0], split[1:]
     if not split:
         fix = "give rows of CONTIG START END LABEL, or CONTIG LABEL"
         raise DataError("holds no label", file=path, fix=fix)
@@ -117,7 +121,8 @@ def read_labels(
         classes, labels = _cut_quantiles(path, names, lines, quantiles)
     starts, ends = (np.array([row[i] for row in rows], np.int64) for i in (1, 2))
     contigs = tuple(row[0] for row in rows)
-    return LabelTable(str(path), contigs, starts, ends, labels, lines, classes, sha256_file(path))
+    digest = sha256_file(path)
+    return LabelTable(str(path), contigs, starts, ends, labels, lines, classes, digest, names_line)
 
 
 def table_labels(path: str, named: dict[str, str], sha256: str) -> LabelTable:

@@ -15,7 +15,7 @@ from genodiff.errors import DataError
 from genodiff.io.cells import explain_whole, find_spoilt_name, is_missing, read_whole
 from genodiff.tasks.examples import Coordinates, Examples, check_sequence
 from genodiff.tasks.labels import MARKS, Kind, choose_label_columns, find_unlabelled, read_labels
-from genodiff.tasks.table import TextTable, read_table, select_rows
+from genodiff.tasks.table import TextTable, find_usual, read_table, select_rows
 
 log = logging.getLogger("genodiff")
 
@@ -115,7 +115,7 @@ def _drop_missing(
 
 
 def _names(table: TextTable, *, judge: bool) -> list[str]:
-    column = next((name for name in table.cells if name.strip().lower() in NAME), None)
+    column = find_usual(list(table.cells), NAME)
     if column is None:
         return [f"row{i}" for i in range(1, len(table.line) + 1)]
     if judge:
@@ -127,7 +127,7 @@ def _names(table: TextTable, *, judge: bool) -> list[str]:
 def _place_columns(table: TextTable) -> dict[str, str]:
     """The columns of contig, start, end and perhaps strand; none without the first three."""
     by_name = {name.strip().lower(): name for name in table.cells}
-    contig = next((by_name[name] for name in CONTIG if name in by_name), None)
+    contig = find_usual(list(table.cells), CONTIG)
     if contig is None or not {"start", "end"} <= set(by_name):
         return {}
     return {"contig": contig, "start": by_name["start"], "end": by_name["end"]}

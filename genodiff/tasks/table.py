@@ -4,7 +4,7 @@ A FASTA file becomes a table with the columns name, sequence and label. Its labe
 the header, or what follows the last `|` of the name.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,8 +49,8 @@ class TextTable(NamedTuple):
                     f"{self.file}: no column '{wanted}'; {did_you_mean(wanted, names)}"
                 )
             return wanted
-        found = [name for name in names if name.strip().lower() in usual]
-        if not found:
+        found = find_usual(names, usual)
+        if found is None:
             fix = f"name it: --{what} COLUMN (columns: {', '.join(names)})"
             raise DataError(
                 f"has no column of {what}s ({' or '.join(usual[:3])})",
@@ -58,7 +58,16 @@ class TextTable(NamedTuple):
                 line=1,
                 fix=fix,
             )
-        return found[0]
+        return found
+
+
+def find_usual(names: Sequence[str], usual: Sequence[str]) -> str | None:
+    """The column with a usual name, in any case; the first of `usual` wins, in whatever order.
+
+    So two tables with the same columns in another order agree.
+    """
+    known = {name.strip().lower(): name for name in reversed(names)}
+    return next((known[name] for name in usual if name in known), None)
 
 
 def read_table(path: str | Path) -> TextTable:

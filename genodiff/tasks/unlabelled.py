@@ -27,7 +27,7 @@ from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.io.text_lines import read_text_lines
 from genodiff.tasks.examples import check_sequence
 from genodiff.tasks.labelled_file import NAME, SEQUENCE, check_cell, check_name
-from genodiff.tasks.table import SEPARATORS, check_columns, find_ending
+from genodiff.tasks.table import SEPARATORS, check_columns, find_ending, find_usual
 
 _TEXTS = {1: (("sentence", "text"),), 2: (("sentence1",), ("sentence2",))}
 _ROWS = 4096  # of a parquet file at a time
@@ -178,7 +178,7 @@ def _table(path: Path, ending: str, source: QuerySource) -> Iterator[Query]:
         header = table.names
         rows = ((line, dict(zip(header, fields, strict=True))) for line, fields in table.rows)
     wanted = _find_columns(path, header, source)
-    names = next((name for name in header if name.strip().lower() in NAME), None)
+    names = find_usual(header, NAME)
     if names in wanted:
         names = None
     shown = str(path)
@@ -212,9 +212,7 @@ def _find_columns(path: Path, header: list[str], source: QuerySource) -> list[st
             )
         return list(source.columns)
     usual = (SEQUENCE,) if source.domain == "dna" else _TEXTS[n]
-    found = [
-        next((name for name in header if name.strip().lower() in names), None) for names in usual
-    ]
+    found = [find_usual(header, names) for names in usual]
     if None in found:
         words = " or ".join(chain.from_iterable(usual)) if n == 1 else "sentence1 and sentence2"
         what = f"has no column of {'sequences' if source.domain == 'dna' else 'sentences'}"

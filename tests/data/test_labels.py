@@ -11,6 +11,7 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.labels import NONE, place_labels, read_labels
 from genodiff.data.loader import TrainBatches
 from genodiff.errors import DataError, UsageError
+from genodiff.runs.labels import read_label_settings
 
 CONTIGS = {"a": random_dna(1000), "b": random_dna(640, 1), "v": random_dna(160, 3)}
 
@@ -92,6 +93,7 @@ def test_a_line_of_names_is_no_class_and_its_passing_over_is_told(
     (tmp_path / "l").write_text(text)
     table = read_labels(tmp_path / "l")
     assert (table.classes, table.contigs) == (classes, ("a", "b"))
+    assert read_label_settings(str(tmp_path / "l"), {}, {})["classes"] == list(classes)
     assert f"line {line}: column names, passed over" in caplog.text
 
 

@@ -151,6 +151,17 @@ def test_a_label_that_a_program_spoilt_is_no_class(
         read_examples(write(tmp_path / "a.csv", labels))
 
 
+def test_two_tables_with_the_same_columns_in_another_order_agree(tmp_path: Path) -> None:
+    header, other = "seq,class,label,sequence", "sequence,label,class,seq"
+    rows = [(ROWS[i], "ab"[i % 2], "xy"[i % 2], ROWS[i + 30]) for i in range(8)]
+    for name, names, turn in (("a.csv", header, 1), ("b.csv", other, -1)):
+        lines = [",".join(row[::turn]) for row in rows]
+        (tmp_path / name).write_text("\n".join([names, *lines, ""]))
+    data = load_own_data(tmp_path / "a.csv", tmp_path / "b.csv")
+    assert data.task.classes == ("x", "y")
+    assert data.train.sequences == data.test.sequences == [row[3].encode() for row in rows]
+
+
 def test_a_share_of_one_table_tests_and_alike_sequences_stay_together(tmp_path: Path) -> None:
     path = write(tmp_path / "one.csv", ["a", "b"] * 20)
     lines = path.read_text().splitlines()
