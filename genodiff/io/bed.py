@@ -1,9 +1,10 @@
 """BED intervals (0-based, half-open), read strictly: a row that is not exact is an error.
 
 Accepted besides rows of 3 or more tab-separated columns: `#`, `track` and `browser` lines, blank
-lines, CRLF, blanks and tabs at line ends, gzip and BGZF. An interval of no bases is legal BED; it
-is dropped and counted. GTF, GFF3 and SAF are known by their rows, and are an error that says how to
-make BED of them.
+lines, CRLF, blanks around values, blanks and tabs at line ends, whole numbers as pandas and R write
+them (`100.0`, `1e+05`), UTF-16 with its mark, gzip and BGZF. An interval of no bases is legal BED;
+it is dropped and counted. GTF, GFF3 and SAF are known by their rows, and are an error that says how
+to make BED of them.
 """
 
 import logging
@@ -17,6 +18,7 @@ import polars as pl
 
 from genodiff.errors import DataError, did_you_mean
 from genodiff.io.annotation_rows import find_annotation
+from genodiff.io.cells import explain_whole, find_spoilt_name, read_whole
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import suggest_contig
 from genodiff.io.text_lines import read_text_lines
@@ -38,7 +40,6 @@ _SPLITS = {
 }
 _LARGEST = 1 << 40  # no contig is longer; below it all sums fit into 64 bits
 _STRANDS = ("+", "-")
-_DIGITS = re.compile("[0-9]{1,13}")
 _Row = tuple[str, int, int, str | None, str | None, str | None, int]
 
 
@@ -56,7 +57,7 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
         line = text.rstrip(" \t")
         if not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser"):
             continue
-        fields = line.split("\t")
+        fields = [field.strip() for field in line.split("\t")]
         try:
             row = _row(path, number, fields, contigs, first=not columns)
         except DataError as fault:
@@ -153,6 +154,9 @@ def _row(
         raise _fault(
             path, number, f"'{contig}' is not the name of a contig", "remove blanks, quotes and '>'"
         )
+    for what, text in (("contig's name", contig), ("name", name), ("score", score)):
+        if text and (spoilt := find_spoilt_name(text)):
+            raise _fault(path, number, f"the {what} '{text}' {spoilt[0]}", spoilt[1])
     start, end = (
         _position(path, number, fields[i], which, first) for i, which in ((1, "start"), (2, "end"))
     )
@@ -189,22 +193,17 @@ def _row(
 
 
 def _position(path: str | Path, number: int, text: str, which: str, first: bool) -> int:
-    if _DIGITS.fullmatch(text) and int(text) <= _LARGEST:
-        return int(text)
-    fix = "write a whole number from 0 without separators"
+    value = read_whole(text)
+    if value is not None and value <= _LARGEST:
+        return value
+    why, fix = explain_whole(text)
+    what = f"the {which} '{text}' {why}"
     if re.fullmatch(r"-[0-9]+", text):
         what, fix = f"negative {which} {text}", "BED is 0-based: the first base is 0"
     elif re.fullmatch(r"[0-9]+", text):
         what = f"the {which} {text} is out of range: larger than any contig is long"
-    elif re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text):
-        what = f"the {which} '{text}' has thousands separators: not an integer"
     elif first and re.fullmatch(r"[A-Za-z_ ]+", text):
-        what, fix = (
-            f"the {which} '{text}' is not an integer",
-            "start a line of column names with '#', or remove it",
-        )
-    else:
-        what = f"the {which} '{text}' is not an integer"
+        fix = "start a line of column names with '#', or remove it"
     return _refuse(path, number, what, fix)
 
 

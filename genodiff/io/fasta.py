@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import DataError
+from genodiff.io.cells import find_spoilt_name
 from genodiff.io.composition import Composition
 from genodiff.io.diagnosis import describe_letter, find_file_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
@@ -327,6 +328,8 @@ class _Scanner:
             hidden = next(c for c in name if not c.isprintable())
             what = f"the record's name has an invisible or control character {hidden!a}"
             raise self._fault(what, "rename the record", record=name)
+        if spoilt := find_spoilt_name(name):
+            raise self._fault(f"the record's name {spoilt[0]}", spoilt[1], record=name)
         if name in self.seen:
             what = f"duplicate name: it stands more than once (first at line {self.seen[name]})"
             raise self._fault(what, "rename or remove one of the records", record=name)

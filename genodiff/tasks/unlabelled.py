@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.io.delimited import read_delimited
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.input_file import name_input, open_input
@@ -24,8 +25,8 @@ from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.io.text_lines import read_text_lines
 from genodiff.tasks.examples import check_sequence
-from genodiff.tasks.labelled_file import NAME, SEQUENCE
-from genodiff.tasks.table import SEPARATORS, check_columns, find_ending, read_rows
+from genodiff.tasks.labelled_file import NAME, SEQUENCE, check_cell, check_name
+from genodiff.tasks.table import SEPARATORS, check_columns, find_ending, find_usual
 
 _TEXTS = {1: (("sentence", "text"),), 2: (("sentence1",), ("sentence2",))}
 _NO_BED = (*SEPARATORS, ".parquet", ".fa", ".fasta", ".fna", ".gb", ".gbk", ".gbff", ".embl")
@@ -176,11 +177,13 @@ def _table(path: Path, ending: str, source: QuerySource) -> Iterator[Query]:
         header, rows = _parquet_rows(path)
     else:
         # GLUE's own files have quotation marks that quote nothing.
-        quoted = source.domain == "dna" or SEPARATORS[ending] == ","
-        header, found = read_rows(path, SEPARATORS[ending], quoted=quoted)
-        rows = ((line, dict(zip(header, fields, strict=True))) for line, fields in found)
+        text = source.domain != "dna"
+        quoted = not text or SEPARATORS[ending] == ","
+        table = read_delimited(path, SEPARATORS[ending], quoted=quoted, fixed=text)
+        header = table.names
+        rows = ((line, dict(zip(header, fields, strict=True))) for line, fields in table.rows)
     wanted = _find_columns(path, header, source)
-    names = next((name for name in header if name.strip().lower() in NAME), None)
+    names = find_usual(header, NAME)
     if names in wanted:
         names = None
     shown = str(path)
@@ -191,8 +194,9 @@ def _table(path: Path, ending: str, source: QuerySource) -> Iterator[Query]:
                 f"no name in column '{names}'", file=path, line=line, fix="give it, or remove both"
             )
         if source.domain == "dna":
-            raw = cells[wanted[0]].encode("latin-1", "replace")
-            yield Query(name, check_sequence(raw, shown, line=line, record=name), line, shown)
+            sequence = check_cell(cells[wanted[0]], shown, line=line, record=name)
+            check_name(name, shown, line)
+            yield Query(name, sequence, line, shown)
         else:
             fields = [cells[column] for column in wanted]
             yield Query(name, _sentences(fields, source, shown, line), line, shown)
@@ -213,9 +217,7 @@ def _find_columns(path: Path, header: list[str], source: QuerySource) -> list[st
             )
         return list(source.columns)
     usual = (SEQUENCE,) if source.domain == "dna" else _TEXTS[n]
-    found = [
-        next((name for name in header if name.strip().lower() in names), None) for names in usual
-    ]
+    found = [find_usual(header, names) for names in usual]
     if None in found:
         words = " or ".join(chain.from_iterable(usual)) if n == 1 else "sentence1 and sentence2"
         what = f"has no column of {'sequences' if source.domain == 'dna' else 'sentences'}"

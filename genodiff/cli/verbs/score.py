@@ -1,8 +1,9 @@
 """Score variants: how much likelier a model finds ALT than REF.
 
-Positive is likelier. VCF, BCF, CSV, TSV and parquet come in; VCF, TSV (in CADD's order of columns),
-parquet and JSON lines go out. Records stay in their order, and none is dropped: an ALT that cannot
-be scored has its reason. The same command goes on where an interrupted one was.
+Positive is likelier. VCF, BCF, CSV, TSV, JSON lines and parquet come in, also those of CADD and of
+this verb; VCF, TSV (in CADD's order of columns), parquet and JSON lines go out. Records stay in
+their order, and none is dropped: an ALT that cannot be scored has its reason. The same command goes
+on where an interrupted one was.
 """
 
 import json as json_module
@@ -38,7 +39,7 @@ def score(
         str | None,
         Parameter(
             allow_leading_hyphen=True,
-            help="VCF, BCF, CSV, TSV or parquet with chrom, pos, ref and alt; - for stdin.",
+            help="VCF, BCF, CSV, TSV, JSON lines or parquet with chrom, pos, ref and alt; - for stdin.",
         ),
     ] = None,
     *,

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genodiff.errors import DataError, did_you_mean, printable
+from genodiff.io.cells import find_alike
 from genodiff.io.identity import sha256_file
 from genodiff.io.text_lines import read_text_lines
 
@@ -104,6 +105,9 @@ def read_genome_list(path: str | Path) -> GenomeList:
             if columns is None:
                 raise
             faults.append(fault)
+    if alike := find_alike([row.species for row in rows if row.species]):
+        what = f"the species '{alike[0]}' and '{alike[1]}' differ in capitals only"
+        faults.append(DataError(what, file=path, fix="write one species in one way"))
     if faults:
         for other in faults[:-1]:
             log.error("error: %s", other)
