@@ -175,7 +175,7 @@ def check_frame(exons: Intervals, strand: int, table: int) -> None:
     check_table(table)
     if strand not in (1, -1):
         raise UsageError(f"strand {strand}", fix="give 1 or -1")
-    before = 0
+    before = exons[0][0] if exons else 0
     for start, end in exons:
         if not before <= start < end:
             raise UsageError("exons overlap, are empty or not in order", fix="sort them")

@@ -25,6 +25,7 @@ from genodiff.io.diagnosis import describe_letter, find_file_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import InputFile, open_input
 from genodiff.io.text_lines import split_lines
+from genodiff.io.topology import mark_circular, says_circular
 
 IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 _PLAIN = b"ACGTNacgtn\n"
@@ -64,6 +65,11 @@ class Header(NamedTuple):
     description: str
     line: int
     offset: int
+
+    @property
+    def is_circular(self) -> bool:
+        """Whether the header says so."""
+        return says_circular(self.description)
 
 
 class RecordLines(NamedTuple):
@@ -201,7 +207,9 @@ class _Scanner:
         lines = split_lines(blocks, flat.name, self.source.shown)
         for record in parse_flat_records(lines, flat, self.source.shown):
             self.starts.append(record.line)
-            header = f">{record.name} {record.parsed.description}".replace("\n", " ")
+            topology = record.parsed.annotations.get("topology")
+            about = mark_circular(record.parsed.description, topology)
+            header = f">{record.name} {about}".replace("\n", " ")
             yield header.encode() + b"\n" + record.sequence + b"\n"
             if self.visit is not None:  # by now the sequence is judged good
                 self.visit(record)

@@ -9,6 +9,7 @@ from Bio.Seq import MutableSeq, Seq, UndefinedSequenceError
 
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import IUPAC, Record, check_letters, read_fasta
+from genodiff.io.topology import mark_circular
 
 Sequences = Any
 """What `read_sequences` accepts."""
@@ -89,6 +90,7 @@ def _record(given: Any, number: int) -> Record:
     if hasattr(given, "seq") and hasattr(given, "id"):
         name = given.id if given.id and given.id != "<unknown id>" else f"seq{number}"
         about = "" if given.description == "<unknown description>" else given.description
+        about = mark_circular(about or "", getattr(given, "annotations", {}).get("topology"))
         try:
             return Record(name, about, bytes(given.seq), number)
         except UndefinedSequenceError:

@@ -130,7 +130,17 @@ def test_a_protein_is_kept_over_regions_and_edits_are_bounded(
 ) -> None:
     frame = "c1:298-396:-"  # both regions of c1 lie in it, and codons cross their edges
     words = ("--fasta", "in.fa", "--region", "c1:301-345", "--region", "c1:351-362")
-    limits = ("--protein", frame, "--max-edits", 5, "--keep", "c1:310-320", "--genetic-code", 11)
+    limits = (
+        "--protein",
+        frame,
+        "--max-edits",
+        5,
+        "--keep",
+        "c1:310-320",
+        "--genetic-code",
+        11,
+        "--allow-stops",
+    )
     assert redesign(*words, *limits, "-n", 4, "--steps", 8, "-o", "o.fa")[0] == 0
     before, found = contigs(here / "in.fa")["c1"], contigs(here / "o.fa")
     for copy in range(4):
@@ -144,14 +154,6 @@ def test_a_protein_is_kept_over_regions_and_edits_are_bounded(
         rule = KeepProtein(((297, 396),), -1, 11)
         assert not find_violations(rule, text, before, 300, 345)
         assert text != before
-
-
-def test_bases_to_keep_outside_the_regions_are_told(redesign: Redesign, here: Path) -> None:
-    words = ("--fasta", "in.fa", "--region", "c1:301-320", "--max-run", 3, "--steps", 2)
-    code, _, err = redesign(*words, "--keep", "c1:310-312", "--keep", "c1:321-330", "-o", "o.fa")
-    assert code == 0
-    assert "--keep c1:321-330 is in no region" in err
-    assert "c1:310-312" not in err
 
 
 def test_templates_are_filled_by_their_sets(redesign: Redesign, here: Path) -> None:
@@ -193,6 +195,14 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         ),
         ((*GENOME, "--max-edits", 0, "--gc", "99-100%"), 2, "GC 99-100 %; at most 0 edits"),
         ((*GENOME, "--keep", "c1:301-320"), 2, "every base of the regions is kept"),
+        (
+            (*GENOME, "--keep", "c1:310-312", "--keep", "c1:321-330"),
+            2,
+            "--keep c1:321-330 is in no region; give the region that it is of, or leave it out",
+        ),
+        ((*GENOME, "--keep", "c2:301-320"), 2, "--keep c2:301-320 is in no region"),
+        ((*GENOME, "--protein", "c1:321-329"), 2, "--protein c1:321-329 is in no region"),
+        ((*GENOME, "--no-stop", "c1:298-300:-"), 2, "--no-stop c1:298-300 is in no region"),
         ((*GENOME, "--enzymes", "EcoR1"), 2, "did you mean 'EcoR"),
         ((*GENOME, "--avoid", "GAXTC"), 2, "'X' is no base"),
         ((*GENOME, "--gc", "lots"), 2, "write 0.3-0.7"),
