@@ -48,7 +48,7 @@ class ContigLine:
         return self.high - self.low - self.length
 
     def name(self, start: int, end: int) -> str:
-        """An interval of the line as samtools writes it, `pX:290-10` where it crosses the origin."""
+        """An interval as samtools writes it, `pX:290-10` where it crosses the origin."""
         if self.is_circle:
             start, end = start % self.length, (end - 1) % self.length + 1
         return Gap(self.contig, start, end).name

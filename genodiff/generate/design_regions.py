@@ -116,7 +116,13 @@ class Designer:
         if not rules.allow_stops:
             for name, line in self.lines.items():
                 refuse_stops(self._read_frames(line), source.path, name, line.name)
-        self.groups = [group for line in self.lines.values() for group in self._group(line)]
+        self.groups = [
+            group
+            for line in self.lines.values()
+            for group in sorted(
+                self._group(line), key=lambda one: one.regions[0][0] % max(1, line.length)
+            )
+        ]
 
     def _lay_out(self, contig: str, gaps: Sequence[Interval]) -> ContigLine:
         length = self.source.contigs[contig]
@@ -270,7 +276,7 @@ class Designer:
         together = ConstrainedPiece(layers, layers.positions, self._open_check(group, alphabet))
         first = max(0, group.regions[0][0] - self._flank - group.start)
         seen = slice(first, group.regions[-1][1] + self._flank - group.start)
-        start = group.start % self.source.contigs[group.contig]
+        start = group.start % max(1, self.source.contigs[group.contig])
         return DraftPart(number, start, ids, inside, together, seen, group.contig)
 
     def _open_check(
