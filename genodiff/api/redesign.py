@@ -15,6 +15,7 @@ from genodiff.api.machine import choose_device
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
+from genodiff.io.counts import format_count
 from genodiff.io.target import check_target, is_stream
 
 if TYPE_CHECKING:
@@ -174,7 +175,9 @@ def redesign(
             if fresh:
                 journal.start_anew()
             if journal.kept:
-                _log.info("%s: goes on after %d designs", journal.path, journal.kept)
+                _log.info(
+                    "%s: goes on after %s", journal.path, format_count(journal.kept, "design")
+                )
         try:
             with SamplingProgress(work, request.n, "bases") as progress:
                 written = request.write(
@@ -188,14 +191,22 @@ def redesign(
             signum = stop.signum if isinstance(stop, Interrupted) else signal.SIGINT
             kept = 0 if journal is None else journal.kept
             raise Interrupted(
-                f"stopped; {kept:,} finished designs are kept",
+                f"stopped; kept: {format_count(kept, 'finished design')}",
                 signum,
                 fix="run the same command again" + (" to go on" if kept else ""),
             ) from None
         finally:
             if journal is not None:
                 journal.leave()
-    _log.info("%s: %d designs, %d bases, %d evaluations", target, *written[:3])
+    edits = sum(record["edits"] for record in written.told["records"])
+    counts = [
+        (written.records, "design"),
+        (written.positions, "base"),
+        (written.filled, "filled base"),
+    ]
+    counts += [(edits, "edit"), (written.evaluations, "evaluation")]
+    shown = [format_count(n, noun) for n, noun in counts if n or noun != "filled base"]
+    _log.info("%s: %s", target, ", ".join(shown))
     return written.told
 
 

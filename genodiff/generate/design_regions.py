@@ -44,7 +44,7 @@ class TemplateSource:
         self, templates: Sequence[Template], path: str, circular: Collection[str] = ()
     ) -> None:
         self.path = path
-        said = (one.name for one in templates if says_circular(one.description))
+        said = [one.name for one in templates if says_circular(one.description)]
         self.circular = frozenset((*circular, *said))
         self._text = {one.name: one.text.replace(b"?", b"N") for one in templates}
         self.contigs = {name: len(text) for name, text in self._text.items()}

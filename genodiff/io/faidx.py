@@ -17,7 +17,7 @@ import pyfaidx
 from genodiff.errors import DataError
 from genodiff.io.fasta_index import ContigPlace, FastaIndex, open_index, stamp_file
 from genodiff.io.regions import suggest_contig
-from genodiff.io.topology import read_round, say_what_ends, says_circular
+from genodiff.io.topology import read_round, say_linear, says_circular
 
 _AHEAD = 1 << 14  # letters that a small request reads at once: neighbours are asked for next
 
@@ -53,8 +53,9 @@ class Genome:
         check_contigs(circular, self.contigs, self.path)
         said = (name for name, text in self.descriptions.items() if says_circular(text))
         self.circular = frozenset((*circular, *said))
+        self._goes_round = goes_round
         if not goes_round:
-            say_what_ends(self.path, sorted(self.circular), "windows end at")
+            say_linear(self.path, sorted(self.circular))
 
     def _open(self) -> None:
         self._kept = ExitStack()
@@ -74,9 +75,9 @@ class Genome:
     def fetch(self, contig: str, start: int, end: int) -> bytes:
         """The letters of contig[start:end] (0-based, half-open), in their own case.
 
-        A circular contig goes round: it may start before 0, and end beyond its last base.
-        Raises `DataError` for an unknown contig, a range outside it, or a file that has changed
-        since it was opened.
+        Of a caller that `goes_round`, an interval of a circular contig may start before 0 and end
+        beyond its last base. Raises `DataError` for an unknown contig, a range outside it, or a
+        file that has changed since it was opened.
         """
         if self._pid != os.getpid():
             self._open()  # parent and child of a fork share the file position
@@ -84,7 +85,8 @@ class Genome:
         if length is None:
             check_contigs([contig], self.contigs, self.path)
             length = 0
-        if contig in self.circular and length and (start < 0 or end > length):
+        beyond = start < 0 or end > length
+        if beyond and self._goes_round and contig in self.circular and length:
             return read_round(lambda a, b: self.fetch(contig, a, b), length, start, end)
         if not 0 <= start <= end <= length:
             what = f"{start}-{end} (0-based) is not within {contig} (length {length})"
@@ -119,12 +121,14 @@ class Genome:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "sha256": self.sha256, "circular": self.circular}
+        state = {"path": self.path, "sha256": self.sha256, "circular": self.circular}
+        return {**state, "goes_round": self._goes_round}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(  # type: ignore[misc]
             state["path"], goes_round=True, circular=state["circular"]
         )
+        self._goes_round = state["goes_round"]  # what ends at an origin was said when it was opened
         if self.sha256 != state["sha256"]:
             raise self._changed()
 

@@ -48,6 +48,11 @@ class Record(NamedTuple):
     sequence: bytes
     line: int
 
+    @property
+    def is_circular(self) -> bool:
+        """Whether the header says so."""
+        return says_circular(self.description)
+
 
 class Digest(NamedTuple):
     """A record's length, and sha256 (hex) of its sequence in upper case, ambiguity codes as N."""
@@ -56,6 +61,7 @@ class Digest(NamedTuple):
     length: int
     sha: str
     composition: Composition
+    circular: bool
 
 
 class Header(NamedTuple):
@@ -111,19 +117,24 @@ def read_digests(
 
     `visit` is called with each record of a GenBank or EMBL file before its digest is given.
     """
-    name, sha, counts = "", None, Composition()
+    head, sha, counts = Header("", "", 0, 0), None, Composition()
+
+    def digest() -> Digest:
+        assert sha is not None
+        return Digest(head.name, counts.length, sha.hexdigest(), counts, head.is_circular)
+
     with open_input(path) as source:
         for event in scan_fasta(source, visit=visit):
             if isinstance(event, Header):
                 if sha is not None:
-                    yield Digest(name, counts.length, sha.hexdigest(), counts)
-                name, sha, counts = event.name, hashlib.sha256(), Composition()
+                    yield digest()
+                head, sha, counts = event, hashlib.sha256(), Composition()
             elif sha is not None:
                 letters = event.data.translate(None, b"\r\n")
                 counts.add(letters)
                 sha.update(letters.translate(_UPPER_N))
     if sha is not None:
-        yield Digest(name, counts.length, sha.hexdigest(), counts)
+        yield digest()
 
 
 def read_contig_lengths(path: str | Path) -> dict[str, int]:

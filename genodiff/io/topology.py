@@ -45,14 +45,14 @@ def read_round(fetch: Callable[[int, int], bytes], length: int, start: int, end:
     return b"".join(pieces)
 
 
-def say_what_ends(shown: str | None, names: Collection[str], what: str) -> None:
-    """One line for a file whose circular records are read as if they were linear."""
+def say_linear(shown: str | None, names: Collection[str]) -> None:
+    """One line, once, for a file whose circular records are read as if they were linear."""
     if names:
-        _say(shown or "", tuple(names), what)
+        _say(shown or "sequences in memory", tuple(names))
 
 
 @cache
-def _say(shown: str, names: tuple[str, ...], what: str) -> None:
+def _say(shown: str, names: tuple[str, ...]) -> None:
     some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
-    are = "is" if len(names) == 1 else "are"
-    log.warning("%s: %s %s circular, but %s its origin here", shown, some, are, what)
+    are, its = ("is", "its") if len(names) == 1 else ("are", "their")
+    log.warning("%s: %s %s circular; here nothing is read across %s origin", shown, some, are, its)

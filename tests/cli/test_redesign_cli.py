@@ -339,3 +339,74 @@ def test_python_gives_the_same_designs(redesign: Redesign, run: Path, here: Path
         assert sum(a != b for a, b in zip(one, "ACGTACGTACGT", strict=True)) <= 1
     with pytest.raises(genodiff.errors.UsageError, match="kept: runs of at most 2"):
         m.redesign("AAANTTTT", rules={"max_run": 2})
+
+
+def test_bases_filled_and_bases_changed_are_counted_apart(redesign: Redesign, here: Path) -> None:
+    # Of c:5-12 three letters are no base. With no edit allowed these alone are filled.
+    (here / "n.fa").write_text(">c\nACGTANRGCnTACGTACG\n")
+    words = ("--fasta", "n.fa", "--region", "c:5-12", "--max-edits", 0, "--steps", 2)
+    code, _, err = redesign(*words, "-o", "o.fa")
+    assert (code, "1 design, 8 bases, 3 filled bases, 0 edits" in err) == (0, True), err
+    assert ">c:5-12 length=8 filled=3 edits=0 " in (here / "o.fa").read_text()
+    (record,) = json.loads((here / "o.fa.json").read_text())["records"]
+    assert (record["filled"], record["edits"]) == (3, 0)
+    text = contigs(here / "o.fa")["c:5-12"]
+    assert (text[0], text[3:5], text[6:]) == ("A", "GC", "TA")
+    assert text[5].islower()
+
+
+GENE = "ATGGCTTGGAAACTGTAA"  # M A W K L and a stop; turned: LQFPSH, open
+TURNED = "TTACAGTTTCCAAGCCAT"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--region", "c:4-21", "--protein", "forward"), None),
+        (("--region", "c:4-18", "--protein", "c:4-21"), None),  # the stop at its end is not touched
+        (("--region", "d:4-21", "--protein", "reverse"), None),
+        (("--region", "e:4-12", "--protein", "forward", "--genetic-code", 2), None),
+        # e is ATG TGA AAC: the other strand reads GTT TCA CAT
+        (
+            ("--region", "e:4-12", "--protein", "forward"),
+            "(record e): the forward frame e:4-12 of --protein holds 1 stop codon before its end, "
+            "the first at base 7 (codon 2 of 3); the reverse frame is open; give that strand, or "
+            "--allow-stops",
+        ),
+        # f is TTA CTA CAT, which turned is ATG TAG TAA
+        (
+            ("--region", "f:1-3", "--protein", "f:1-9:-"),
+            "the reverse frame f:1-9 of --protein holds 1 stop codon before its end, the first at "
+            "base 4 (codon 2 of 3); the forward frame is open",
+        ),
+        # g: TAA TTA GGG turned is CCC TAA TTA; AAT TAG of g from its base 2 ends in a stop
+        (
+            ("--region", "g:1-9", "--protein", "forward"),
+            "codon 1 of 3); the forward frame from its base 2 on is open; give the region",
+        ),
+        # Without a stop but where nothing changes: ATG TGA is kept, AAC is free.
+        (("--region", "e:10-12", "--no-stop", "e:4-12"), "e:4-12 of --no-stop holds 1 stop codon"),
+        (("--region", "e:7-9", "--no-stop", "e:4-12"), None),
+        (("--region", "e:4-12", "--protein", "forward", "--allow-stops"), None),
+    ],
+)
+def test_a_frame_with_stop_codons_is_refused_unless_it_is_asked_for(
+    redesign: Redesign, here: Path, words: tuple[object, ...], says: str | None
+) -> None:
+    flank = f">c\nCCC{GENE}CC\n>d\nCCC{TURNED}CC\n>e\nCCCATGTGAAACCC\n>f\nTTACTACAT\n"
+    (here / "frames.fa").write_text(f"{flank}>g\nTAATTAGGG\n")
+    code, _, err = redesign("--fasta", "frames.fa", *words, "--steps", 2, "-o", "o.fa")
+    if says is None:
+        assert code == 0, err
+    else:
+        assert (code, err.count("\n")) == (3, 1), err
+        assert says in err
+        assert not list(here.glob("o.fa*"))
+
+
+def test_python_refuses_a_frame_with_stop_codons(run: Path) -> None:
+    m = genodiff.load(run, device="cpu")
+    with pytest.raises(genodiff.errors.DataError, match="the reverse frame is open"):
+        m.redesign("ATGTGAAAC", regions=[(0, 9)], rules={"protein": ["forward"]})
+    rules = {"protein": ["forward"], "allow_stops": True}
+    assert len(m.redesign("ATGTGAAAC", regions=[(0, 9)], rules=rules, steps=2)) == 1

@@ -28,6 +28,7 @@ from genodiff.cli.common import Common
 from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.coding import CodingReport, judge_coding
 from genodiff.io.composition import Composition
+from genodiff.io.counts import format_count
 from genodiff.io.fasta import read_contig_lengths, read_digests
 from genodiff.io.genbank import FlatRecord
 from genodiff.io.input_file import STDIN, open_input
@@ -125,6 +126,7 @@ def _check_records(file: str, json: bool, shortest: int | None) -> None:
     coding: dict[str, CodingReport] = {}
     total: list[CodingReport] = []
     letters = Composition()
+    circular: list[str] = []
 
     def visit(record: FlatRecord) -> None:
         coding[record.name] = judge_coding(record)
@@ -133,7 +135,8 @@ def _check_records(file: str, json: bool, shortest: int | None) -> None:
         for d in read_digests(file, visit):
             letters.merge(d.composition)
             row: dict[str, Any] = {"name": d.name, "length": d.length, "sha": d.sha}
-            row |= d.composition.shares()
+            row |= d.composition.shares() | ({"circular": True} if d.circular else {})
+            circular.extend([d.name] if d.circular else [])
             report = coding.pop(d.name, None)
             if report is not None:
                 total.append(report)
@@ -143,6 +146,11 @@ def _check_records(file: str, json: bool, shortest: int | None) -> None:
     _answer(file, rows(), json, "record", "base", shortest)
     if not json:
         print(f"{printable(file)}: {letters.describe()}")
+    if not json and circular:
+        names = ", ".join(printable(name, 40) for name in circular[:_SHOWN])
+        more = ", …" if len(circular) > _SHOWN else ""
+        says = "redesign goes round; windows of training and of scores end at the origin"
+        print(f"{printable(file)}: {len(circular):,} circular ({names}{more}): {says}")
     if not json and any(report.n for report in total):
         print(f"{printable(file)}: {_describe_coding(total)}")
 
@@ -175,7 +183,7 @@ def _check_motifs(file: str, json: bool) -> None:
         second = f"  {printable(m.name)}" if m.name != m.id else ""
         print(f"{printable(m.id):<{column}} {m.width:>3} {bits:6.2f} bits  {consensus}{second}")
     if not json:
-        print(f"{printable(file)}: sound; {_count(len(motifs), 'motif')}")
+        print(f"{printable(file)}: sound; {format_count(len(motifs), 'motif')}")
     sys.stdout.flush()
 
 
@@ -213,7 +221,7 @@ def _check_variants(file: str, fasta: str | None, json: bool) -> None:
                 sys.stdout.write(line)
         else:
             told = ", ".join(f"{n:,} {kind}" for kind, n in sorted(survey.kinds.items()))
-            said = f"{printable(file)}: sound; {_count(survey.records, 'record')}"
+            said = f"{printable(file)}: sound; {format_count(survey.records, 'record')}"
             print(f"{said}{': ' * bool(told)}{told}")
     sys.stdout.flush()
 
@@ -230,7 +238,7 @@ def _check_documents(name: str, text: str | None, json: bool, shortest: int | No
         said += f"; {row['in_train']:,} stand in train, too" if row["in_train"] else ""
         print(f"{row['name']:<6} {said}")
     if not json:
-        said = "; ".join([_count(found.n_files, "file"), *map(printable, found.notes)])
+        said = "; ".join([format_count(found.n_files, "file"), *map(printable, found.notes)])
         print(f"{printable(text or name)}: sound; {said}")
 
 
@@ -263,7 +271,7 @@ def _answer(
         if shortest is not None and longest < shortest:
             what = (
                 f"every {thing} is shorter than --seq-len {shortest}: the longest has "
-                f"{_count(longest, part)}"
+                f"{format_count(longest, part)}"
             )
             raise DataError(what, file=file, fix="give longer data or a smaller --seq-len")
         if json:
@@ -271,9 +279,7 @@ def _answer(
             for line in kept:
                 sys.stdout.write(line)
         else:
-            print(f"{printable(file)}: sound; {_count(n, thing)}, {_count(total, part)}")
+            print(
+                f"{printable(file)}: sound; {format_count(n, thing)}, {format_count(total, part)}"
+            )
     sys.stdout.flush()  # a full disk or a closed pipe is noticed here, not at the interpreter's end
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n:,} {thing}{'s' * (n != 1)}"
