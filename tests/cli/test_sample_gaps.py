@@ -231,9 +231,6 @@ def test_records_without_a_gap_keep_their_headers_and_the_summary_says_what_was_
     assert (a, c) == ("a of one\nACGTACGT\n", "c\nACGT\n")
     assert b.startswith("b length=9 seed=1 sampler=")
     assert b.split("\n")[0].endswith(" of two")
-    assert sample(*words, "--line-width", 0, "-o", "1.fa", "--only-filled")[0] == (
-        0 if region else 2
-    )
 
 
 def test_a_genome_given_as_the_output_is_told_where_it_belongs(run: Path, sample: Command) -> None:
