@@ -121,7 +121,7 @@ class KeepProtein(SingleConstraint):
             codon = text if self.strand == 1 else _turn(text)
             if self.protein is not None:
                 wanted = self.protein[number].upper()
-                return lambda c: _codes(c, wanted, self.table)
+                return lambda c: codes_for(c, wanted, self.table)
             if "N" in codon:
                 raise DataError(
                     f"codon {codon} at position {three[0] + space.offset + 1} has no amino acid "
@@ -238,7 +238,8 @@ def make_frame(
     return [CodonAutomaton(chosen, np.stack(rows), np.array(read).reshape(4, 4, 4))]
 
 
-def _codes(codon: str, wanted: str, table: int) -> bool:
+def codes_for(codon: str, wanted: str, table: int) -> bool:
+    """Whether a codon codes for an amino acid as Biopython writes it: * a stop, X any."""
     amino, stop = read_codon(codon, table)
     return stop if wanted == "*" else wanted == "X" or amino == wanted
 

@@ -29,7 +29,7 @@ from genodiff.generate.contig_line import ContigLine, lay_out, lay_out_round
 from genodiff.generate.filler import DraftPart
 from genodiff.generate.gaps import Gap
 from genodiff.generate.infill import Template, plan_rounds_of_edges
-from genodiff.generate.kept_frames import KeptFrame, refuse_stops
+from genodiff.generate.kept_frames import KeptFrame, judge_frames
 from genodiff.io.faidx import Genome, check_contigs
 from genodiff.io.topology import read_round, says_circular
 
@@ -113,9 +113,9 @@ class Designer:
             name: [one for rule in rules.of(name) for one in line.copy(rule)]
             for name, line in self.lines.items()
         }
-        if not rules.allow_stops:
-            for name, line in self.lines.items():
-                refuse_stops(self._read_frames(line), source.path, name, line.name)
+        for name, line in self.lines.items():
+            frames = self._read_frames(line)
+            judge_frames(frames, source.path, name, line.name, allow_stops=rules.allow_stops)
         self.groups = [
             group
             for line in self.lines.values()
@@ -155,10 +155,9 @@ class Designer:
         return free
 
     def _read_frames(self, line: ContigLine) -> Iterator[KeptFrame]:
-        """The frames of a contig that are to be kept as they are, or to be without a stop."""
+        """The frames of a contig that constraints are of."""
         for rule in (*self.rules.everywhere.parts(), *self.rules.of(line.contig)):
-            given = isinstance(rule, KeepProtein) and rule.protein is not None
-            if given or not isinstance(rule, KeepProtein | NoStop):
+            if not isinstance(rule, KeepProtein | NoStop):
                 continue
             for exons in [rule.exons] if rule.exons else [(one,) for one in line.regions]:
                 if sum(b - a for a, b in exons) % 3:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import reverse_complement
-from genodiff.constraints.coding import KeepProtein, NoStop, read_codon
-from genodiff.errors import DataError
+from genodiff.constraints.coding import KeepProtein, NoStop, codes_for, read_codon
+from genodiff.errors import DataError, UsageError
 
 _STRANDS = {1: "forward", -1: "reverse"}
 
@@ -24,6 +24,24 @@ class KeptFrame(NamedTuple):
     letters: NDArray[np.uint8]
     places: NDArray[np.int64]
     free: NDArray[np.bool_]
+
+    def read_codons(self) -> list[str]:
+        """Its codons in the order of the protein."""
+        text = self.letters.tobytes().decode("ascii").upper()
+        read = text if self.rule.strand == 1 else str(reverse_complement(text))
+        return [read[i : i + 3] for i in range(0, len(read), 3)]
+
+    def list_contradictions(self) -> list[tuple[int, str, str]]:
+        """(number, codon, amino acid) of kept codons that do not code for the protein given."""
+        free = self.free.reshape(-1, 3).any(1)[:: self.rule.strand]
+        wanted = getattr(self.rule, "protein", None) or ""
+        return [
+            (i, codon, amino)
+            for i, (codon, amino) in enumerate(
+                zip(self.read_codons(), wanted.upper(), strict=False)
+            )
+            if not free[i] and not codes_for(codon, amino, self.rule.table)
+        ]
 
     def list_stops(self) -> list[int]:
         """The numbers of its stop codons in the order of the protein, but for one at the end.
@@ -66,12 +84,25 @@ def find_stops(text: str, strand: int, table: int) -> list[int]:
     return [i for i, codon in enumerate(codons) if read_codon(codon, table) == ("", True)]
 
 
-def refuse_stops(
-    frames: Iterator[KeptFrame], path: str, contig: str, name: Callable[[int, int], str]
+def judge_frames(
+    frames: Iterator[KeptFrame],
+    path: str,
+    contig: str,
+    name: Callable[[int, int], str],
+    *,
+    allow_stops: bool,
 ) -> None:
-    """Raises `DataError` for the first frame that holds a stop codon before its end."""
+    """Raises `DataError` for the first frame that holds a stop codon before its end.
+
+    Raises `UsageError` where kept codons contradict the protein that is given for a frame.
+    """
     for frame in frames:
-        if stops := frame.list_stops():
+        for number, codon, amino in frame.list_contradictions():
+            what = f"the codon {codon} at base {frame.place(number)} is kept and does not code for"
+            fix = "let it change, or give another protein"
+            raise UsageError(f"{what} {amino}", file=path, record=contig, fix=fix)
+        given = getattr(frame.rule, "protein", None) is not None
+        if not (allow_stops or given) and (stops := frame.list_stops()):
             n = "1 stop codon" if len(stops) == 1 else f"{len(stops)} stop codons"
             flag = "--protein" if isinstance(frame.rule, KeepProtein) else "--no-stop"
             where = name(int(frame.places[0]), int(frame.places[-1]) + 1)

@@ -410,3 +410,22 @@ def test_python_refuses_a_frame_with_stop_codons(run: Path) -> None:
         m.redesign("ATGTGAAAC", regions=[(0, 9)], rules={"protein": ["forward"]})
     rules = {"protein": ["forward"], "allow_stops": True}
     assert len(m.redesign("ATGTGAAAC", regions=[(0, 9)], rules=rules, steps=2)) == 1
+
+
+@pytest.mark.parametrize(
+    ("protein", "says"),
+    [
+        ("MKVL", None),
+        ("MRVL", None),  # AAA may change
+        ("MKVP", "(record c): the codon CTG at base 10 is kept and does not code for P; let it"),
+        ("MKV*", "does not code for *"),
+    ],
+)
+def test_a_new_protein_that_kept_codons_contradict_is_refused_before_anything_is_drawn(
+    redesign: Redesign, here: Path, protein: str, says: str | None
+) -> None:
+    (here / "p.fa").write_text(">c\nATGAAAGTTCTGCCCTTTAAAGGGATTATAGGC\n")
+    (here / "p.yaml").write_text(f'protein: [{{exons: ["c:1-12"], sequence: "{protein}"}}]\n')
+    words = ("--fasta", "p.fa", "--region", "c:1-6", "--constraints", "p.yaml", "--steps", 2)
+    code, _, err = redesign(*words, "-o", "o.fa")
+    assert (code, says is None or says in err) == (0 if says is None else 2, True), err
