@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff import __version__
 from genodiff.api.machine import choose_device
 from genodiff.errors import UsageError
+from genodiff.io.counts import format_count
 from genodiff.io.target import check_new_folder, check_target, describe_file, set_aside
 from genodiff.scoring.embedding_format import find_embedding_format
 from genodiff.scoring.variant_request import Shard, parse_shard
@@ -162,7 +163,7 @@ def _cut_shard(
     n = sum(1 for _ in windows())
     first, last = part.cut(n)
     if first == last:
-        what = f"--shard {part.number}/{part.of} has none of {n:,} windows"
+        what = f"--shard {part.number}/{part.of} has none of {format_count(n, 'window')}"
         raise UsageError(what, fix="give fewer shards")
     return first, last
 
@@ -184,7 +185,7 @@ def _ticker(display: ProgressDisplay) -> Callable[[int, int], None]:
         nonlocal windows, bases
         windows, bases = windows + more_windows, bases + more_bases
         pace = bases / (time.monotonic() - began)
-        display.show(f"embedded {windows:,} windows · {pace:,.0f} bases/s")
+        display.show(f"embedded {format_count(windows, 'window')} · {pace:,.0f} bases/s")
 
     return tick
 

@@ -14,6 +14,7 @@ from genodiff import __version__
 from genodiff.api.machine import choose_device
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetuning.prediction_format import STDOUT, Format, find_format
+from genodiff.io.counts import format_count
 from genodiff.io.input_file import open_input
 from genodiff.io.target import check_target, describe_file, is_stream
 
@@ -191,7 +192,7 @@ def _frames(models: list[FittedModel], job: _Job, batch_size: int) -> Iterator[p
             yield frame
             done += frame.height
             pace = done / max(1e-9, time.monotonic() - began)
-            text = f"predicted {done:,} sequences · {pace:,.0f}/s"
+            text = f"predicted {format_count(done, 'sequence')} · {pace:,.0f}/s"
             if job.total is not None:
                 text = f"predicted {done:,} of {job.total:,} sequences · {pace:,.0f}/s"
                 text += f" · {format_duration((job.total - done) / pace)} to go"

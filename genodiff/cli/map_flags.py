@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from genodiff.cli.common import OUTPUT, convert_whole_number
 from genodiff.errors import UsageError
+from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 
 STRAND_RULE = "a row on - is read as its reverse complement"
@@ -72,9 +73,9 @@ def print_map(
         print("\n".join(f"{key:<{width}} {_say(value)}" for key, value in told.items()))
     if plan:
         return
-    regions = f"{len(told['regions']):,} region{'s' * (len(told['regions']) > 1)}"
+    regions = format_count(len(told["regions"]), "region")
     parts = [f"{told['scored']:,} {noun} of {regions}"]
-    parts += [f"{told['evaluations']:,} evaluations"] if evaluations else []
+    parts += [format_count(told["evaluations"], "evaluation")] if evaluations else []
     _log.info("%s: %s, in %s", out, ", ".join(parts), format_duration(told["seconds"]))
 
 

@@ -29,6 +29,7 @@ from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import GRIDS, FitSettings
 from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.sweep import SweepPlan, choose_settings
+from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.reference import find_reference
@@ -311,7 +312,9 @@ def list_downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str
 def format_estimate(found: dict[str, Any]) -> list[str]:
     """The plan for a person to read."""
     where = f"{found['jobs']} at a time on {found['device']} ({found['threads']} threads)"
-    out = [f"{found['suite']}, split {found['split']}: {found['units']} units, {where}"]
+    out = [
+        f"{found['suite']}, split {found['split']}: {format_count(found['units'], 'unit')}, {where}"
+    ]
     domain = DOMAINS[found["domain"]]
     for task in dict.fromkeys(row["task"] for row in found["rows"]):
         rows = [row for row in found["rows"] if row["task"] == task]

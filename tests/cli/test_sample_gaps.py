@@ -228,3 +228,26 @@ def test_the_strand_of_a_row_changes_nothing_and_is_told(
             Gap("a", 0, 2),
         ]
     assert "1 row on -; the strand column is not used: bases are filled in place" in caplog.text
+
+
+@pytest.mark.parametrize("by", ["template", "region"])
+def test_records_without_a_gap_keep_their_headers_and_the_summary_says_what_was_filled(
+    run: Path, sample: Command, here: Path, by: str
+) -> None:
+    middle = "NNN" if by == "template" else "ACG"
+    (here / "in.fa").write_text(f">a of one\nACGTACGT\n>b of two\nACGT{middle}TT\n>c\nACGT\n")
+    region = () if by == "template" else ("--region", "b:5-7")
+    words = (run, "--template", "in.fa", *region, "--steps", 3, "-o", "o.fa")
+    code, _, err = sample(*words)
+    assert code == 0, err
+    assert "o.fa: 3 records, 3 of 21 bases filled, " in err
+    a, b, c = (here / "o.fa").read_text().split(">")[1:]
+    assert (a, c) == ("a of one\nACGTACGT\n", "c\nACGT\n")
+    assert b.startswith("b length=9 seed=1 sampler=")
+    assert b.split("\n")[0].endswith(" of two")
+
+
+def test_a_genome_given_as_the_output_is_told_where_it_belongs(run: Path, sample: Command) -> None:
+    code, _, err = sample(run, "--fasta", "genome.fa", "--bed", "gap.bed", "-o", "o.fa")
+    assert code == 2
+    assert "a genome to fill is read with --template genome.fa" in err

@@ -168,7 +168,9 @@ def sample(
             fix="give --out FILE, or leave --domain text out",
         )
     if fasta is not None and out is not None:
-        raise UsageError("--fasta and --out are both the file to write", fix="give one of them")
+        what = "--fasta and --out are both the file to write"
+        fix = f"a genome to fill is read with --template {fasta}; else give one of the two"
+        raise UsageError(what, fix=fix)
     target = fasta if fasta is not None else out
     if target is None:
         raise UsageError("no file to write", fix="give --out FILE, or --fasta FILE; - is stdout")

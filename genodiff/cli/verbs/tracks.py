@@ -26,6 +26,7 @@ from genodiff.cli.common import (
     stop_on_sigterm,
 )
 from genodiff.cli.map_flags import Fresh, MapContext, MapRegions, WindowBatch
+from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
@@ -115,8 +116,8 @@ def tracks(
 
 def describe_tracks(told: dict[str, Any]) -> str:
     """What was written, in a line."""
-    spans = len(told["intervals"])
-    parts = [f"{told['bases']:,} bases of {spans:,} interval{'s' * (spans > 1)}"]
+    spans = format_count(len(told["intervals"]), "interval")
+    parts = [f"{format_count(told['bases'], 'base')} of {spans}"]
     if "read" in told:
         parts.append(f"{told['read']:,} read")
         parts.append(f"{told['mean_information_bits']:.4f} bits of information a base")

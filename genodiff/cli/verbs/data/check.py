@@ -34,6 +34,7 @@ from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.annotation_rows import find_annotation, read_annotation
 from genodiff.io.coding import CodingReport, judge_coding
 from genodiff.io.composition import Composition
+from genodiff.io.counts import format_count
 from genodiff.io.fasta import read_contig_lengths, read_digests
 from genodiff.io.genbank import FlatRecord
 from genodiff.io.input_file import STDIN
@@ -133,6 +134,7 @@ def _check_records(file: str, json: bool, shortest: int | None) -> None:
     coding: dict[str, CodingReport] = {}
     total: list[CodingReport] = []
     letters = Composition()
+    circular: list[str] = []
 
     def visit(record: FlatRecord) -> None:
         coding[record.name] = judge_coding(record)
@@ -141,7 +143,8 @@ def _check_records(file: str, json: bool, shortest: int | None) -> None:
         for d in read_digests(file, visit):
             letters.merge(d.composition)
             row: dict[str, Any] = {"name": d.name, "length": d.length, "sha": d.sha}
-            row |= d.composition.shares()
+            row |= d.composition.shares() | ({"circular": True} if d.circular else {})
+            circular.extend([d.name] if d.circular else [])
             report = coding.pop(d.name, None)
             if report is not None:
                 total.append(report)
@@ -151,6 +154,11 @@ def _check_records(file: str, json: bool, shortest: int | None) -> None:
     _answer(file, rows(), json, "record", "base", shortest)
     if not json:
         print(f"{printable(file)}: {letters.describe()}")
+    if not json and circular:
+        names = ", ".join(printable(name, 40) for name in circular[:_SHOWN])
+        more = ", …" if len(circular) > _SHOWN else ""
+        says = "redesign goes round; windows of training and of scores end at the origin"
+        print(f"{printable(file)}: {len(circular):,} circular ({names}{more}): {says}")
     if not json and any(report.n for report in total):
         print(f"{printable(file)}: {_describe_coding(total)}")
 
@@ -183,7 +191,7 @@ def _check_motifs(file: str, json: bool) -> None:
         second = f"  {printable(m.name)}" if m.name != m.id else ""
         print(f"{printable(m.id):<{column}} {m.width:>3} {bits:6.2f} bits  {consensus}{second}")
     if not json:
-        print(f"{printable(file)}: sound; {_count(len(motifs), 'motif')}")
+        print(f"{printable(file)}: sound; {format_count(len(motifs), 'motif')}")
     sys.stdout.flush()
 
 
@@ -221,7 +229,7 @@ def _check_variants(file: str, fasta: str | None, json: bool) -> None:
                 sys.stdout.write(line)
         else:
             told = ", ".join(f"{n:,} {kind}" for kind, n in sorted(survey.kinds.items()))
-            said = f"{printable(file)}: sound; {_count(survey.records, 'record')}"
+            said = f"{printable(file)}: sound; {format_count(survey.records, 'record')}"
             print(f"{said}{': ' * bool(told)}{told}")
     sys.stdout.flush()
 
@@ -238,7 +246,7 @@ def _check_documents(name: str, text: str | None, json: bool, shortest: int | No
         said += f"; {row['in_train']:,} stand in train, too" if row["in_train"] else ""
         print(f"{row['name']:<6} {said}")
     if not json:
-        said = "; ".join([_count(found.n_files, "file"), *map(printable, found.notes)])
+        said = "; ".join([format_count(found.n_files, "file"), *map(printable, found.notes)])
         print(f"{printable(text or name)}: sound; {said}")
 
 
@@ -316,7 +324,7 @@ def _answer(
         if part and shortest is not None and longest < shortest:
             what = (
                 f"every {thing} is shorter than --seq-len {shortest}: the longest has "
-                f"{_count(longest, part)}"
+                f"{format_count(longest, part)}"
             )
             raise DataError(what, file=file, fix="give longer data or a smaller --seq-len")
         if json:
@@ -324,7 +332,7 @@ def _answer(
             for line in kept:
                 sys.stdout.write(line)
         else:
-            said = [_count(n, thing), *([_count(total, part)] if part else [])]
+            said = [format_count(n, thing), *([format_count(total, part)] if part else [])]
             again = names is not None and max(names.values(), default=0) > 1
             told = [_describe_counts(one) for one in ((names, *more) if again else more) if one]
             print(f"{printable(file)}: sound; {'; '.join([', '.join(said), *filter(None, told)])}")
@@ -337,7 +345,3 @@ def _describe_counts(counts: Counter[str]) -> str:
         return ""
     some = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     return ", ".join(f"{n:,} {_STRANDS.get(value, printable(value, 40))}" for value, n in some)
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n:,} {thing}{'s' * (n != 1)}"
