@@ -84,6 +84,25 @@ Memory = Annotated[
 ]
 
 
+def check_file(run: Path, file: str | None, usage: str) -> str:
+    """The file of `usage`, such as "score RUN VARIANTS".
+
+    Raises `UsageError` where one word is missing, or they stand the other way round.
+    """
+    if file is None:
+        missing = usage.split()[2 if run.is_dir() else 1]
+        raise UsageError(f"{missing} is missing", fix=f"give genodiff {usage}")
+    if Path(file).is_dir() and not run.is_dir():
+        what = f"{file} is a folder, and {run} is none: they stand the other way round"
+        raise UsageError(what, fix=f"give genodiff {usage}")
+    return file
+
+
+def order_samples(samples: Path, run: Path) -> tuple[Path, Path]:
+    """A file of samples and a run, in whichever order they stood: a run is a folder."""
+    return (run, samples) if samples.is_dir() and not run.is_dir() else (samples, run)
+
+
 def parse_references(words: Sequence[str] | None) -> dict[str, str]:
     """The genome files of `--reference NAME=FASTA`, by name. Raises `UsageError`."""
     found = {}

@@ -125,6 +125,28 @@ def test_a_vcf_is_scored_by_a_network(
 
 
 @pytest.mark.usefixtures("quick")
+def test_the_run_is_the_first_word_or_has_a_flag(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rest = ["--fasta", "ref.fa", "-q", "-o"]
+    for number, given in enumerate(
+        ([run, "in.vcf"], ["in.vcf", "--model", run], ["--run", run, "in.vcf"],
+         [f"--checkpoint={run}", "in.vcf"])
+    ):  # fmt: skip
+        assert command(capsys, "score", *given, *rest, f"{number}.tsv") == (0, "", "")
+    first, *others = [(case / f"{number}.tsv").read_bytes() for number in range(4)]
+    assert others == [first] * 3
+    for given, said in (
+        ([run], "VARIANTS is missing"), (["in.vcf"], "RUN is missing"),
+        (["in.vcf", run], "the other way round"),
+        ([run, "in.vcf", "--model", run], "unexpected argument in.vcf"),
+    ):  # fmt: skip
+        code, _, err = command(capsys, "score", *given, *rest, "x.tsv")
+        assert (code, err.count("\n")) == (2, 1), err
+        assert said in err
+
+
+@pytest.mark.usefixtures("quick")
 def test_a_shard_that_was_killed_goes_on_and_all_of_them_are_one_run(
     run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from genodiff.cli.common import (
     Common,
     Force,
     ModelPath,
+    check_file,
     convert_whole_number,
     stop_on_sigterm,
 )
@@ -97,6 +98,7 @@ def embed(
 ) -> None:
     """Write the embeddings of windows, with their provenance beside them."""
     common.prepare()
+    fasta = check_file(run, fasta, "embed RUN FASTA")
     with stop_on_sigterm():
         found = write_embeddings(
             run,

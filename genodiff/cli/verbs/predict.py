@@ -92,7 +92,7 @@ def predict(
     if sequences is None and model is not None and Path(model).is_dir():
         run, sequences, model = Path(model), run, None  # --model RUN SEQUENCES
     if run is None or sequences is None:
-        missing = "RUN" if run is None else "SEQUENCES"
+        missing = "SEQUENCES" if run is not None and run.is_dir() else "RUN"
         raise UsageError(f"{missing} is missing", fix="give genodiff predict RUN SEQUENCES")
     if json and str(out) != "-":
         raise UsageError(

@@ -20,6 +20,7 @@ from genodiff.cli.common import (
     Memory,
     ModelPath,
     Plan,
+    check_file,
     convert_whole_number,
     stop_on_sigterm,
 )
@@ -34,6 +35,7 @@ def _length_or_twice(kind: Any, tokens: Sequence[Token]) -> int | str:
 
 
 def score(
+    run: ModelPath,
     variants: Annotated[
         str | None,
         Parameter(
@@ -42,7 +44,6 @@ def score(
         ),
     ] = None,
     *,
-    run: ModelPath,
     fasta: Annotated[str, Parameter(help="The genome that the variants are of.")],
     out: Annotated[
         str | None,
@@ -123,8 +124,7 @@ def score(
 ) -> None:
     """Score variants, and write them with their scores."""
     common.prepare()
-    if variants is None:
-        raise UsageError("no variants", fix="give a VCF, BCF, CSV, TSV or parquet file; - is stdin")
+    variants = check_file(run, variants, "score RUN VARIANTS")
     if out is None and not json and not plan:
         raise UsageError("no file to write", fix="give --out FILE; - is stdout")
     if json and out not in (None, "-"):
