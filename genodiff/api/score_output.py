@@ -99,7 +99,7 @@ def prepare_background(
     from genodiff.scoring.background import BackgroundRequest, draw_background, find_kinds
 
     settings = {
-        "model": model.digest, "se": options.se, "exact": options.exact,
+        "model": model.digest, "se": options.se, "most": options.most, "exact": options.exact,
         "context": options.context or model.config.data.seq_len,
         **name_memory(loci),
     }  # fmt: skip

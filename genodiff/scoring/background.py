@@ -43,7 +43,9 @@ DEFAULT = 10_000
 """Places of SNVs that `--background on` draws."""
 PART = 1000
 _VERSION = 2  # of the draws: another number, and nothing that is cached is used
-_LONGEST_CHAIN, _ORDERS, _NELBO = 8, 8, 104
+_LONGEST_CHAIN, _ORDERS = 8, 8
+LEAST_NELBO = 104
+"""Windows that a score by nelbo takes at least."""
 _log = logging.getLogger("genodiff")
 
 Row = list[Any]
@@ -142,7 +144,7 @@ def count_span_windows(ref: int, alt: int, method: str) -> tuple[str, int]:
         single = ref == alt == 1
         method = "llr" if single else "chain" if max(ref, alt) <= _LONGEST_CHAIN else "nelbo"
     if method == "nelbo":
-        return method, _NELBO
+        return method, LEAST_NELBO
     if method == "llr" or ref == alt == 1:
         return method, 1 if ref == alt else (ref > 0) + (alt > 0)
     return method, sum(min(2**m - 1, _ORDERS * m) for m in (ref, alt)) - (ref == alt)

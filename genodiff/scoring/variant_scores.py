@@ -28,6 +28,7 @@ from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.shared_sites import SiteScores, Spacing, measure_spacing
 from genodiff.scoring.span_scores import Estimate, Steps, score_chain, score_llr
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
+from genodiff.scoring.variant_request import MAX_EVALUATIONS
 from genodiff.scoring.variant_windows import (
     LONGEST_SPAN,
     Contigs,
@@ -36,7 +37,7 @@ from genodiff.scoring.variant_windows import (
     check_alleles,
     cut_window,
 )
-from genodiff.scoring.window_scores import score_nelbo
+from genodiff.scoring.window_scores import CONTROLS, score_nelbo
 
 Item = Allele | Sequence[Allele]
 Method = Literal["auto", "llr", "chain", "nelbo"]
@@ -72,7 +73,7 @@ class ScoreOptions:
     double: bool = False
     exact: bool = False
     orders: int = 8
-    most: int = 4096
+    most: int = MAX_EVALUATIONS
     batch_size: int | None = None
     memory: str | None = None
 
@@ -145,7 +146,7 @@ def start_score(reader: MaskedReader, pair: SpellingPair, options: ScoreOptions)
         return score_llr(reader, pair)
     if method == "chain":
         return score_chain(reader, pair, options.seed, options.orders)
-    return score_nelbo(reader, pair, options.seed, options.se, options.most)
+    return score_nelbo(reader, pair, options.seed, options.se, options.most - CONTROLS)
 
 
 def score_alleles(

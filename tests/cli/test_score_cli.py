@@ -146,6 +146,23 @@ def test_the_run_is_the_first_word_or_has_a_flag(
         assert said in err
 
 
+def test_a_score_that_stops_above_the_wanted_error_says_so_with_its_error(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_vcf(case / "in.vcf", [ROWS[0], "chr1\t20\t.\tC\tCGGATTACAGATTA\t.\t.\t."])
+    told = words(run, "o.tsv", "-q", "--max-evaluations", 104, "--se", 0.0001)
+    assert command(capsys, *told) == (0, "", "")
+    *snvs, long = pl.read_csv("o.tsv", separator="\t", comment_prefix="##").iter_rows(named=True)
+    assert (long["Method"], long["Evaluations"], long["Flags"]) == (
+        "nelbo",
+        104,
+        "se_above_wanted",
+    )
+    assert long["SE"] > 0.0001
+    assert [one["Flags"] for one in snvs] == [".", "."]
+    assert json.loads((case / "o.tsv.json").read_text())["max_evaluations"] == 104
+
+
 @pytest.mark.usefixtures("quick")
 def test_a_shard_that_was_killed_goes_on_and_all_of_them_are_one_run(
     run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -324,6 +341,7 @@ def test_the_corpus_of_bad_variants_is_fully_graded(
         (["--se", "0"], "no standard error"),
         (["--context", "3x"], "3x"),
         (["--batch-size", "0"], "below 1"),
+        (["--max-evaluations", "103"], "--max-evaluations 103 is below 104"),
         (["-o", "x.txt"], "none of the endings"),
         (["--method", "both"], "both"),
         (["-o", "ref.fa"], "is read and cannot be written"),

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
+from genodiff.api.score import MAX_EVALUATIONS
 from genodiff.api.score import score as write_scores
 from genodiff.cli.common import (
     OUTPUT,
@@ -57,6 +58,13 @@ def score(
         Parameter(help="auto: llr for one base, chain for spans of up to 8, nelbo beyond."),
     ] = "auto",
     se: Annotated[float, Parameter(help="Standard error, in nats, that nelbo goes on to.")] = 0.25,
+    max_evaluations: Annotated[
+        int,
+        Parameter(
+            converter=convert_whole_number,
+            help="Evaluations of one variant after which nelbo stops above --se, with a flag.",
+        ),
+    ] = MAX_EVALUATIONS,
     context: Annotated[
         int | Literal["2x"] | None,
         Parameter(
@@ -142,6 +150,7 @@ def score(
             out=target,
             method=method,
             se=se,
+            max_evaluations=max_evaluations,
             context=context,
             exact=exact,
             unit=unit,
