@@ -141,7 +141,6 @@ def test_only_masked_places_and_only_bases_change(memory: Memory) -> None:
     )
 
 
-@pytest.mark.parametrize("effort", [Effort(), EXHAUSTIVE])
 @pytest.mark.parametrize("says", [True, False, None])
 def test_a_denoiser_is_told_what_is_recalled_where_it_says_that_it_reads_it(
     memory: Memory, says: bool | None
@@ -158,6 +157,7 @@ def test_a_denoiser_is_told_what_is_recalled_where_it_says_that_it_reads_it(
     assert told == [says is True]
 
 
+@pytest.mark.parametrize("effort", [Effort(), EXHAUSTIVE])
 def test_both_strands_say_the_same(memory: Memory, effort: Effort) -> None:
     memory = memory.with_effort(effort)
     for share in (0.1, 0.6, 0.9):
