@@ -19,6 +19,7 @@ import pysam
 import pytest
 
 import genodiff
+from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variants import Allele
 from tests.commands import command
 
@@ -193,6 +194,31 @@ def test_a_shard_that_was_killed_goes_on_and_all_of_them_are_one_run(
     told = [json.loads((case / f"{name}.vcf.json").read_text()) for name in "om"]
     for key in ("records", "scored", "unscored", "evaluations", "request", "cut", "shard"):
         assert told[0][key] == told[1][key]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_shard_is_refused_where_the_whole_file_is_and_judges_no_other_records(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = [f"chr1\t{pos}\t.\t{FASTA[5 + pos]}\tN\t.\t.\t." for pos in range(1, 6)]
+    wrong = [f"chr1\t{pos}\t.\tN\tA\t.\t.\t." for pos in range(301, 306)]  # behind its end
+    seen: list[int] = []
+    monkeypatch.setattr(
+        "genodiff.io.variant_check.judge_record",
+        lambda record, genome: seen.append(record.pos) or judge_record(record, genome),
+    )
+
+    def shard(number: int) -> tuple[int, bool, int]:
+        seen.clear()
+        given = words(run, f"{number}.vcf", "-q", "--force", "--shard", f"{number}/3")
+        code = command(capsys, *given)[0]
+        return code, (case / f"{number}.vcf").exists(), len(seen)
+
+    write_vcf(case / "in.vcf", fit[:4] + wrong[:2])  # 2 of 6 do not fit: kept and marked
+    assert [shard(n) for n in (1, 2, 3)] == [(0, True, 2), (0, True, 2), (3, True, 2 + 6)]
+    (case / "3.vcf").unlink()
+    write_vcf(case / "in.vcf", fit[:2] + wrong[:4])  # 4 of 6: refused
+    assert [shard(n) for n in (1, 2, 3)] == [(0, True, 2), (3, True, 2 + 6), (3, False, 2 + 6)]
 
 
 @pytest.mark.usefixtures("quick")
