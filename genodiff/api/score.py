@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff import __version__
 from genodiff.api.machine import choose_device
 from genodiff.api.score_output import (
-    describe_plan,
     fill_journal,
     prepare_background,
     write_output,
 )
+from genodiff.api.score_plan import describe_plan
 from genodiff.api.score_settings import Method, ScoreSettings, Unit
 from genodiff.errors import DataError
 from genodiff.io.target import check_target, is_own_file, is_stream
@@ -128,9 +128,11 @@ def score(
 
         if plan:
             joint = None
-            if haplotypes:  # how far they reach follows from the window
-                joint = _ask_haplotypes(work, load(run).trained, asked)
-            return describe_plan(work, target, method, places, joint)
+            there = haplotypes or Path(run).exists()  # without a run all but the time is counted
+            trained = load(run, device=device).trained if there else None
+            if haplotypes and trained is not None:  # how far they reach follows from the window
+                joint = _ask_haplotypes(work, trained, asked)
+            return describe_plan(work, target, asked, places, joint, trained)
         model = load(run, device=device)
         told = _write(
             model, work, target, asked, device=device, json=json, fresh=fresh, force=force,
@@ -310,7 +312,7 @@ def _write(
         if journal.kept:
             _log.info("%s: goes on after %s records", journal.path, f"{journal.kept:,}")
         stack.callback(journal.close)
-        fill_journal(work, journal, ask)
+        fill_journal(work, journal, ask, options)
         drawn = None
         if places is not None:
             drawn = prepare_background(work, trained, options, places, ask, loci)

@@ -76,6 +76,8 @@ class VariantRun:
         """The longest stretch of a haplotype; None scores none."""
         self.joint = 0
         """How many haplotypes are to be scored."""
+        self.joint_windows = 0
+        """About how many windows they take."""
 
     def ask_haplotypes(self, span: int, method: str) -> tuple[Counter[str], int]:
         """Score phased haplotypes of up to `span` bases too: how many by method, and windows.
@@ -85,7 +87,7 @@ class VariantRun:
         self.require_samples()
         self.span = span
         methods, windows = count_haplotypes(self._walk(), method)
-        self.joint = methods.total()
+        self.joint, self.joint_windows = methods.total(), windows
         return methods, windows
 
     def require_samples(self) -> None:
@@ -137,21 +139,28 @@ class VariantRun:
             yield from (x for x in judge_record(record, self.genome) if isinstance(x, Allele))
 
     def fill(
-        self, journal: VariantJournal, score: Score, tick: Callable[[int], None] | None = None
+        self,
+        journal: VariantJournal,
+        score: Score,
+        tick: Callable[[int, tuple[AltScore, ...]], None] | None = None,
     ) -> None:
-        """Score what the journal does not hold yet; `tick` is told how many records are done."""
+        """Score what the journal does not hold yet.
+
+        `tick` is told how many records are done, and the scores of the last.
+        """
         rest = islice(self.records(), journal.kept, None)
         for scores in score_records(rest, self.genome, score):
             journal.append(scores)
             if tick is not None:
-                tick(journal.kept)
+                tick(journal.kept, scores)
         if self.span is None:
             return
         after = islice(self.joint_alleles(), journal.kept - len(self), None)
         for found in score(after):
-            journal.append((AltScore.of(found),))
+            scores = (AltScore.of(found),)
+            journal.append(scores)
             if tick is not None:
-                tick(journal.kept)
+                tick(journal.kept, scores)
 
     def scored(
         self, journal: VariantJournal

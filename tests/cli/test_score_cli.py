@@ -19,8 +19,10 @@ import pysam
 import pytest
 
 import genodiff
+from genodiff.api.score_output import ScorePace
 from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variants import Allele
+from genodiff.scoring.scored_variants import AltScore
 from tests.commands import command
 
 FASTA = ">chr1\n" + "ACGTTGCAAC" * 30 + "\n>chr2\n" + "GGATCNTTAACCGG" * 8 + "\n"
@@ -162,6 +164,26 @@ def test_a_score_that_stops_above_the_wanted_error_says_so_with_its_error(
     assert long["SE"] > 0.0001
     assert [one["Flags"] for one in snvs] == [".", "."]
     assert json.loads((case / "o.tsv.json").read_text())["max_evaluations"] == 104
+
+
+def test_the_time_to_go_is_told_by_windows_not_by_records() -> None:
+    def scored(method: str, evaluations: int) -> tuple[AltScore, ...]:
+        return (AltScore(0.0, 0.0, method, evaluations, 0, 1, ()),)
+
+    snv, chain, long = scored("llr", 1), scored("chain", 15), scored("nelbo", 400)
+    # 2 SNVs, a chain of 15 and 2 by nelbo, of 104 at least: 225, of which an SNV was there
+    pace = ScorePace(225, 1, [snv], 100.0)
+    assert pace.left(100.0) is None
+    pace.add(snv)
+    assert pace.left(101.0) == 223  # a second for one window
+    pace.add(long)
+    assert pace.left(121.0) == 21 * (15 + 104) / 105
+    for rest in (chain, long):
+        pace.add(rest)
+    assert pace.left(150.0) == 0
+    both = ScorePace(1, 2, [], 0.0)  # at two contexts, one SNV
+    both.add(scored("llr", 2))
+    assert both.left(1.0) == 0
 
 
 @pytest.mark.usefixtures("quick")
@@ -391,4 +413,19 @@ def test_the_plan_counts_and_writes_nothing(case: Path, capsys: pytest.CaptureFi
     code, out, _ = command(capsys, *words(Path("no-such-run"), "o.vcf", "--plan"))
     assert code == 0
     assert "kinds    1 del, 1 delins, 1 ins, 4 snv" in out
+    assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]
+
+
+def test_the_plan_tells_evaluations_and_time(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = "chr1\t20\t.\tC\tCGGATTACAGATTA\t.\t.\t."
+    write_vcf(case / "in.vcf", [*ROWS, long])
+    code, out, err = command(capsys, *words(run, "o.vcf", "--plan"))
+    assert code == 0, err
+    told = dict(line.split(maxsplit=1) for line in out.splitlines())
+    # Sites 5, 12 and 300 of chr1 take one each, so do an insertion and a deletion of a base.
+    # T>GG is a chain of 1 and 3, and the long insertion is by nelbo: 104 to 512.
+    assert told["evaluations"] == f"{3 + 2 + 4 + 104} to {3 + 2 + 4 + 512}"
+    assert re.fullmatch(r"about [0-9]+ s to [0-9]+ s on cpu", told["time"])
     assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]

@@ -15,6 +15,7 @@ from genodiff.cli.common import (
     ModelPath,
     check_file,
     convert_whole_number,
+    print_plan,
     stop_on_sigterm,
 )
 from genodiff.io.progress import format_duration
@@ -122,7 +123,7 @@ def embed(
     if json:
         print(json_module.dumps(found))
     elif plan:
-        print("\n".join(f"{key:<8} {value}" for key, value in found.items()))
+        print_plan(found, 8)
     if not plan:
         _log.info(
             "%s: %s windows, %s bases in %s",

@@ -47,7 +47,10 @@ class PredictCommon(Common):
 def predict(
     run: Annotated[
         Path | None,
-        Parameter(name=["--run", "--checkpoint"], help="Folder of a sweep or of a unit."),
+        Parameter(
+            name=["--run", "--checkpoint"],
+            help="Folder of a sweep, or of a unit: one task, model, setting and seed of it.",
+        ),
     ] = None,
     sequences: Annotated[
         Path | None,

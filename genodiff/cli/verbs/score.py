@@ -23,6 +23,7 @@ from genodiff.cli.common import (
     Plan,
     check_file,
     convert_whole_number,
+    print_plan,
     stop_on_sigterm,
 )
 from genodiff.errors import UsageError
@@ -55,7 +56,11 @@ def score(
     ] = None,
     method: Annotated[
         Literal["auto", "llr", "chain", "nelbo"],
-        Parameter(help="auto: llr for one base, chain for spans of up to 8, nelbo beyond."),
+        Parameter(
+            help="llr: the bases that differ, masked together; chain: unmasked one after the "
+            "other; nelbo: the bound of the whole window; auto: llr for one base, chain for spans "
+            "of up to 8, nelbo beyond."
+        ),
     ] = "auto",
     se: Annotated[float, Parameter(help="Standard error, in nats, that nelbo goes on to.")] = 0.25,
     max_evaluations: Annotated[
@@ -76,7 +81,10 @@ def score(
     exact: Annotated[
         bool, Parameter(negative="", help="Give every SNV an evaluation of its own.")
     ] = False,
-    unit: Annotated[Literal["nats", "bits"], Parameter(help="Unit of scores.")] = "nats",
+    unit: Annotated[
+        Literal["nats", "bits"],
+        Parameter(help="Unit of scores: nats (natural logarithm) or bits (1 bit is 0.69 nats)."),
+    ] = "nats",
     background: Annotated[
         str,
         Parameter(
@@ -169,11 +177,10 @@ def score(
             force=force,
         )
     if plan:
-        print(
-            json_module.dumps(told)
-            if json
-            else "\n".join(f"{key:<8} {_say(value)}" for key, value in told.items())
-        )
+        if json:
+            print(json_module.dumps(told))
+        else:
+            print_plan(told, 8)
         return
     _log.info(
         "%s: %s records, %s ALTs scored, %s not, in %s",
@@ -183,9 +190,3 @@ def score(
         f"{sum(told['unscored'].values()):,}",
         format_duration(told["seconds"]),
     )
-
-
-def _say(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{n:,} {name}" for name, n in value.items()) or "none"
-    return " ".join(value) if isinstance(value, list) else f"{value:,}"
