@@ -20,6 +20,7 @@ from genodiff.api.map_output import (
     identify_genome,
     name_memory,
     name_regions,
+    plan_time,
 )
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
@@ -81,6 +82,7 @@ def dependencies(
     from genodiff.api.load import load
     from genodiff.scoring.dependency_map import LONGEST, count_pair_evaluations
     from genodiff.scoring.map_regions import list_map_regions, open_contigs
+    from genodiff.scoring.variant_scores import check_model
 
     began = time.monotonic()
     with open_contigs(sequences) as genome:
@@ -88,13 +90,19 @@ def dependencies(
         check_picture(target.ending, regions)
         evaluations = count_pair_evaluations(regions, apart)
         bases = sum(len(one.letters) for one in regions)
+        model = load(run, device=device)
+        check_model(model.trained)
         if plan:
             files = [target.path] if is_stream(target.path) else [target.path, f"{out}.json"]
             return {
                 "regions": len(regions), "bases": bases, "evaluations": evaluations,
-                "exact_evaluations": count_pair_evaluations(regions, None), "files": files,
+                "exact_evaluations": count_pair_evaluations(regions, None),
+                **plan_time(
+                    model, genome, ((one.contig, one.start) for one in regions), evaluations,
+                    context=context, memory=memory, batch_size=batch_size, every=apart,
+                ),
+                "files": files,
             }  # fmt: skip
-        model = load(run, device=device)
         work = _MapWork(model, genome, regions, apart, context, batch_size, memory)
         about = {
             "checkpoint": model.digest, "every": apart,

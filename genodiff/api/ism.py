@@ -18,6 +18,7 @@ from genodiff.api.map_output import (
     identify_genome,
     name_memory,
     name_regions,
+    plan_time,
 )
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
@@ -96,8 +97,17 @@ def ism(
         sites = sum(len(one.letters) for one in regions)
         if plan:
             files = [target.path] if is_stream(target.path) else [target.path, f"{out}.json"]
+            if oracle is None:
+                places = ((one.contig, at) for one in regions for at in range(one.start, one.end))
+                cost = plan_time(
+                    model, genome, places, evaluations, context=context, memory=memory,
+                    batch_size=batch_size,
+                )  # fmt: skip
+            else:
+                cost = _time_oracle(oracle, regions, evaluations, device)
             return {
-                "regions": len(regions), "sites": sites, "evaluations": evaluations, "files": files
+                "regions": len(regions), "sites": sites, "evaluations": evaluations, **cost,
+                "files": files,
             }  # fmt: skip
 
         loci = None if oracle else open_loci(model.trained, genome, memory, longest=context)
@@ -157,6 +167,16 @@ def open_oracle(
     oracle = FittedOracle(model.fitted, label, batch_size=batch_size)
     oracle.check([len(one.letters) for one in regions])
     return oracle
+
+
+def _time_oracle(
+    oracle: FittedOracle, regions: Sequence[MapRegion], evaluations: int, device: str
+) -> dict[str, Any]:
+    from genodiff.scoring.plan_time import time_steps
+
+    some = [one.letters.encode() for one in regions[:8]]
+    each = time_steps(lambda: len(oracle(some))) if some else 0.0
+    return {"seconds": round(evaluations * each, 1), "device": device}
 
 
 def find_unit(oracle: FittedOracle | None, unit: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
-from genodiff.api.map_output import check_map_options, identify_genome, name_memory
+from genodiff.api.map_output import check_map_options, identify_genome, name_memory, plan_time
 from genodiff.api.track_output import (
     NothingReadError,
     TrackForm,
@@ -114,7 +114,17 @@ def tracks(
         form = TrackForm(choose_formats(formats, work.bases), genome, email)
         form.check()
         if plan:
-            return _describe_plan(work, request, form, str(out), path, part is not None)
+            told = _describe_plan(work, request, form, str(out), path, part is not None)
+            files = told.pop("files")
+            places = ((one.contig, one.start) for one in work.pieces())
+            return {
+                **told,
+                **plan_time(
+                    model, contigs, places, told["evaluations"], context=request.context,
+                    memory=memory, batch_size=batch_size, every=every,
+                ),
+                "files": files,
+            }  # fmt: skip
         loci = open_loci(model.trained, contigs, memory, longest=request.context)
         kept = name_memory(loci)
         about = {

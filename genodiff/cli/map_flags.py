@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import OUTPUT, convert_whole_number
+from genodiff.cli.common import OUTPUT, convert_whole_number, print_plan
 from genodiff.errors import UsageError
 from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
@@ -69,15 +69,10 @@ def print_map(
     if json:
         print(json_module.dumps(told))
     elif plan:
-        width = max(map(len, told))
-        print("\n".join(f"{key:<{width}} {_say(value)}" for key, value in told.items()))
+        print_plan(told)
     if plan:
         return
     regions = format_count(len(told["regions"]), "region")
     parts = [f"{told['scored']:,} {noun} of {regions}"]
     parts += [format_count(told["evaluations"], "evaluation")] if evaluations else []
     _log.info("%s: %s, in %s", out, ", ".join(parts), format_duration(told["seconds"]))
-
-
-def _say(value: Any) -> str:
-    return " ".join(value) if isinstance(value, list) else f"{value:,}"

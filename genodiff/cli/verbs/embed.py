@@ -13,7 +13,9 @@ from genodiff.cli.common import (
     Common,
     Force,
     ModelPath,
+    check_file,
     convert_whole_number,
+    print_plan,
     stop_on_sigterm,
 )
 from genodiff.cli.map_flags import MapBed, MapRegions
@@ -92,6 +94,7 @@ def embed(
 ) -> None:
     """Write the embeddings of windows, with their provenance beside them."""
     common.prepare()
+    fasta = check_file(run, fasta, "embed RUN FASTA")
     with stop_on_sigterm():
         found = write_embeddings(
             run,
@@ -115,7 +118,7 @@ def embed(
     if json:
         print(json_module.dumps(found))
     elif plan:
-        print("\n".join(f"{key:<8} {value}" for key, value in found.items()))
+        print_plan(found, 8)
     if not plan:
         _log.info(
             "%s: %s windows, %s bases in %s",

@@ -49,7 +49,10 @@ class PredictCommon(Common):
 def predict(
     run: Annotated[
         Path | None,
-        Parameter(name=["--run", "--checkpoint"], help="Folder of a sweep or of a unit."),
+        Parameter(
+            name=["--run", "--checkpoint"],
+            help="Folder of a sweep, or of a unit: one task, model, setting and seed of it.",
+        ),
     ] = None,
     sequences: Annotated[
         Path | None,
@@ -97,7 +100,7 @@ def predict(
     if sequences is None and model is not None and Path(model).is_dir():
         run, sequences, model = Path(model), run, None  # --model RUN SEQUENCES
     if run is None or (sequences is None and not region):
-        missing = "RUN" if run is None else "SEQUENCES"
+        missing = "SEQUENCES" if run is not None and run.is_dir() else "RUN"
         raise UsageError(f"{missing} is missing", fix="give genodiff predict RUN SEQUENCES")
     if json and str(out) != "-":
         raise UsageError(

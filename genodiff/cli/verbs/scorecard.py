@@ -22,7 +22,14 @@ from rich.table import Table
 from genodiff.api.compare_designs import compare_designs, list_design_cells
 from genodiff.api.scorecard import list_rows
 from genodiff.api.scorecard import scorecard as measure_scorecard
-from genodiff.cli.common import Common, Force, Json, convert_whole_number, stop_on_sigterm
+from genodiff.cli.common import (
+    Common,
+    Force,
+    Json,
+    convert_whole_number,
+    order_samples,
+    stop_on_sigterm,
+)
 from genodiff.errors import UsageError
 from genodiff.io.counts import format_count
 
@@ -95,6 +102,8 @@ def scorecard(
 ) -> None:
     """Print the figures of samples, of real sequence and of Markov sequence."""
     common.prepare()
+    if samples is not None and run is not None:
+        samples, run = order_samples(samples, run)
     if designs is not None:
         beyond = {
             "a FASTA file": samples,

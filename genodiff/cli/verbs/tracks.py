@@ -23,6 +23,7 @@ from genodiff.cli.common import (
     ModelPath,
     Plan,
     convert_whole_number,
+    print_plan,
     stop_on_sigterm,
 )
 from genodiff.cli.map_flags import Fresh, MapContext, MapRegions, WindowBatch
@@ -108,8 +109,7 @@ def tracks(
     if json:
         print(json_module.dumps(told))
     elif plan:
-        width = max(map(len, told))
-        print("\n".join(f"{key:<{width}} {_say(value)}" for key, value in told.items()))
+        print_plan(told)
     if not plan:
         _log.info("%s: %s", out, describe_tracks(told))
 
@@ -129,7 +129,3 @@ def describe_tracks(told: dict[str, Any]) -> str:
             f"{worst:.2g} at {company['sites']} bases)"
         )
     return ", ".join([*parts, f"in {format_duration(told['seconds'])}"])
-
-
-def _say(value: Any) -> str:
-    return " ".join(value) if isinstance(value, list) else f"{value:,}"
