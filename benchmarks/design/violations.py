@@ -116,7 +116,7 @@ def draw(
         for turn, first in enumerate(range(0, each, at_once)):
             n = min(at_once, each - first)
             before = write_before(asked, 1000 * number + turn % 5)
-            rules = {"regions": asked.regions, "rules": asked.rules}
+            rules = {"regions": asked.regions, "rules": asked.rules | {"allow_stops": True}}
             for after in model.redesign({"c": before}, n, **rules, seed=turn, steps=steps)[0]:
                 yield number, before, after
 

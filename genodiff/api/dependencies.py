@@ -19,6 +19,8 @@ from genodiff.api.map_output import (
     gather_rows,
     identify_genome,
     name_memory,
+    name_regions,
+    plan_time,
 )
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
@@ -59,7 +61,8 @@ def dependencies(
 
     `sequences` is a FASTA file, or strings and records. `region` (chr1:1,000-2,000, 1-based and
     inclusive) or `bed` say which part, at most 1,024 bases each; without them each sequence is a
-    region. `out` ends in .tsv, .parquet, .npz, .svg or .html; "-" is a table on stdout.
+    region. A row of `bed` on - is read as its reverse complement, as in `genodiff.ism`. `out` ends
+    in .tsv, .parquet, .npz, .svg or .html; "-" is a table on stdout.
 
     The dependency of target j on source i is the largest change of the log-odds of any base at j,
     with j masked, by putting another base at i, in `unit`. Targets `every` bases apart are masked
@@ -79,6 +82,7 @@ def dependencies(
     from genodiff.api.load import load
     from genodiff.scoring.dependency_map import LONGEST, count_pair_evaluations
     from genodiff.scoring.map_regions import list_map_regions, open_contigs
+    from genodiff.scoring.variant_scores import check_model
 
     began = time.monotonic()
     with open_contigs(sequences) as genome:
@@ -86,13 +90,19 @@ def dependencies(
         check_picture(target.ending, regions)
         evaluations = count_pair_evaluations(regions, apart)
         bases = sum(len(one.letters) for one in regions)
+        model = load(run, device=device)
+        check_model(model.trained)
         if plan:
             files = [target.path] if is_stream(target.path) else [target.path, f"{out}.json"]
             return {
                 "regions": len(regions), "bases": bases, "evaluations": evaluations,
-                "exact_evaluations": count_pair_evaluations(regions, None), "files": files,
+                "exact_evaluations": count_pair_evaluations(regions, None),
+                **plan_time(
+                    model, genome, ((one.contig, one.start) for one in regions), evaluations,
+                    context=context, memory=memory, batch_size=batch_size, every=apart,
+                ),
+                "files": files,
             }  # fmt: skip
-        model = load(run, device=device)
         work = _MapWork(model, genome, regions, apart, context, batch_size, memory)
         about = {
             "checkpoint": model.digest, "every": apart,
@@ -100,7 +110,7 @@ def dependencies(
             **name_memory(work.loci),
         }  # fmt: skip
         identity = identify_genome(genome)
-        request = {"dependencies": about, "genome": identity, "regions": [r[:4] for r in regions]}
+        request = {"dependencies": about, "genome": identity, "regions": name_regions(regions)}
         kept = gather_rows(target, request, bases, work.rows, "bases")
         maps = work.split(kept, _scale(unit))
         check = work.check(maps, _scale(unit))

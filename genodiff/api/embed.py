@@ -6,20 +6,23 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
 from genodiff.errors import UsageError
+from genodiff.io.counts import format_count
 from genodiff.io.target import check_new_folder, check_target, describe_file, set_aside
 from genodiff.scoring.embedding_format import find_embedding_format
 from genodiff.scoring.variant_request import Shard, parse_shard
 
 if TYPE_CHECKING:
+    from genodiff.alphabet import Alphabet
+    from genodiff.backbones.backbone import Backbone
     from genodiff.io.progress import ProgressDisplay
-    from genodiff.scoring.embed import Array, Window
+    from genodiff.scoring.embed import Array, Reading, Window
 
 Pool = Literal["mean", "max", "center", "none"]
 Strand = Literal["average", "forward", "both"]
@@ -49,9 +52,10 @@ def embed(
 
     `run` is a run, a checkpoint or a published folder. `sequences` are strings, `SeqRecord`s or a
     FASTA, GenBank or EMBL file ("-" is stdin): each record is a window, unless `bed`, `regions`
-    (chr1:1,000-2,000, 1-based and inclusive) or `features` (CDS, or CDS=dnaA) say otherwise.
-    `window` cuts into pieces of so many bases, one every `stride`. `layer`, `pool` and `strand` are
-    those of `genodiff.Model.embed`, which gives arrays in memory.
+    (chr1:1,000-2,000, 1-based and inclusive) or `features` (CDS, or CDS=dnaA) say otherwise. A row
+    of `bed` on - is read as its reverse complement, and so is a feature; with `features`, `bed` is
+    GTF or GFF3. `window` cuts into pieces of so many bases, one every `stride`. `layer`, `pool` and
+    `strand` are those of `genodiff.Model.embed`, which gives arrays in memory.
 
     `out` ends in .npz, .parquet or .zarr; OUT.json beside it says where it comes from, and that is
     what is returned. With `shard`, "i/n", the i-th of n parts of the windows is written, and
@@ -102,7 +106,13 @@ def embed(
         return cut_all() if cut is None else islice(cut_all(), *cut)
 
     if plan:
-        return _count_windows(windows(), how.pool, shape, out)
+        rest = windows()
+        some = list(_take_some(rest, batch_size))
+        each = _time_base(some, network, model.alphabet, how, batch_size)
+        told = _count_windows(chain(some, rest), how.pool, shape, out)
+        files = told.pop("files")
+        cost = {"seconds": round(told["bases"] * each, 1), "device": _name_of(device)}
+        return {**told, **cost, "files": files}
     files = {"fasta": _identity(sequences), "bed": None if bed is None else _identity(Path(bed))}
     request = {
         "checkpoint": model.digest, "regions": list(regions), "features": list(features),
@@ -161,7 +171,7 @@ def _cut_shard(
     n = sum(1 for _ in windows())
     first, last = part.cut(n)
     if first == last:
-        what = f"--shard {part.number}/{part.of} has none of {n:,} windows"
+        what = f"--shard {part.number}/{part.of} has none of {format_count(n, 'window')}"
         raise UsageError(what, fix="give fewer shards")
     return first, last
 
@@ -183,9 +193,35 @@ def _ticker(display: ProgressDisplay) -> Callable[[int, int], None]:
         nonlocal windows, bases
         windows, bases = windows + more_windows, bases + more_bases
         pace = bases / (time.monotonic() - began)
-        display.show(f"embedded {windows:,} windows · {pace:,.0f} bases/s")
+        display.show(f"embedded {format_count(windows, 'window')} · {pace:,.0f} bases/s")
 
     return tick
+
+
+def _take_some(windows: Iterator[Window], most: int) -> Iterator[Window]:
+    """The first windows, to measure the time with."""
+    from genodiff.scoring.plan_time import PROBE
+
+    bases = 0
+    for window in islice(windows, most):
+        yield window
+        bases += len(window.letters)
+        if bases >= PROBE:
+            return
+
+
+def _time_base(
+    some: Sequence[Window], network: Backbone, alphabet: Alphabet, how: Reading, batch_size: int
+) -> float:
+    """Seconds of a base: about a second of the work is measured."""
+    from genodiff.scoring.embed import embed as embeddings
+    from genodiff.scoring.plan_time import time_steps
+
+    def step() -> int:
+        read = embeddings(network, alphabet, some, how, batch_size=batch_size)
+        return sum(len(window.letters) for window, _ in read)
+
+    return time_steps(step) if some else 0.0
 
 
 def _count_windows(

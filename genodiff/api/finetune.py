@@ -42,6 +42,8 @@ def finetune(
     label: Sequence[str] = (),
     kind: TaskKind | None = None,
     metric: str | None = None,
+    test_share: float | None = None,
+    drop_missing: bool = False,
     model: str | Sequence[str] = ("baselines", "scratch"),
     method: Method | Sequence[Method] = "full",
     max_train: int | None = None,
@@ -80,7 +82,9 @@ def finetune(
     `what` is a suite (genomic-benchmarks, gue, nt, glue, ...), or your own labelled sequences: a
     table or FASTA with its `test` (and `valid`) part, or a folder or zip with both. `task`, `data`
     (the folder of a suite's files) and `reference` (NAME → FASTA) are for suites; `name`,
-    `sequence`, `label`, `kind` and `metric` for your own. `model` names runs, `scratch`,
+    `sequence`, `label`, `kind` and `metric` for your own. Of one table, `test_share` tests, in
+    clusters of sequences that are alike, always the same ones. `drop_missing` leaves out, and
+    counts, rows without a label, a sequence or a position. `model` names runs, `scratch`,
     `scratch:PRESET` and baselines; `adapted:RUN` goes on with pretraining on the task's own train
     sequences (`adapt` steps, without labels) before each fit. `similarity` is the threshold of the
     split homology.
@@ -130,10 +134,11 @@ def finetune(
     own = {
         "test": test, "valid": valid, "name": name, "sequence": sequence,
         "labels": tuple(label), "kind": kind, "metric": metric, "max_length": max_length,
+        "test_share": test_share, "drop_missing": drop_missing,
     }  # fmt: skip
     _check_task(what, task)
-    check_similarity(split, similarity)
     request = _request(what, split, data, reference or {}, own, offline)
+    check_similarity(request.split, similarity)
     request = request.model_copy(update={"max_train": max_train, "similarity": similarity})
     target = Path(out) if out is not None else Path("runs") / f"finetune-{_name_of(request)}"
     tasks = _check(request, task, words, over)
@@ -220,7 +225,7 @@ def _request(
 ) -> DataRequest:
     """Which data are meant. Raises `UsageError` for what does not go together."""
     from genodiff.tasks.data_request import DataRequest
-    from genodiff.tasks.own_data import SUITE
+    from genodiff.tasks.own_data import SUITE, choose_split, refuse_single_table
     from genodiff.tasks.suite_files import list_suite_files
 
     if isinstance(what, str) and what in list_suite_files():
@@ -241,13 +246,14 @@ def _request(
         return request
     if data is not None or references:
         raise UsageError("data and reference are for suites", fix="leave them out")
-    path = Path(what)
+    path, chosen = Path(what), choose_split(split, own["test_share"])
+    refuse_single_table(path, own["test"], own["valid"], own["test_share"])
     table = {key: str(value) if isinstance(value, Path) else value for key, value in own.items()}
     table |= {"train": str(what), "name": own["name"] or path.name.split(".")[0]}
     return DataRequest.parse(
         {
             "suite": SUITE,
-            "split": "own" if split == "official" else split,
+            "split": "own" if chosen == "official" else chosen,
             "table": table,
             "offline": offline,
         }

@@ -17,6 +17,8 @@ from genodiff.api.map_output import (
     gather_rows,
     identify_genome,
     name_memory,
+    name_regions,
+    plan_time,
 )
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
@@ -60,8 +62,10 @@ def ism(
     """Write the scores of every substitution of regions to `out`; what its sidecar says.
 
     `sequences` is a FASTA file, or strings and records. `region` (chr1:1,000-2,000, 1-based and
-    inclusive) or `bed` say which part; without them each sequence is a region. `out` ends in .tsv,
-    .parquet, .npz, .svg or .html; "-" is a table on stdout.
+    inclusive) or `bed` say which part; without them each sequence is a region. A row of `bed` on -
+    is read as its reverse complement: its scores run in the row's direction, and its bases are of
+    that strand; positions are the genome's. `out` ends in .tsv, .parquet, .npz, .svg or .html; "-"
+    is a table on stdout.
 
     A score is log p(base | all others) − log p(reference | all others) in `unit`, what `genodiff
     score --exact` gives for the same SNV. `context` is in bases (default: the trained length).
@@ -93,8 +97,17 @@ def ism(
         sites = sum(len(one.letters) for one in regions)
         if plan:
             files = [target.path] if is_stream(target.path) else [target.path, f"{out}.json"]
+            if oracle is None:
+                places = ((one.contig, at) for one in regions for at in range(one.start, one.end))
+                cost = plan_time(
+                    model, genome, places, evaluations, context=context, memory=memory,
+                    batch_size=batch_size,
+                )  # fmt: skip
+            else:
+                cost = _time_oracle(oracle, regions, evaluations, device)
             return {
-                "regions": len(regions), "sites": sites, "evaluations": evaluations, "files": files
+                "regions": len(regions), "sites": sites, "evaluations": evaluations, **cost,
+                "files": files,
             }  # fmt: skip
 
         loci = None if oracle else open_loci(model.trained, genome, memory, longest=context)
@@ -109,7 +122,7 @@ def ism(
             **name_memory(loci),
         }  # fmt: skip
         identity = identify_genome(genome)
-        request = {"ism": about, "genome": identity, "regions": [one[:4] for one in regions]}
+        request = {"ism": about, "genome": identity, "regions": name_regions(regions)}
         kept = gather_rows(target, request, sites, rows, "sites")
         maps = _split(regions, kept, unit, oracle)
         score = describe_score(oracle, label)
@@ -154,6 +167,16 @@ def open_oracle(
     oracle = FittedOracle(model.fitted, label, batch_size=batch_size)
     oracle.check([len(one.letters) for one in regions])
     return oracle
+
+
+def _time_oracle(
+    oracle: FittedOracle, regions: Sequence[MapRegion], evaluations: int, device: str
+) -> dict[str, Any]:
+    from genodiff.scoring.plan_time import time_steps
+
+    some = [one.letters.encode() for one in regions[:8]]
+    each = time_steps(lambda: len(oracle(some))) if some else 0.0
+    return {"seconds": round(evaluations * each, 1), "device": device}
 
 
 def find_unit(oracle: FittedOracle | None, unit: str) -> str:

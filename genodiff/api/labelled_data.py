@@ -26,12 +26,15 @@ def audit(
     label: Sequence[str] = (),
     reference: Mapping[str, str] | None = None,
     max_length: int | None = None,
+    test_share: float | None = None,
+    drop_missing: bool = False,
     model: Sequence[str | Path] = (),
 ) -> dict[str, Any]:
     """What a data set is, and what its test part shares with train or gives away otherwise.
 
     `dataset` is SUITE/TASK (its files in the folder `data`), a folder (train/CLASS/*.txt and
-    test/CLASS/*.txt, or train.csv and test.csv), its zip, or a table with its `test` part. For
+    test/CLASS/*.txt, or train.csv and test.csv), its zip, or a table with its `test` part or the
+    share of it that tests. `drop_missing` leaves out, and counts, rows that lack a value. For
     Genomic Benchmarks coordinates are enough. For each run in `model`, `pretraining` says how many
     test sequences its training data have in part. Nothing is written. Raises `DataError`,
     `UsageError`, `CheckpointError`.
@@ -40,7 +43,7 @@ def audit(
 
     parts = _open(
         str(dataset), data, test, valid, split, similarity, kind, sequence, label, reference,
-        max_length,
+        max_length, test_share, drop_missing,
     )  # fmt: skip
     found = audit_parts(parts)
     if model:
@@ -130,6 +133,8 @@ def _open(
     label: Sequence[str],
     reference: Mapping[str, str] | None,
     max_length: int | None,
+    test_share: float | None,
+    drop_missing: bool,
 ) -> TaskData:
     """What the words name: files where there are such, else a task of a suite."""
     from genodiff.tasks.labelled_file import TableColumns
@@ -155,7 +160,7 @@ def _open(
             sequences=bool(references),
             similarity=similarity,
         )
-    layout = TableColumns(sequence, tuple(label))
+    layout = TableColumns(sequence, tuple(label), drop_missing=drop_missing)
     return load_own_data(
         dataset,
         test,
@@ -165,4 +170,5 @@ def _open(
         max_length=max_length,
         split=split,
         similarity=similarity,
+        test_share=test_share,
     )

@@ -16,6 +16,7 @@ from genodiff.errors import UsageError
 from genodiff.io.target import check_target, describe_file, is_own_file, is_stream
 
 if TYPE_CHECKING:
+    from genodiff.api.model import Model
     from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.map_regions import MapRegion
     from genodiff.scoring.variant_windows import Contigs
@@ -85,6 +86,38 @@ def identify_genome(genome: Contigs) -> str:
         name: genome.fetch(name, 0, n).decode("latin-1") for name, n in genome.contigs.items()
     }
     return sha256_json(letters)
+
+
+def name_regions(regions: Sequence[MapRegion]) -> list[Any]:
+    """What a request says of its regions."""
+    return [[*one[:4], one.strand] for one in regions]
+
+
+def plan_time(
+    model: Model,
+    genome: Contigs,
+    places: Iterable[tuple[str, int]],
+    evaluations: int,
+    *,
+    context: int | None,
+    memory: str | None,
+    batch_size: int,
+    every: int | None = None,
+) -> dict[str, Any]:
+    """The `seconds` of so many evaluations, and on which `device`: a second of them is measured.
+
+    `places` are bases (contig, from 0) that are masked, with `every` those so far apart.
+    """
+    from genodiff.runs.own_loci import open_loci
+    from genodiff.scoring.masked_reader import open_reader
+    from genodiff.scoring.plan_time import time_evaluations
+
+    trained = model.trained
+    loci = open_loci(trained, genome, memory, longest=context)
+    reader = open_reader(trained, batch_size=batch_size, loci=loci)
+    width = context or trained.config.data.seq_len
+    each = time_evaluations(reader, genome, trained.alphabet, places, width, every)
+    return {"seconds": round(evaluations * each, 1), "device": str(reader.device)}
 
 
 def name_memory(loci: OwnLoci | None) -> dict[str, Any]:
@@ -165,7 +198,10 @@ def finish_map(
         "file": None if stream else describe_file(target.path), "model": str(run), **told,
         "fasta": {"path": str(sequences) if is_file(sequences) else None, "sha256": genome},
         "regions": [
-            {"name": one.name, "contig": one.contig, "start": one.start, "end": one.end}
+            {
+                "name": one.name, "contig": one.contig, "start": one.start, "end": one.end,
+                "strand": one.strand,
+            }
             for one in regions
         ],
         "device": device, "argv": sys.argv,

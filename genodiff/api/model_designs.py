@@ -39,7 +39,8 @@ class ModelDesigns:
 
         Of each sequence the intervals `regions` (0-based, half-open) are designed anew and judged;
         all other letters stay. Without `regions`, N is any base and an IUPAC code one of its set,
-        and the whole sequence is judged. `rules` are constraints by name, as the flags of
+        and the whole sequence is judged. A circular `SeqRecord` or GenBank record goes round, and a
+        region of it may end beyond its last base. `rules` are constraints by name, as the flags of
         `genodiff redesign`: `{"avoid": ["GGTCTC"], "max_run": 5, "max_edits": 4}`.
 
         With an `oracle` (a callable of a list of strings, "module:function", or the folder of a
@@ -60,7 +61,7 @@ class ModelDesigns:
 
         memory = memory or self.memory
         how = Sampling(sampler, steps, temperature, 1.0, stride, False, batch_size, memory=memory)
-        given = read_records(sequences, extra=_MARK)
+        given = read_records(sequences, extra=_MARK, goes_round=True)
         if oracle is not None:
             guide = {"guidance": "smc", **(guide or {}), "oracle": oracle}
         model: Any = self

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.score import make_score_frame
+from genodiff.api.score_settings import ScoreSettings
+from genodiff.scoring.variant_request import MAX_EVALUATIONS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,6 +26,7 @@ class ModelScores:
         fasta: str | Path,
         method: Literal["auto", "llr", "chain", "nelbo"] = "auto",
         se: float = 0.25,
+        max_evaluations: int = MAX_EVALUATIONS,
         context: int | Literal["2x"] | None = None,
         exact: bool = False,
         unit: Literal["nats", "bits"] = "nats",
@@ -41,8 +44,10 @@ class ModelScores:
         `score` is the log-likelihood of ALT minus that of REF, in `unit`: positive where ALT is
         likelier. It is null where `flags` says why there is none. `method` auto is llr for one
         base, chain for spans of up to 8, nelbo beyond. `se` is the standard error, in nats, that
-        nelbo goes on to. `context` is in bases (default: the trained length); "2x" scores at double
-        context as well, and flags what moves. `exact` gives every SNV an evaluation of its own.
+        nelbo goes on to; after `max_evaluations` of one variant it stops above it, with a flag
+        (se_above_wanted). `context` is in bases (default: the trained length); "2x" scores at
+        double context as well, and flags what moves. `exact` gives every SNV an evaluation of its
+        own.
         `region` (chr1:1,000-2,000) takes the variants there alone. `background`, "on" or a number,
         ranks each score among so many random variants of the genome: percentile, z and phred.
         `haplotypes` scores the phased variants of one copy (GT, PS) together too: the column of
@@ -56,15 +61,11 @@ class ModelScores:
             model.trained,
             variants,
             fasta=fasta,
-            method=method,
-            se=se,
-            context=context,
-            exact=exact,
-            unit=unit,
+            asked=ScoreSettings(
+                method, se, max_evaluations, context, exact, unit, batch_size, seed,
+                memory or self.memory,
+            ),
             region=region,
-            seed=seed,
-            batch_size=batch_size,
             background=background,
             haplotypes=haplotypes,
-            memory=memory or self.memory,
-        )
+        )  # fmt: skip

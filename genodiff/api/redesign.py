@@ -15,6 +15,7 @@ from genodiff.api.machine import choose_device
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
+from genodiff.io.counts import format_count
 from genodiff.io.target import check_target, is_stream
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def redesign(
     fasta: str | Path | None = None,
     bed: str | Path | None = None,
     region: Sequence[str] = (),
+    circular: Sequence[str] = (),
     template: str | Path | None = None,
     n: int | None = None,
     rules: Mapping[str, Any] | None = None,
@@ -60,6 +62,8 @@ def redesign(
     """Write `n` designs (default 1) of each region to the FASTA file `out`; what its sidecar says.
 
     The regions `bed` and `region` of the genome `fasta` are designed anew, their flanks being kept.
+    `circular` are contigs that go round, beside those of which the file says so.
+    Designs are edits along the genome: the strand of a row is not used.
     Or the open letters of `template` are, N as any base and an IUPAC code as its set. `rules` are
     constraints as the flags have them, such as `{"avoid": ["GGTCTC"], "max_edits": 5}`, and
     `constraints` is a YAML or JSON file of them. Every design satisfies all. What cannot be met is
@@ -128,11 +132,11 @@ def redesign(
             templates = list(read_templates(template))
             if not templates:
                 raise DataError("holds no record", file=template, fix="give one at least")
-            source = TemplateSource(templates, str(template))
+            source = TemplateSource(templates, str(template), circular)
         else:
-            source = stack.enter_context(Genome(str(fasta)))
-            gaps = read_gaps(source, None if bed is None else str(bed), region)
-        held = make_rules(words, source.contigs)
+            source = stack.enter_context(Genome(str(fasta), goes_round=True, circular=circular))
+            gaps = read_gaps(source, None if bed is None else str(bed), region, source.circular)
+        held = make_rules(words, source.contigs, source.circular)
         model = load(Path(run) if run is not None else find_only_run(Path("runs")), device=device)
         if model.alphabet.domain != "dna":
             what = f"is a {model.alphabet.domain} model"
@@ -172,7 +176,9 @@ def redesign(
             if fresh:
                 journal.start_anew()
             if journal.kept:
-                _log.info("%s: goes on after %d designs", journal.path, journal.kept)
+                _log.info(
+                    "%s: goes on after %s", journal.path, format_count(journal.kept, "design")
+                )
         try:
             with SamplingProgress(work, request.n, "bases") as progress:
                 written = request.write(
@@ -186,14 +192,22 @@ def redesign(
             signum = stop.signum if isinstance(stop, Interrupted) else signal.SIGINT
             kept = 0 if journal is None else journal.kept
             raise Interrupted(
-                f"stopped; {kept:,} finished designs are kept",
+                f"stopped; kept: {format_count(kept, 'finished design')}",
                 signum,
                 fix="run the same command again" + (" to go on" if kept else ""),
             ) from None
         finally:
             if journal is not None:
                 journal.leave()
-    _log.info("%s: %d designs, %d bases, %d evaluations", target, *written[:3])
+    edits = sum(record["edits"] for record in written.told["records"])
+    counts = [
+        (written.records, "design"),
+        (written.positions, "base"),
+        (written.filled, "filled base"),
+    ]
+    counts += [(edits, "edit"), (written.evaluations, "evaluation")]
+    shown = [format_count(n, noun) for n, noun in counts if n or noun != "filled base"]
+    _log.info("%s: %s", target, ", ".join(shown))
     return written.told
 
 
@@ -283,13 +297,16 @@ def design_sequences(
     require_positive("number of designs", n)
     # Numbered: names of sequences in memory may repeat.
     names = [one.name if len(given) == 1 else f"{i}_{one.name}" for i, one in enumerate(given)]
-    templates = [Template(name, "", one.sequence) for name, one in zip(names, given, strict=True)]
+    pairs = zip(names, given, strict=True)
+    templates = [Template(name, one.description, one.sequence) for name, one in pairs]
     source = TemplateSource(templates, "sequences in memory")
     gaps = None
     if regions is not None:
         gaps = [Gap(name, start, end) for name in names for start, end in regions]
         for gap in gaps:
-            if not 0 <= gap.start < gap.end <= source.contigs[gap.contig]:
+            size = source.contigs[gap.contig]
+            last = gap.start + size if gap.contig in source.circular else size
+            if not (0 <= gap.start < gap.end <= last and gap.start < size):
                 raise UsageError(
                     f"region ({gap.start}, {gap.end}) is empty or not within the sequence",
                     fix="give 0-based intervals (start, end)",
@@ -305,7 +322,7 @@ def design_sequences(
         n,
         source=source,
         gaps=gaps,
-        rules=make_rules(_read_words(rules, None), source.contigs),
+        rules=make_rules(_read_words(rules, None), source.contigs, source.circular),
         most_states=most_states or MOST_STATES,
         guiding=guiding,
         flank=flank,
@@ -315,5 +332,10 @@ def design_sequences(
         for name, length in source.contigs.items()
     }
     for group, copy, after in request.draw_designs(seed):
-        letters[group.contig][copy][group.start : group.end] = after
+        text, size = letters[group.contig][copy], source.contigs[group.contig]
+        for at in range(group.start, group.end, size):  # once, but round a circle
+            part = after[at - group.start : at - group.start + size]
+            first = min(len(part), size - at % size)
+            text[at % size : at % size + first] = part[:first]
+            text[: len(part) - first] = part[first:]
     return [[text.decode("ascii") for text in letters[name]] for name in names]

@@ -18,11 +18,14 @@ from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError, did_you_mean
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
+from genodiff.io.counts import format_count
 from genodiff.io.target import check_target, is_stream
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
+    from genodiff.generate.infill import Template
     from genodiff.generate.journal import SampleJournal
+    from genodiff.generate.output import WrittenSamples
     from genodiff.generate.request import SampleRequest
 
 _log = logging.getLogger("genodiff")
@@ -81,14 +84,14 @@ def sample(
     4) of `length` positions are new (default: the trained length). `template` is a FASTA file whose
     N and ? are filled, `n` times each (default 1), every other letter kept. With `bed` (a file) or
     `region` (chr1:1,000-2,000, 1-based and inclusive) only these bases of the template are filled,
-    whatever stands there, and `only_filled` writes them alone. Of text, `prompt` is how each sample
-    begins, and a template has gaps such as [[20]]. The other settings are those of
-    `genodiff.Model.sample`. `bits_lost` chooses the steps: as few as lose that many bits per 1,000
-    positions against one at a time, by the curve of the valid split. `memory` is "off", "on" (the
-    network remembers its training genome) or "novel" (so too, and no record has a longer match with
-    it than 9 in 10 held-out sequences). None is "on" for a run that was trained with a memory and
-    "off" for any other. A window of `bed` or `region` leaves its own locus out; "novel" is not for
-    them. Record i depends on (`seed`, i) alone.
+    whatever stands there and on whatever strand, and `only_filled` writes them alone. Of text,
+    `prompt` is how each sample begins, and a template has gaps such as [[20]]. The other settings
+    are those of `genodiff.Model.sample`. `bits_lost` chooses the steps: as few as lose that many
+    bits per 1,000 positions against one at a time, by the curve of the valid split. `memory` is
+    "off", "on" (the network remembers its training genome) or "novel" (so too, and no record has a
+    longer match with it than 9 in 10 held-out sequences). None is "on" for a run that was trained
+    with a memory and "off" for any other. A window of `bed` or `region` leaves its own locus out;
+    "novel" is not for them. Record i depends on (`seed`, i) alone.
 
     `label` is a class of a run that was trained with labels: its law is drawn from. With cfg it is
     what the law of all is guided to.
@@ -152,15 +155,13 @@ def sample(
     device = choose_device(device)
     from genodiff.api.load import load
     from genodiff.generate.estimate import check_room, plan_sampling
-    from genodiff.generate.infill import read_templates
     from genodiff.generate.request import DnaRequest, TextRequest
     from genodiff.generate.sampling_progress import SamplingProgress
     from genodiff.runs.folder import find_only_run
 
     templates = None
     if template is not None and known == DNA.name and not partly:
-        templates = list(read_templates(template))
-        _refuse_empty(templates, template)
+        templates = _read_templates(template)
     if known == DNA.name and not partly:
         sizes = [length or 1] if templates is None else [len(t.text) for t in templates]
         wanted = n or (1 if templates is not None else DNA.n_samples)
@@ -204,8 +205,7 @@ def sample(
             if prompt is not None:
                 raise UsageError("a prompt is for text, and this is DNA", fix="leave it out")
             if template is not None and templates is None:
-                templates = list(read_templates(template))
-                _refuse_empty(templates, template)
+                templates = _read_templates(template)
             request = DnaRequest(
                 model.trained,
                 how,
@@ -229,7 +229,9 @@ def sample(
             if fresh:
                 journal.start_anew()
             if journal.kept:
-                _log.info("%s: goes on after %d records", journal.path, journal.kept)
+                _log.info(
+                    "%s: goes on after %s", journal.path, format_count(journal.kept, "record")
+                )
         units = request.domain.units
         try:
             with SamplingProgress(work, request.n, units) as progress:
@@ -245,9 +247,20 @@ def sample(
         finally:
             if journal is not None:
                 journal.leave()
-    records = "record" if written[0] == 1 else "records"
-    _log.info(f"%s: %d {records}, %d {units}, %d evaluations", target, *written[:3])
+    _say_what_is_written(target, written, request.domain.unit)
     return written.told
+
+
+def _say_what_is_written(target: str, written: WrittenSamples, unit: str) -> None:
+    size = format_count(written.positions, unit)
+    if written.filled != written.positions:
+        size = f"{written.filled:,} of {size} filled"
+    records, calls = format_count(written.records, "record"), written.evaluations
+    _log.info("%s: %s, %s, %s", target, records, size, format_count(calls, "evaluation"))
+    replaced = sum(record.get("invalid_utf8", 0) for record in written.told["records"])
+    if replaced:
+        places = format_count(replaced, "place")
+        _log.warning("%s: %s that were no UTF-8 are written as U+FFFD", target, places)
 
 
 def _find_steps(model: Model, how: Sampling, wanted: float) -> int:
@@ -310,11 +323,17 @@ def _refuse_for_text(given: dict[str, bool]) -> None:
             raise UsageError(f"{flag} is for DNA, and this is text", fix="leave it out")
 
 
-def _refuse_empty(templates: Sequence[object], file: str | Path) -> None:
+def _read_templates(file: str | Path) -> list[Template]:
+    from genodiff.generate.infill import read_templates
+    from genodiff.io.topology import say_linear, says_circular
+
+    templates = list(read_templates(file))
     if not templates:
         raise DataError(
             "holds no record", file=file, fix="give a FASTA file with at least one record"
         )
+    say_linear(str(file), [one.name for one in templates if says_circular(one.description)])
+    return templates
 
 
 def _say_what_is_kept(stop: BaseException, journal: SampleJournal | None) -> Interrupted:
@@ -326,5 +345,7 @@ def _say_what_is_kept(stop: BaseException, journal: SampleJournal | None) -> Int
             signum,
             fix="run the same command again",
         )
-    what = f"stopped by {by}; {journal.kept:,} finished records are kept in {journal.path}"
+    kept = format_count(journal.kept, "finished record")
+    kept += " is" if journal.kept == 1 else " are"
+    what = f"stopped by {by}; {kept} kept in {journal.path}"
     return Interrupted(what, signum, fix="run the same command again to go on")

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff import __version__
 from genodiff.api.machine import choose_device
 from genodiff.api.score_output import (
-    describe_plan,
     fill_journal,
     prepare_background,
     write_output,
 )
-from genodiff.errors import DataError, UsageError
+from genodiff.api.score_plan import describe_plan
+from genodiff.api.score_settings import Method, ScoreSettings, Unit
+from genodiff.errors import DataError
 from genodiff.io.target import check_target, is_own_file, is_stream
+from genodiff.scoring.variant_request import MAX_EVALUATIONS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,28 +40,7 @@ if TYPE_CHECKING:
 
     Variants = Allele | Sequence[Allele]
 
-Method = Literal["auto", "llr", "chain", "nelbo"]
-Unit = Literal["nats", "bits"]
-_METHODS, _UNITS = ("auto", "llr", "chain", "nelbo"), ("nats", "bits")
-_TWICE = "2x"
 _log = logging.getLogger("genodiff")
-
-
-def check_score_options(
-    method: str, unit: str, se: float, context: int | str | None, batch_size: int | None
-) -> None:
-    """Raises `UsageError` for options that cannot be meant, without importing torch."""
-    for flag, value, known in (("--method", method, _METHODS), ("--unit", unit, _UNITS)):
-        if value not in known:
-            raise UsageError(
-                f"{flag} {value} is none of {', '.join(known)}", fix="give one of these"
-            )
-    if not 0 < se < float("inf"):
-        raise UsageError(f"--se {se} is no standard error", fix="give nats, above 0")
-    if context is not None and context != _TWICE and (isinstance(context, str) or context < 2):
-        raise UsageError(f"--context {context} is no length", fix=f"give bases, or {_TWICE}")
-    if batch_size is not None and batch_size < 1:
-        raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
 
 
 def score(
@@ -70,6 +51,7 @@ def score(
     out: str | Path,
     method: Method = "auto",
     se: float = 0.25,
+    max_evaluations: int = MAX_EVALUATIONS,
     context: int | Literal["2x"] | None = None,
     exact: bool = False,
     unit: Unit = "nats",
@@ -106,7 +88,9 @@ def score(
     written whole, they are marked in it, and `DataError` is raised at the end, unless
     `allow_mismatches`. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
     """
-    check_score_options(method, unit, se, context, batch_size)
+    asked = ScoreSettings(
+        method, se, max_evaluations, context, exact, unit, batch_size, seed, memory
+    )
     target = str(out)
     journal_path = Path(f"{target}.partial")
     from genodiff.io.faidx import Genome
@@ -144,15 +128,16 @@ def score(
 
         if plan:
             joint = None
-            if haplotypes:  # how far they reach follows from the window
-                joint = _ask_haplotypes(work, load(run).trained, context, method)
-            return describe_plan(work, target, method, places, joint)
+            there = haplotypes or Path(run).exists()  # without a run all but the time is counted
+            trained = load(run, device=device).trained if there else None
+            if haplotypes and trained is not None:  # how far they reach follows from the window
+                joint = _ask_haplotypes(work, trained, asked)
+            return describe_plan(work, target, asked, places, joint, trained)
         model = load(run, device=device)
         told = _write(
-            model, work, target, device=device, json=json, fresh=fresh, force=force,
-            unit=unit, region=region, run=run, fasta=fasta, variants=variants,
-            method=method, se=se, context=context, exact=exact, batch_size=batch_size, seed=seed,
-            places=places, haplotypes=haplotypes, memory=memory,
+            model, work, target, asked, device=device, json=json, fresh=fresh, force=force,
+            region=region, run=run, fasta=fasta, variants=variants, places=places,
+            haplotypes=haplotypes,
         )  # fmt: skip
         from genodiff.io.variant_check import explain_contradictions
 
@@ -186,20 +171,12 @@ def make_score_frame(
     variants: Any,
     *,
     fasta: str | Path,
-    method: Method,
-    se: float,
-    context: int | Literal["2x"] | None,
-    exact: bool,
-    unit: Unit,
+    asked: ScoreSettings,
     region: Sequence[str],
-    seed: int,
-    batch_size: int | None,
     background: int | str = "off",
     haplotypes: bool = False,
-    memory: str | None = None,
 ) -> pl.DataFrame:
     """What `genodiff.Model.score_variants` gives."""
-    check_score_options(method, unit, se, context, batch_size)
     from genodiff.io.faidx import Genome
     from genodiff.scoring.background import parse_background
     from genodiff.scoring.scored_variants import AltScore, score_records
@@ -207,13 +184,13 @@ def make_score_frame(
     from genodiff.scoring.variant_run import VariantRun
     from genodiff.scoring.variant_scores import open_score_loci
 
-    options = _make_options(method, se, context, exact, batch_size, seed, memory)
+    options = asked.options()
     places = parse_background(background)
     with Genome(fasta) as genome, _open_any(variants) as source:
         work = VariantRun(source, genome, region, None)
         work.refuse_other_genome()
         if haplotypes:
-            _ask_haplotypes(work, model, context, method)
+            _ask_haplotypes(work, model, asked)
 
         loci = open_score_loci(model, genome, options)
 
@@ -226,16 +203,16 @@ def make_score_frame(
         own = score_records(work.records(), genome, ask)
         joint = (AltScore.of(one) for one in ask(work.joint_alleles()))
         rows = work.join_scores(own, joint)
-        return make_frame(rows, genome, unit, drawn.rank if drawn else None, work.samples)
+        return make_frame(rows, genome, asked.unit, drawn.rank if drawn else None, work.samples)
 
 
 def _ask_haplotypes(
-    work: VariantRun, model: TrainedModel, context: int | str | None, method: str
+    work: VariantRun, model: TrainedModel, asked: ScoreSettings
 ) -> tuple[Counter[str], int]:
     from genodiff.scoring.haplotype_scores import find_span
 
-    width = model.config.data.seq_len if context in (None, _TWICE) else int(context)
-    return work.ask_haplotypes(find_span(width), method)
+    width = asked.find_width(model.config.data.seq_len)
+    return work.ask_haplotypes(find_span(width), asked.method)
 
 
 def _score_alleles(
@@ -248,25 +225,6 @@ def _score_alleles(
     from genodiff.scoring.variant_scores import score_alleles
 
     return score_alleles(model, genome, alleles, options, loci)
-
-
-def _make_options(
-    method: Method,
-    se: float,
-    context: int | str | None,
-    exact: bool,
-    batch_size: int | None,
-    seed: int,
-    memory: str | None,
-) -> ScoreOptions:
-    from genodiff.scoring.variant_scores import ScoreOptions
-
-    twice = context == _TWICE
-    length = None if twice or context is None else int(context)
-    return ScoreOptions(
-        method=method, se=se, seed=seed, context=length, double=twice, exact=exact,
-        batch_size=batch_size, memory=memory,
-    )  # fmt: skip
 
 
 def _open_any(variants: Any) -> AbstractContextManager[VariantSource]:
@@ -294,25 +252,18 @@ def _write(
     model: Model,
     work: VariantRun,
     target: str,
+    asked: ScoreSettings,
     *,
     device: str,
     json: bool,
     fresh: bool,
     force: bool,
-    unit: Unit,
     region: Sequence[str],
     run: str | Path,
     fasta: str | Path,
     variants: str | Path,
-    method: Method,
-    se: float,
-    context: int | Literal["2x"] | None,
-    exact: bool,
-    batch_size: int | None,
-    seed: int,
     places: int | None,
     haplotypes: bool,
-    memory: str | None,
 ) -> dict[str, Any]:
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_file, sha256_json, stamp_time
@@ -323,17 +274,18 @@ def _write(
     from genodiff.scoring.variant_scores import open_score_loci
 
     keep_freed_memory()
-    options = _make_options(method, se, context, exact, batch_size, seed, memory)
+    options, unit = asked.options(), asked.unit
     trained, genome, began = model.trained, work.genome, time.monotonic()
     about = {
         "version": __version__, "model": trained.digest, "genome": genome.sha256[:12],
-        "method": method, "se": f"{se:g}", "seed": seed, "unit": unit,
-        "context": context or trained.config.data.seq_len, "exact": str(exact).lower(),
+        "method": asked.method, "se": f"{asked.se:g}", "max_evaluations": asked.max_evaluations,
+        "seed": asked.seed, "unit": unit, "context": asked.context or trained.config.data.seq_len,
+        "exact": str(asked.exact).lower(),
     }  # fmt: skip
     if places is not None:
         about["background"] = places
     if haplotypes:
-        _ask_haplotypes(work, trained, context, method)
+        _ask_haplotypes(work, trained, asked)
         about["haplotypes"] = work.span
     loci = open_score_loci(trained, genome, options)
     kept = None if loci is None else loci.told
@@ -341,8 +293,8 @@ def _write(
         about["memory"] = kept["fingerprint"][:12]
     given = {"path": str(variants), "sha256": sha256_file(work.source.path)}
     whole = {**about, "genome": genome.sha256, "variants": given["sha256"], "region": list(region)}
-    asked = {key: value for key, value in whole.items() if key not in ("unit", "background")}
-    request = sha256_json({**asked, "cut": list(work.cut)})
+    raw = {key: value for key, value in whole.items() if key not in ("unit", "background")}
+    request = sha256_json({**raw, "cut": list(work.cut)})
     ending = ".jsonl" if json and target == "-" else find_output_form(target, work.source.format)
 
     def ask(alleles: Iterable[Variants]) -> Iterator[ScoreFound]:
@@ -360,7 +312,7 @@ def _write(
         if journal.kept:
             _log.info("%s: goes on after %s records", journal.path, f"{journal.kept:,}")
         stack.callback(journal.close)
-        fill_journal(work, journal, ask)
+        fill_journal(work, journal, ask, options)
         drawn = None
         if places is not None:
             drawn = prepare_background(work, trained, options, places, ask, loci)
@@ -371,10 +323,11 @@ def _write(
             "genodiff": __version__, "out": target, "format": ending[1:], "unit": unit,
             "model": str(run), "checkpoint": trained.digest,
             "fasta": {"path": str(fasta), "sha256": genome.sha256}, "variants": given,
-            "method": method, "se": se, "context": context, "exact": exact, "seed": seed,
+            "method": asked.method, "se": asked.se, "max_evaluations": asked.max_evaluations,
+            "context": asked.context, "exact": asked.exact, "seed": asked.seed,
             "region": list(region), "shard": list(work.shard) if work.shard else None,
             "cut": list(work.cut), "request": sha256_json(whole), **work.tally.describe(),
-            "background": drawn and {"n": places, "seed": seed, "classes": drawn.describe()},
+            "background": drawn and {"n": places, "seed": asked.seed, "classes": drawn.describe()},
             **({} if kept is None else {"memory": kept}),
             "indexed": indexed, "device": device, "argv": sys.argv,
             "seconds": round(time.monotonic() - began, 3), "created": stamp_time(),

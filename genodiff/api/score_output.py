@@ -1,4 +1,4 @@
-"""What `genodiff.score` does step by step: scores, random variants, the file, or the plan alone."""
+"""What `genodiff.score` does step by step: scores, random variants, and the file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from genodiff.api.map_output import name_memory
 from genodiff.io.target import is_stream
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from genodiff.io.variants import Allele
     from genodiff.runs.model import TrainedModel
     from genodiff.runs.own_loci import OwnLoci
-    from genodiff.scoring.background import Background
-    from genodiff.scoring.scored_variants import ScoreFound
+    from genodiff.scoring.background import Background, BackgroundRequest
+    from genodiff.scoring.scored_variants import AltScore, ScoreFound
     from genodiff.scoring.variant_run import VariantRun
     from genodiff.scoring.variant_scores import ScoreOptions
 
@@ -27,29 +26,66 @@ _log = logging.getLogger("genodiff")
 _SHOWN_EVERY = 0.2  # seconds
 
 
-def fill_journal(work: VariantRun, journal: Any, ask: Ask) -> None:
+class ScorePace:
+    """How long the rest takes, by the windows of the scores: an indel takes a hundred times those
+    of an SNV.
+
+    `expected` is about how many windows all scores take, nelbo counted by the least, on each of
+    `contexts` (1 or 2). `kept` are the scores that were there before.
+    """
+
+    def __init__(
+        self, expected: int, contexts: int, kept: Iterable[tuple[AltScore, ...]], began: float
+    ) -> None:
+        self._contexts, self._began = contexts, began
+        self._left = float(expected * contexts - sum(map(self._weigh, kept)))
+        self._done = 0
+
+    def add(self, scores: tuple[AltScore, ...]) -> None:
+        """Count the scores of one record."""
+        weight = self._weigh(scores)
+        self._done, self._left = self._done + weight, self._left - weight
+
+    def left(self, now: float) -> float | None:
+        """Seconds to go; None before the first score."""
+        if not self._done:
+            return None
+        return max(0.0, self._left) * (now - self._began) / self._done
+
+    def _weigh(self, scores: tuple[AltScore, ...]) -> int:
+        from genodiff.scoring.background import LEAST_NELBO
+
+        least = LEAST_NELBO * self._contexts
+        return sum(least if one.method == "nelbo" else one.evaluations for one in scores)
+
+
+def fill_journal(work: VariantRun, journal: Any, ask: Ask, options: ScoreOptions) -> None:
     """Score what the journal does not hold yet."""
     from genodiff.io.progress import ProgressDisplay, format_duration
+    from genodiff.scoring.background import count_span_windows
 
     total = len(work) + work.joint
     things = "records and haplotypes" if work.joint else "records"
-    first: list[tuple[int, float]] = []  # the network is read and tried before the first record
+    expected = work.joint_windows + sum(
+        n * count_span_windows(ref, alt, options.method)[1]
+        for (ref, alt), n in work.own_survey.sizes.items()
+    )
+    pace = ScorePace(expected, 1 + options.double, journal.scores(), time.monotonic())
 
     with ProgressDisplay() as display:
         shown = 0.0
 
-        def tick(done: int) -> None:
+        def tick(done: int, scores: tuple[AltScore, ...]) -> None:
             nonlocal shown
+            pace.add(scores)
             now = time.monotonic()
             if now - shown < _SHOWN_EVERY and done < total:
                 return
             shown = now
             text = f"scored {done:,} of {total:,} {things}"
-            if first and now > first[0][1]:
-                pace = (done - first[0][0]) / (now - first[0][1])
-                text += f" · {pace:,.1f}/s · {format_duration((total - done) / pace)} to go"
-            if not first:
-                first.append((done, now))
+            left = pace.left(now)
+            if left is not None:
+                text += f" · {format_duration(left)} to go"
             display.show(text, done, total)
 
         if journal.kept < total:
@@ -96,14 +132,9 @@ def prepare_background(
 ) -> Background:
     """The random variants that the records of `work` are compared with."""
     from genodiff.io.progress import ProgressDisplay
-    from genodiff.scoring.background import BackgroundRequest, draw_background, find_kinds
+    from genodiff.scoring.background import draw_background, find_kinds
 
-    settings = {
-        "model": model.digest, "se": options.se, "exact": options.exact,
-        "context": options.context or model.config.data.seq_len,
-        **name_memory(loci),
-    }  # fmt: skip
-    request = BackgroundRequest(places, options.seed, options.method, settings)
+    request = request_background(model, options, places, loci)
     kinds = find_kinds(work.alleles(), work.genome)
     with ProgressDisplay() as display:
 
@@ -113,34 +144,15 @@ def prepare_background(
         return draw_background(work.genome, work.genome.sha256, kinds, request, ask, tick)
 
 
-def describe_plan(
-    work: VariantRun,
-    target: str,
-    method: str,
-    places: int | None,
-    joint: tuple[Counter[str], int] | None = None,
-) -> dict[str, Any]:
-    """What would be scored: counts, and the random variants of a background.
+def request_background(
+    model: TrainedModel, options: ScoreOptions, places: int, loci: OwnLoci | None
+) -> BackgroundRequest:
+    """What a background is asked for, and all that its scores depend on."""
+    from genodiff.scoring.background import BackgroundRequest
 
-    `joint` are the haplotypes of several variants by method, and about how many windows they take.
-    """
-    own = work.own_survey
-    drawn: dict[str, Any] = {}
-    if joint is not None:
-        drawn["haplotypes"] = dict(sorted(joint[0].items()))
-        drawn["haplotype_evaluations"] = joint[1]
-    if places is not None:
-        from genodiff.scoring.background import BackgroundRequest, find_classes
-
-        request = BackgroundRequest(places, 0, method, {})
-        classes = find_classes(own.sizes)
-        drawn["background"] = {size.name: request.count(size) for size in classes}
-        drawn["background_evaluations"] = sum(request.cost(size) for size in classes)
-    return {
-        "records": own.records,
-        "alts": own.alleles,
-        "kinds": dict(sorted(own.kinds.items())),
-        "unscored": {reason.value: n for reason, n in sorted(own.reasons.items())},
-        **drawn,
-        "files": [target] if is_stream(target) else [target, f"{target}.json"],
-    }
+    settings = {
+        "model": model.digest, "se": options.se, "most": options.most, "exact": options.exact,
+        "context": options.context or model.config.data.seq_len,
+        **name_memory(loci),
+    }  # fmt: skip
+    return BackgroundRequest(places, options.seed, options.method, settings)

@@ -11,12 +11,12 @@ from genodiff.io.fasta import Record
 from genodiff.io.sequences import is_file, read_sequences
 
 
-def read_records(given: Any, *, extra: bytes = b"") -> list[Record]:
+def read_records(given: Any, *, extra: bytes = b"", goes_round: bool = False) -> list[Record]:
     """The sequences in `given` (see `read_sequences`), each judged; `extra` bytes are letters too.
 
     Raises `DataError`, `UsageError`.
     """
-    return list(read_sequences(given, extra=extra))
+    return list(read_sequences(given, extra=extra, goes_round=goes_round))
 
 
 def is_single(given: Any, extra: bytes = b"") -> bool:

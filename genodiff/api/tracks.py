@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
-from genodiff.api.map_output import check_map_options, identify_genome, name_memory
+from genodiff.api.map_output import check_map_options, identify_genome, name_memory, plan_time
 from genodiff.api.track_output import (
     NothingReadError,
     TrackForm,
@@ -65,7 +65,8 @@ def tracks(
     Tracks are p(A), p(C), p(G) and p(T) given all other bases, the heights of a logo, entropy,
     information and the surprisal of the reference, in bits. `sequences` is a FASTA file, or strings
     and records. `region` (chr1:1,000-2,000, 1-based and inclusive) or `bed` say which part; without
-    them all is read. Each base is read once, wherever regions overlap.
+    them all is read. Each base is read once, wherever regions overlap. Tracks run along the genome:
+    the strand of a row is not used.
 
     `formats` are bigwig (with a track hub), bedgraph, bedgraph.gz, npz, parquet and html; by
     default bigwig, and html up to 100,000 bases. A hub is for UCSC's `genome`, such as hg38, or
@@ -113,7 +114,17 @@ def tracks(
         form = TrackForm(choose_formats(formats, work.bases), genome, email)
         form.check()
         if plan:
-            return _describe_plan(work, request, form, str(out), path, part is not None)
+            told = _describe_plan(work, request, form, str(out), path, part is not None)
+            files = told.pop("files")
+            places = ((one.contig, one.start) for one in work.pieces())
+            return {
+                **told,
+                **plan_time(
+                    model, contigs, places, told["evaluations"], context=request.context,
+                    memory=memory, batch_size=batch_size, every=every,
+                ),
+                "files": files,
+            }  # fmt: skip
         loci = open_loci(model.trained, contigs, memory, longest=request.context)
         kept = name_memory(loci)
         about = {

@@ -145,11 +145,13 @@ def _draw_again(
 
     from genodiff.reports.variant_page import Redraws
     from genodiff.scoring.scored_variants import NATS_PER_BIT
+    from genodiff.scoring.variant_request import MAX_EVALUATIONS
     from genodiff.scoring.variant_scores import ScoreOptions, score_alleles
 
     context = told.get("context")
     options = ScoreOptions(
         method=told["method"], se=told["se"], seed=told["seed"] + 1, exact=told["exact"],
+        most=told.get("max_evaluations", MAX_EVALUATIONS),
         context=context if isinstance(context, int) else None,
         memory="off" if loci is None else "on",
     )  # fmt: skip

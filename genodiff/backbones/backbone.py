@@ -43,7 +43,7 @@ class Backbone(nn.Module):
     @property
     def recalls(self) -> bool:
         """Whether `forward` takes `recalled` (B, L, 4), what a memory says of each position."""
-        return bool(getattr(self.settings, "recalls", False))
+        return self.settings.reads_memory
 
     @property
     def d_out(self) -> int:

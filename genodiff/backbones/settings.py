@@ -52,6 +52,11 @@ class BackboneSettings(Settings):
         """Whether the logits depend on sigma."""
         return False
 
+    @property
+    def reads_memory(self) -> bool:
+        """Whether the network is told what a memory of the training genome says of each base."""
+        return False
+
     @abstractmethod
     def build(
         self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0

@@ -6,7 +6,7 @@ import sys
 from typing import TextIO
 
 from cyclopts import App
-from cyclopts.exceptions import CycloptsError
+from cyclopts.exceptions import ArgumentOrderError, CycloptsError
 
 from genodiff import __version__
 from genodiff.cli.completion import add_completion
@@ -79,7 +79,7 @@ def _run(arguments: list[str]) -> None:
     debug = "--debug" in arguments or bool(os.environ.get("GENODIFF_DEBUG"))
     arguments = [a for a in arguments if a != "--debug"]
     try:
-        build_app()(arguments, exit_on_error=False, print_error=False)
+        _call(build_app(), arguments)
         sys.stdout.flush()
     except GenodiffError as error:
         if debug:
@@ -102,6 +102,25 @@ def _run(arguments: list[str]) -> None:
         if debug:
             raise
         sys.exit(_fail("out of memory; give a smaller --batch-size or --seq-len", 5))
+
+
+def _call(app: App, arguments: list[str]) -> None:
+    """Run the verb. `FILE --model RUN` is `RUN FILE`: cyclopts takes no words after such a flag."""
+    try:
+        app(arguments, exit_on_error=False, print_error=False)
+    except ArgumentOrderError as error:
+        words, rest = list(error.command_chain or ()), list(arguments)
+        for one in error.prior_positional_or_keyword_supplied_as_keyword_arguments:
+            flag, value = one.tokens[0].keyword, one.tokens[0].value
+            if f"{flag}={value}" in rest:
+                rest.remove(f"{flag}={value}")
+            elif flag in rest:
+                at = rest.index(flag)
+                del rest[at : at + 2]
+            else:
+                raise
+            words.append(value)
+        app(words + rest[len(error.command_chain or ()) :], exit_on_error=False, print_error=False)
 
 
 def _drop(stream: TextIO) -> None:

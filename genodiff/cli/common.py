@@ -4,7 +4,7 @@ import json as json_module
 import logging
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from cyclopts import Parameter, Token
 
 from genodiff.api.machine import choose_device, prepare_machine
 from genodiff.errors import Interrupted, UsageError
+from genodiff.io.progress import format_duration
 
 
 def convert_whole_number(kind: Any, tokens: Sequence[Token]) -> int:
@@ -84,6 +85,25 @@ Memory = Annotated[
 ]
 
 
+def check_file(run: Path, file: str | None, usage: str) -> str:
+    """The file of `usage`, such as "score RUN VARIANTS".
+
+    Raises `UsageError` where one word is missing, or they stand the other way round.
+    """
+    if file is None:
+        missing = usage.split()[2 if run.is_dir() else 1]
+        raise UsageError(f"{missing} is missing", fix=f"give genodiff {usage}")
+    if Path(file).is_dir() and not run.is_dir():
+        what = f"{file} is a folder, and {run} is none: they stand the other way round"
+        raise UsageError(what, fix=f"give genodiff {usage}")
+    return file
+
+
+def order_samples(samples: Path, run: Path) -> tuple[Path, Path]:
+    """A file of samples and a run, in whichever order they stood: a run is a folder."""
+    return (run, samples) if samples.is_dir() and not run.is_dir() else (samples, run)
+
+
 def parse_references(words: Sequence[str] | None) -> dict[str, str]:
     """The genome files of `--reference NAME=FASTA`, by name. Raises `UsageError`."""
     found = {}
@@ -151,6 +171,34 @@ class Common:
         """`prepare`, and the device to use ("cpu" or "cuda"). Imports torch."""
         self.prepare()
         return choose_device(self.device)
+
+
+def print_plan(told: Mapping[str, Any], width: int | None = None) -> None:
+    """A plan as lines, a key and its value each; a time is told in words."""
+    shown = {}
+    for key, value in told.items():
+        most = told.get(f"{key}_at_most")
+        if key == "seconds":
+            shown["time"] = _say_time(value, most, told.get("device"))
+        elif key != "device" and not key.endswith("_at_most"):
+            shown[key] = _say(value) + (f" to {_say(most)}" if most is not None else "")
+    wide = width or max(map(len, shown))
+    print("\n".join(f"{key:<{wide}} {value}" for key, value in shown.items()))
+
+
+def _say_time(seconds: float | None, most: float | None, device: str | None) -> str:
+    if seconds is None:
+        return "not known: the run is not there"
+    upto = "" if most is None else f" to {format_duration(most)}"
+    return f"about {format_duration(seconds)}{upto} on {device}"
+
+
+def _say(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{n:,} {name}" for name, n in value.items()) or "none"
+    if isinstance(value, list):
+        return " ".join(value) if all(isinstance(one, str) for one in value) else str(value)
+    return f"{value:,}"
 
 
 def print_told(told: dict[str, Any], *, json: bool) -> None:

@@ -204,7 +204,8 @@ def _table(title: str, *columns: str) -> Table:
 def _size(result: dict[str, Any]) -> str:
     of = f" of {result['windows_total']:,}" if result["windows"] < result["windows_total"] else ""
     again = f", {result['repeats']} masks each" if result["repeats"] > 1 else ""
-    return f"{result['tokens']:,} bases in {result['windows']:,}{of} windows{again}"
+    windows = "window" if result["windows_total"] == 1 else "windows"
+    return f"{result['tokens']:,} bases in {result['windows']:,}{of} {windows}{again}"
 
 
 def _interval(ends: list[float] | None, form: str = ".4f") -> str:

@@ -15,6 +15,23 @@ DATASET = (
 )
 
 
+TestShare = Annotated[
+    float | None,
+    Parameter(
+        help="The share of one table that tests, such as 0.2: sequences that are alike stay "
+        "together, and the same ones test each time."
+    ),
+]
+DropMissing = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Leave out, and count, rows without a label, a sequence or a position (empty, NA, "
+        "nan, inf).",
+    ),
+]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class DataFlags:
@@ -42,6 +59,8 @@ class DataFlags:
         list[str] | None,
         Parameter(help="The column of labels [label]; repeatable: a multi-label task."),
     ] = None
+    test_share: TestShare = None
+    drop_missing: DropMissing = False
     reference: Annotated[
         list[str] | None,
         Parameter(

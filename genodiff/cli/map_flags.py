@@ -7,9 +7,13 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import OUTPUT, convert_whole_number
+from genodiff.cli.common import OUTPUT, convert_whole_number, print_plan
 from genodiff.errors import UsageError
+from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
+
+STRAND_RULE = "a row on - is read as its reverse complement"
+"""The rule of every verb that reads rows of BED in their own direction."""
 
 _log = logging.getLogger("genodiff")
 
@@ -26,13 +30,12 @@ MapRegions = Annotated[
     list[str] | None,
     Parameter(
         name=["--region", "--regions"],
-        help="chr1:1,000-1,200, 1-based and inclusive; may be given several times.",
+        help="chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several "
+        "times.",
         negative="",
     ),
 ]
-MapBed = Annotated[
-    str | None, Parameter(help="BED file of regions (its strand column is not applied).")
-]
+MapBed = Annotated[str | None, Parameter(help=f"BED file of regions; {STRAND_RULE}.")]
 MapContext = Annotated[
     int | None,
     Parameter(
@@ -66,15 +69,10 @@ def print_map(
     if json:
         print(json_module.dumps(told))
     elif plan:
-        width = max(map(len, told))
-        print("\n".join(f"{key:<{width}} {_say(value)}" for key, value in told.items()))
+        print_plan(told)
     if plan:
         return
-    regions = f"{len(told['regions']):,} region{'s' * (len(told['regions']) > 1)}"
+    regions = format_count(len(told["regions"]), "region")
     parts = [f"{told['scored']:,} {noun} of {regions}"]
-    parts += [f"{told['evaluations']:,} evaluations"] if evaluations else []
+    parts += [format_count(told["evaluations"], "evaluation")] if evaluations else []
     _log.info("%s: %s, in %s", out, ", ".join(parts), format_duration(told["seconds"]))
-
-
-def _say(value: Any) -> str:
-    return " ".join(value) if isinstance(value, list) else f"{value:,}"

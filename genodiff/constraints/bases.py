@@ -88,4 +88,4 @@ class MaxEdits(SingleConstraint):
         return counted
 
     def __str__(self) -> str:
-        return f"at most {self.most} edits"
+        return f"at most {self.most} edit{'' if self.most == 1 else 's'}"

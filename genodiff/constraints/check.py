@@ -113,7 +113,11 @@ def _protein(
     for number, (codon, was) in enumerate(zip(new, old, strict=True)):
         now = _translate(codon, rule.table)
         if rule.protein is not None:
-            if rule.protein[number].upper() not in ("X", "*" if now[1] else "", now[0]):
+            if "N" not in codon and rule.protein[number].upper() not in (
+                "X",
+                "*" if now[1] else "",
+                now[0],
+            ):
                 yield f"codon {number + 1} is {codon}"
         elif codon != was and (
             now != _translate(was, rule.table)

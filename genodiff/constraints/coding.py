@@ -121,7 +121,7 @@ class KeepProtein(SingleConstraint):
             codon = text if self.strand == 1 else _turn(text)
             if self.protein is not None:
                 wanted = self.protein[number].upper()
-                return lambda c: _codes(c, wanted, self.table)
+                return lambda c: codes_for(c, wanted, self.table)
             if "N" in codon:
                 raise DataError(
                     f"codon {codon} at position {three[0] + space.offset + 1} has no amino acid "
@@ -175,7 +175,7 @@ def check_frame(exons: Intervals, strand: int, table: int) -> None:
     check_table(table)
     if strand not in (1, -1):
         raise UsageError(f"strand {strand}", fix="give 1 or -1")
-    before = 0
+    before = exons[0][0] if exons else 0
     for start, end in exons:
         if not before <= start < end:
             raise UsageError("exons overlap, are empty or not in order", fix="sort them")
@@ -238,7 +238,8 @@ def make_frame(
     return [CodonAutomaton(chosen, np.stack(rows), np.array(read).reshape(4, 4, 4))]
 
 
-def _codes(codon: str, wanted: str, table: int) -> bool:
+def codes_for(codon: str, wanted: str, table: int) -> bool:
+    """Whether a codon codes for an amino acid as Biopython writes it: * a stop, X any."""
     amino, stop = read_codon(codon, table)
     return stop if wanted == "*" else wanted == "X" or amino == wanted
 

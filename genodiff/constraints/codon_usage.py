@@ -1,9 +1,10 @@
 """Codon usage: how often a species writes an amino acid with each of its codons.
 
 A table is one of the package python-codon-tables, by species (`e_coli`, `h_sapiens`), or a file of
-lines CODON FREQUENCY, separated by commas, blanks or tabs; further columns before the codon are not
-read, nor is a line without a codon. U is T. Frequencies may be counts: they are made relative
-within each amino acid, and none is below `LEAST`, so that no codon is impossible.
+lines CODON FREQUENCY, separated by commas, semicolons, blanks or tabs; further columns are not
+read, nor are comments (#) and the lines above the first codon. U is T. Every codon of an amino acid
+is there, or none. Frequencies may be counts: they are made relative within each amino acid, and
+none is below `LEAST`, so that no codon is impossible.
 """
 
 import re
@@ -12,10 +13,15 @@ from typing import Any
 
 from genodiff.constraints.coding import Usage, read_codon
 from genodiff.constraints.space import BASES
-from genodiff.errors import DataError, GenodiffError, UsageError, did_you_mean
+from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.io.cells import read_number
+from genodiff.io.delimited import split_rows
+from genodiff.io.text_lines import read_text_lines
 
 LEAST = 1e-3
 _CODON = re.compile("[ACGTU]{3}")
+_THREE = re.compile("[0-9]{3}")
+_POINT_OF_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:[.][0-9]{3})+")
 
 
 def read_codon_usage(source: str, table: int) -> Usage:
@@ -25,7 +31,7 @@ def read_codon_usage(source: str, table: int) -> Usage:
     for a faulty file.
     """
     if Path(source).is_file():
-        found = _read_file(Path(source))
+        found = _read_file(Path(source), table)
     else:
         found = _read_species(source)
     return _make_relative(found, table)
@@ -33,7 +39,7 @@ def read_codon_usage(source: str, table: int) -> Usage:
 
 def _make_relative(found: dict[str, float], table: int) -> Usage:
     totals: dict[tuple[str, bool], float] = {}
-    codons = [a + b + c for a in BASES for b in BASES for c in BASES]
+    codons = _list_codons()
     for codon in codons:
         amino = read_codon(codon, table)
         totals[amino] = totals.get(amino, 0.0) + found.get(codon, 0.0)
@@ -62,29 +68,52 @@ def _read_species(name: str) -> dict[str, float]:
     return {c: float(f) for codons in tables.values() for c, f in codons.items()}
 
 
-def _read_file(path: Path) -> dict[str, float]:
-    found: dict[str, float] = {}
-
-    def fault(what: str, line: int | None = None) -> GenodiffError:
+def _read_file(path: Path, table: int) -> dict[str, float]:
+    def fault(what: str, line: int | None = None) -> DataError:
         return DataError(what, file=path, line=line, fix="write lines such as AAG 0.24")
 
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as wrong:
-        raise fault(f"cannot be read ({type(wrong).__name__})") from None
-    for number, line in enumerate(lines, 1):
-        words = line.upper().replace(",", " ").split()
+    lines = [(n, t) for n, t in read_text_lines(path, "codon usage") if t.strip() and t[0] != "#"]
+    first = next((i for i, (_, text) in enumerate(lines) if _find_codon(text) is not None), None)
+    if first is None:
+        raise fault("has no codon")
+    found: dict[str, float] = {}
+    texts: list[str] = []
+    rows = split_rows(lines[first:], str(path))
+    width = len(rows[0][1])
+    for number, fields in rows:
+        words = [field.upper() for field in fields]
         at = next((i for i, word in enumerate(words) if _CODON.fullmatch(word)), None)
-        if at is None:
-            continue
-        codon = words[at].replace("U", "T")
-        try:
-            value = float(words[at + 1])
-        except (IndexError, ValueError):
-            raise fault(f"codon {codon} has no frequency", number) from None
-        if not 0 <= value < float("inf") or codon in found:
-            raise fault(f"codon {codon}: {value:g} is no frequency, or a second one", number)
+        if at is None or len(fields) != width:
+            what = "has no codon" if at is None else f"has {len(fields)} columns, not {width}"
+            raise fault(f"this line {what}", number)
+        codon, text = words[at].replace("U", "T"), ([*fields, ""])[at + 1]
+        value = read_number(text)
+        if value is None or value < 0:
+            raise fault(f"codon {codon} has no frequency: '{text}' is no number from 0", number)
+        if codon in found:
+            raise fault(f"codon {codon} has a second one: it stands twice", number)
         found[codon] = value
+        texts.append(text)
+    if any(_POINT_OF_THOUSANDS.fullmatch(text) for text in texts) and all(
+        text.isdecimal() or _POINT_OF_THOUSANDS.fullmatch(text) for text in texts
+    ):
+        raise fault("has numbers such as 1.234, which may be thousands, beside whole numbers")
+    if all(_THREE.fullmatch(fields[-1]) for _, fields in rows) and width > 2:
+        raise fault("has numbers with thousands separators")
     if len(found) < 61:
         raise fault(f"has {len(found)} codons, fewer than 61")
+    known = {read_codon(codon, table)[0] for codon in found}
+    for codon in _list_codons():
+        amino = read_codon(codon, table)[0]
+        if codon not in found and amino and amino in known:
+            raise fault(f"has no frequency of {codon}, and has those of other codons of {amino}")
     return found
+
+
+def _find_codon(text: str) -> str | None:
+    words = re.split(r"[\s,;]+", text.upper())
+    return next((word for word in words if _CODON.fullmatch(word.strip('"'))), None)
+
+
+def _list_codons() -> list[str]:
+    return [a + b + c for a in BASES for b in BASES for c in BASES]

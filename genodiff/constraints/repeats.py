@@ -125,7 +125,8 @@ class NoGenomeRepeats(SingleConstraint):
 def read_repeats(path: str, longest: int, span: Span = None) -> NoRepeats | NoGenomeRepeats:
     """The constraint of a FASTA file, of any size up to a genome. Raises `DataError`, `UsageError`.
 
-    Stretches with a letter that is not A, C, G or T are left out. It takes 8 bytes for each base.
+    Stretches with a letter that is not A, C, G or T are left out. A circular record goes round. It
+    takes 8 bytes for each base.
     """
     if longest < 1:
         raise UsageError(f"repeats longer than {longest}", fix="give 1 or more")
@@ -135,9 +136,10 @@ def read_repeats(path: str, longest: int, span: Span = None) -> NoRepeats | NoGe
     n = total = 0
     for record in read_fasta(path):
         n, total = n + 1, total + len(record.sequence)
+        text = record.sequence + (record.sequence[:longest] if record.is_circular else b"")
         if total <= MOST_LISTED:
-            texts.append(record.sequence)
-        hashes, known = hash_stretches(record.sequence, size)
+            texts.append(text)
+        hashes, known = hash_stretches(text, size)
         parts.append(hashes[known])
     if not n:
         raise DataError("holds no record", file=path, fix="give a FASTA file with a sequence")

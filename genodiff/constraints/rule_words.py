@@ -6,19 +6,20 @@
     gc: ["30-70%", "30-70%/50:25"]  no_repeats: ["20:vector.fa"]
     protein: [forward, "chr1:100-399:-", {exons: ["chr1:1-90", "chr1:201-290"], strand: "-"}]
     no_stop: [reverse]              genetic_code: 11
+    allow_stops: true
     codon_usage: e_coli
 
 `forward` and `reverse` are frames of each region itself. Regions are 1-based and inclusive.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from genodiff.constraints.bases import KeepBases, MaxEdits
-from genodiff.constraints.coding import KeepProtein, NoStop, check_table
+from genodiff.constraints.coding import Intervals, KeepProtein, NoStop, check_table
 from genodiff.constraints.codon_usage import read_codon_usage
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.constraint import AllOf, Constraint
@@ -49,6 +50,7 @@ class RuleWords:
     max_edits: int | None = None
     genetic_code: int | None = None
     codon_usage: str | None = None
+    allow_stops: bool | None = None
 
     def join(self, other: "RuleWords") -> "RuleWords":
         """Both. Raises `UsageError` where they give two values for one number."""
@@ -68,7 +70,7 @@ class RuleWords:
         return RuleWords(**found)
 
 
-_NUMBERS = ("max_run", "max_edits", "genetic_code", "codon_usage")
+_NUMBERS = ("max_run", "max_edits", "genetic_code", "codon_usage", "allow_stops")
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class DesignRules:
 
     everywhere: AllOf = field(default_factory=AllOf)
     on_contig: Mapping[str, tuple[Constraint, ...]] = field(default_factory=dict)
+    allow_stops: bool = False
+    """Whether frames are kept that hold stop codons."""
 
     def of(self, contig: str) -> tuple[Constraint, ...]:
         """The constraints at places of this contig."""
@@ -110,6 +114,11 @@ def read_rule_words(found: Mapping[str, Any], path: str | Path | None = None) ->
                 raise fault(f"{key}: {value!r} is no text", "give a species or a file")
             values[name] = value
             continue
+        if name == "allow_stops":
+            if not isinstance(value, bool):
+                raise fault(f"{key}: {value!r} is neither true nor false", "give true")
+            values[name] = value
+            continue
         if name in _NUMBERS:
             if not isinstance(value, int) or isinstance(value, bool):
                 raise fault(f"{key}: {value!r} is no whole number", "give one")
@@ -122,8 +131,14 @@ def read_rule_words(found: Mapping[str, Any], path: str | Path | None = None) ->
     return RuleWords(**values)
 
 
-def make_rules(words: RuleWords, contigs: dict[str, int]) -> DesignRules:
-    """The constraints that `words` mean in a genome. Raises `UsageError`, `DataError`."""
+def make_rules(
+    words: RuleWords, contigs: dict[str, int], circular: Collection[str] = ()
+) -> DesignRules:
+    """The constraints that `words` mean in a genome. Raises `UsageError`, `DataError`.
+
+    Places on one of the `circular` contigs may cross its origin.
+    """
+    places_in = (contigs, circular)
     code = 1 if words.genetic_code is None else words.genetic_code
     check_table(code)
     if words.genetic_code is not None and not (words.protein or words.no_stop):
@@ -150,20 +165,21 @@ def make_rules(words: RuleWords, contigs: dict[str, int]) -> DesignRules:
         if isinstance(word, str) and word in _FRAMES:
             every.append(KeepProtein((), _FRAMES[word], code, usage=usage))
         else:
-            contig, rule = _parse_protein(word, code, contigs)
+            contig, rule = _parse_protein(word, code, *places_in)
             places.setdefault(contig, []).append(replace(rule, usage=usage))
     for word in words.no_stop:
         if word in _FRAMES:
             every.append(NoStop((), _FRAMES[word], code))
         else:
-            contig, start, end, strand = _parse_stranded(str(word), contigs)
+            contig, start, end, strand = _parse_stranded(str(word), *places_in)
             places.setdefault(contig, []).append(NoStop(((start, end),), strand, code))
     for word in words.keep:
-        contig, start, end = parse_region(str(word), contigs)
+        contig, start, end = parse_region(str(word), *places_in)
         places.setdefault(contig, []).append(KeepBases((start, end)))
     if words.max_edits is not None:
         every.append(MaxEdits(words.max_edits))
-    return DesignRules(AllOf(tuple(every)), {name: tuple(some) for name, some in places.items()})
+    on_contig = {name: tuple(some) for name, some in places.items()}
+    return DesignRules(AllOf(tuple(every)), on_contig, bool(words.allow_stops))
 
 
 def parse_gc(text: str) -> GcContent:
@@ -192,16 +208,20 @@ def _parse_repeats(text: str) -> Constraint:
     return read_repeats(path, int(number))
 
 
-def _parse_stranded(text: str, contigs: dict[str, int]) -> tuple[str, int, int, int]:
+def _parse_stranded(
+    text: str, contigs: dict[str, int], circular: Collection[str]
+) -> tuple[str, int, int, int]:
     sign = text[-2:] if text not in contigs else ""
     if sign in (":+", ":-"):
-        return *parse_region(text[:-2], contigs), 1 if sign == ":+" else -1
-    return *parse_region(text, contigs), 1
+        return *parse_region(text[:-2], contigs, circular), 1 if sign == ":+" else -1
+    return *parse_region(text, contigs, circular), 1
 
 
-def _parse_protein(word: Any, code: int, contigs: dict[str, int]) -> tuple[str, KeepProtein]:
+def _parse_protein(
+    word: Any, code: int, contigs: dict[str, int], circular: Collection[str]
+) -> tuple[str, KeepProtein]:
     if not isinstance(word, dict):
-        contig, start, end, strand = _parse_stranded(str(word), contigs)
+        contig, start, end, strand = _parse_stranded(str(word), contigs, circular)
         return contig, KeepProtein(((start, end),), strand, code)
     unknown = set(word) - {"exons", "strand", "sequence"}
     exons = word.get("exons")
@@ -210,13 +230,26 @@ def _parse_protein(word: Any, code: int, contigs: dict[str, int]) -> tuple[str, 
         raise UsageError(
             f"protein {word}", fix='write {exons: ["chr1:1-90"], strand: "+"}, and sequence if new'
         )
-    parts = [parse_region(str(exon), contigs) for exon in exons]
+    parts = [parse_region(str(exon), contigs, circular) for exon in exons]
     if len({contig for contig, _, _ in parts}) > 1:
         raise UsageError(f"protein {word}: exons on several contigs", fix="give those of one")
     protein = word.get("sequence")
-    intervals = tuple(sorted((start, end) for _, start, end in parts))
+    contig = parts[0][0]
+    intervals = _order([part[1:] for part in parts], contigs[contig], contig in circular)
     rule = KeepProtein(intervals, strand, code, None if protein is None else str(protein))
-    return parts[0][0], rule
+    return contig, rule
+
+
+def _order(parts: Sequence[tuple[int, int]], length: int, goes_round: bool) -> Intervals:
+    """Exons from left to right: on a circle also round it, if that makes a shorter gene."""
+    ordered = sorted(parts)
+    if goes_round:
+        unrolled: list[tuple[int, int]] = []
+        for start, end in parts:
+            by = length if unrolled and start < unrolled[-1][1] else 0
+            unrolled.append((start + by, end + by))
+        ordered = min(ordered, unrolled, key=lambda some: some[-1][1] - some[0][0])
+    return tuple(ordered)
 
 
 def name_conflict(parts: Sequence[str], where: str) -> GenodiffError:

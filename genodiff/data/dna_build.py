@@ -19,6 +19,7 @@ from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.input_file import open_input
+from genodiff.io.topology import say_linear
 
 log = logging.getLogger("genodiff")
 
@@ -85,7 +86,7 @@ class GenomeWriter:
             self.runs.append(join_runs(np.concatenate(self._open)))
             self._open = []
 
-    def write(self, contents: Iterable[Content]) -> None:
+    def write_contigs(self, contents: Iterable[Content]) -> None:
         """All contigs: the name of each, then its pieces."""
         for piece in contents:
             if isinstance(piece, str):
@@ -100,7 +101,7 @@ def build_folder(folder: Path, key: str, contents: Iterable[Content], source: St
     with atomic.atomic_directory(folder) as temporary:
         with open(temporary / "genome.ids", "wb") as file:
             writer = GenomeWriter(file)
-            writer.write(contents)
+            writer.write_contigs(contents)
         if not writer.bases:
             raise DataError(
                 "holds no sequence",
@@ -137,15 +138,17 @@ def read_file_contents(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
     table, exact = make_encoding_table(), b"ACGTNacgtn\r\n"
     for path in paths:
         with open_input(path) as opened:
-            kept = True
+            kept, circular = True, list[str]()
             for event in scan_fasta(opened):
                 if isinstance(event, Header):
                     kept = keeps_contig(recipe, event.name)
+                    circular += [event.name] if kept and event.is_circular else []
                     if kept:
                         yield event.name
                 elif kept:
                     ids = np.frombuffer(event.data.translate(table, b"\r\n"), np.uint8)
                     yield ids, len(event.data.translate(None, exact))
+            say_linear(opened.shown, circular)
 
 
 def make_toy_contents(toy: ToySource) -> Iterator[Content]:

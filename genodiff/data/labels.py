@@ -1,13 +1,15 @@
 """Labels of windows, for conditional training: a class for each contig or interval.
 
 A file is either a BED file, CONTIG START END LABEL, or a table, CONTIG LABEL (species as label),
-separated by tabs. The label of a window is that of the interval which its middle base lies in. A
-window whose middle base has no label is unlabelled: `NONE`.
+separated by tabs, or by commas, semicolons or blanks alone. A first line of column names is passed
+over. The label of a window is that of the interval which its middle base lies in. A window whose
+middle base has no label is unlabelled: `NONE`.
 
 With `quantiles` the labels are numbers, and the classes are q1 (lowest) to qN: equal numbers of
 rows, and equal numbers never apart.
 """
 
+import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,21 +19,45 @@ from numpy.typing import NDArray
 
 from genodiff.data.store import Store
 from genodiff.errors import DataError, UsageError
+from genodiff.io.cells import (
+    explain_whole,
+    find_alike,
+    find_spoilt_name,
+    is_missing,
+    read_number,
+    read_whole,
+)
+from genodiff.io.delimited import split_rows
 from genodiff.io.identity import sha256_file
 from genodiff.io.text_lines import read_text_lines
+
+log = logging.getLogger("genodiff")
 
 NONE = -1
 MOST_CLASSES = 4096
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_POSITION = re.compile(r"[0-9][0-9.,'’ \xa0\u202f]*(?:[eE][+-]?[0-9]+)?")
 _WHOLE = -1  # the end of a row that is of a whole contig
 _CLASS_FIX = "give a name of letters, digits, dots, dashes and underscores"
 
+_CONTIG_COLUMN = re.compile(
+    "(contig|chr(om)?(osome)?|scaffold|seq(uence|name|id)?|record|region|name|id|accession)s?", re.I
+)
+_LABEL_COLUMN = re.compile(
+    "(label|class|species|organism|target|group|category|type|kind|value|score|y)(es|s)?", re.I
+)
+
 Ints = NDArray[np.int64]
+_Row = tuple[str, int, int, str, int]
+"""Contig, start, end, label and line."""
 
 
 @dataclass(frozen=True)
 class LabelTable:
-    """The rows of a file of labels; `classes` are the names, sorted, and `sha256` the file's."""
+    """The rows of a file of labels; `classes` are the names, sorted, and `sha256` the file's.
+
+    `names_line` is the line of column names that was passed over, None without one.
+    """
 
     path: str
     contigs: tuple[str, ...]
@@ -42,6 +68,7 @@ class LabelTable:
     lines: Ints
     classes: tuple[str, ...]
     sha256: str
+    names_line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,15 +95,24 @@ def read_labels(
 
     Raises `DataError` naming the line, `UsageError` for a column that cannot be.
     """
-    rows: list[tuple[str, int, int, str, int]] = []
+    lines_read: list[tuple[int, str]] = []
     for number, text in read_text_lines(path, "a table of labels"):
         line = text.rstrip(" \t")
         if not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser"):
             continue
-        rows.append(_read_row(path, number, line.split("\t"), column))
-    if not rows:
+        lines_read.append((number, line))
+    split = split_rows(lines_read, str(path))
+    is_bed = sum(_is_bed(fields) for _, fields in split) > len(split) / 3
+    names_line = None
+    if split and _is_header([fields for _, fields in split], column, is_bed, quantiles is not None):
+        names_line, split = split[0][0], split[1:]
+    if not split:
         fix = "give rows of CONTIG START END LABEL, or CONTIG LABEL"
         raise DataError("holds no label", file=path, fix=fix)
+    if not is_bed and column is None:
+        _refuse_positions(path, split)
+    rows = [_read_row(path, number, fields, column, is_bed) for number, fields in split]
+    _refuse_contradictions(path, rows)
     names = [row[3] for row in rows]
     lines = np.array([row[4] for row in rows], np.int64)
     if quantiles is None:
@@ -85,7 +121,8 @@ def read_labels(
         classes, labels = _cut_quantiles(path, names, lines, quantiles)
     starts, ends = (np.array([row[i] for row in rows], np.int64) for i in (1, 2))
     contigs = tuple(row[0] for row in rows)
-    return LabelTable(str(path), contigs, starts, ends, labels, lines, classes, sha256_file(path))
+    digest = sha256_file(path)
+    return LabelTable(str(path), contigs, starts, ends, labels, lines, classes, digest, names_line)
 
 
 def table_labels(path: str, named: dict[str, str], sha256: str) -> LabelTable:
@@ -112,6 +149,7 @@ def place_labels(table: LabelTable, store: Store) -> WindowLabels:
     if not len(kept):
         what = f"labels {table.contigs[0]} and others, and the genome has no such contig"
         raise DataError(what, file=table.path, fix=f"name contigs as {store.names[0]}")
+    _tell_absent(table, numbers)
     sizes, offsets = np.asarray(store.lengths), np.asarray(store.offsets)
     contig = numbers[kept]
     end = np.where(table.ends[kept] == _WHOLE, sizes[contig], table.ends[kept])
@@ -140,31 +178,129 @@ def place_labels(table: LabelTable, store: Store) -> WindowLabels:
     return WindowLabels(found[:, 0].copy(), found[:, 1].copy(), found[:, 2].copy())
 
 
+def _tell_absent(table: LabelTable, numbers: Ints) -> None:
+    """Count the rows of contigs that a genome lacks (-1).
+
+    Raises `DataError` for a first row that no other row is like: it names columns.
+    """
+    absent = np.flatnonzero(numbers < 0)
+    if len(absent) and not absent[0] and (table.labels == table.labels[0]).sum() == 1:
+        what = (
+            f"the genome has no contig '{table.contigs[0]}', and no other row has the label "
+            f"'{table.classes[table.labels[0]]}': are these column names?"
+        )
+        fix = "start the line with #, or remove it"
+        raise DataError(what, file=table.path, line=int(table.lines[0]), fix=fix)
+    if len(absent):
+        first = absent[0]
+        log.warning(
+            "%s: %d of %d rows are of contigs that the genome lacks, and label nothing (first: "
+            "line %d, %s)",
+            table.path, len(absent), len(numbers), table.lines[first], table.contigs[first],
+        )  # fmt: skip
+
+
+def _is_bed(fields: list[str]) -> bool:
+    """Whether a row has START and END, however these are written."""
+    return len(fields) > 3 and all(_POSITION.fullmatch(field) for field in fields[1:3])
+
+
+def _refuse_positions(path: str | Path, split: list[tuple[int, list[str]]]) -> None:
+    """Raises `DataError` for a table CONTIG LABEL that has positions as a BED file has."""
+    if min(len(fields) for _, fields in split) < 4:
+        return
+    columns = zip(*(fields for _, fields in split), strict=False)
+    if sum(all(map(_POSITION.fullmatch, column)) for column in columns) > 1:
+        what = "there are positions, and not in columns 2 and 3"
+        fix = "write CONTIG START END LABEL, or name the label's column: --label-column"
+        raise DataError(what, file=path, line=split[0][0], fix=fix)
+
+
+def _refuse_contradictions(path: str | Path, rows: list[_Row]) -> None:
+    """Raises `DataError` for column names between rows, and for a contig with two labels."""
+    whole: dict[str, tuple[str, int]] = {}
+    for contig, _, end, label, number in rows:
+        if _CONTIG_COLUMN.fullmatch(contig) and _LABEL_COLUMN.fullmatch(label):
+            what = f"'{contig}' and '{label}' are names of columns"
+            raise DataError(what, file=path, line=number, fix="remove the line")
+        other, line = whole.setdefault(contig, (label, number)) if end == _WHOLE else (label, 0)
+        if other != label:
+            what = f"the contig {contig} has the label '{other}' in line {line}, and '{label}' here"
+            raise DataError(what, file=path, line=number, fix="give each contig one label")
+
+
+def _is_header(rows: list[list[str]], column: int | None, is_bed: bool, numbers: bool) -> bool:
+    """Whether the first row names columns: it is of another kind than those below."""
+    first = rows[0]
+    if is_bed:
+        return len(first) > 3 and not any(any(c.isdigit() for c in f) for f in first[1:3])
+    wanted = (column or 2) - 1
+    if len(first) <= wanted:
+        return False
+    contig, label = first[0], first[wanted]
+    if numbers and read_number(label) is None:
+        return len(rows) > 1 and all(
+            len(row) > wanted and read_number(row[wanted]) is not None for row in rows[1:]
+        )
+    return bool(_CONTIG_COLUMN.fullmatch(contig) and _LABEL_COLUMN.fullmatch(label))
+
+
 def _read_row(
-    path: str | Path, number: int, fields: list[str], column: int | None
-) -> tuple[str, int, int, str, int]:
-    bed = len(fields) > 3 and fields[1].isdecimal() and fields[2].isdecimal()
-    start, end = (int(fields[1]), int(fields[2])) if bed else (0, _WHOLE)
-    if bed and start >= end:
-        raise DataError(f"{start} to {end} is no interval", file=path, line=number)
-    wanted = column or (4 if bed else 2)
+    path: str | Path, number: int, fields: list[str], column: int | None, is_bed: bool
+) -> _Row:
+    start, end = 0, _WHOLE
+    wanted = column or (4 if is_bed else 2)
     if wanted < 2:
         raise UsageError(f"--label-column {wanted} is the contig's", fix="give 2 or more")
-    if len(fields) < wanted or not fields[wanted - 1].strip():
+    if len(fields) < wanted or not fields[wanted - 1]:
         raise DataError(
             f"has no label in column {wanted}",
             file=path,
             line=number,
             fix="separate CONTIG START END LABEL, or CONTIG LABEL, by tabs",
         )
-    return fields[0], start, end, fields[wanted - 1].strip(), number
+    if is_bed:
+        start, end = (_read_end(path, number, text) for text in fields[1:3])
+        if start >= end:
+            fix = "give START, from 0, below END"
+            raise DataError(f"{start} to {end} is no interval", file=path, line=number, fix=fix)
+    spoilt = find_spoilt_name(fields[0])
+    if not fields[0] or spoilt or " " in fields[0]:
+        why, fix = spoilt or ("is empty or has a blank", "give it without blanks")
+        what = f"the contig's name '{fields[0]}' {why}"
+        raise DataError(what, file=path, line=number, fix=fix)
+    return fields[0], start, end, fields[wanted - 1], number
+
+
+def _read_end(path: str | Path, number: int, text: str) -> int:
+    value = read_whole(text)
+    if value is None:
+        why, fix = explain_whole(text)
+        raise DataError(f"the position '{text}' {why}", file=path, line=number, fix=fix)
+    return value
 
 
 def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tuple[str, ...], Ints]:
     classes = tuple(sorted(set(names)))
     for name, line in zip(names, lines.tolist(), strict=True):
+        if is_missing(name):
+            what = f"label '{name}' says that a value is missing"
+            fix = "remove the row: what no row covers has no label"
+            raise DataError(what, file=path, line=line, fix=fix)
+        if spoilt := find_spoilt_name(name):
+            raise DataError(f"label '{name}' {spoilt[0]}", file=path, line=line, fix=spoilt[1])
         if not _NAME.fullmatch(name):
-            raise DataError(f"label '{name}'", file=path, line=line, fix=_CLASS_FIX)
+            what = f"label '{name}' is no name of a class"
+            raise DataError(what, file=path, line=line, fix=_CLASS_FIX)
+    if alike := find_alike(classes):
+        line = int(lines[names.index(alike[1])])
+        what = f"the labels '{alike[0]}' and '{alike[1]}' differ in capitals only"
+        raise DataError(what, file=path, line=line, fix="write one class in one way")
+    numbers = [name for name in classes if read_number(name) is not None]
+    if len(classes) > 2 and len(numbers) == 1 == names.count(numbers[0]):
+        line = int(lines[names.index(numbers[0])])
+        what = f"the label '{numbers[0]}' is a number, and all others are names"
+        raise DataError(what, file=path, line=line, fix="remove the row, or name the class")
     if len(classes) > MOST_CLASSES:
         raise DataError(
             f"has {len(classes):,} labels, more than {MOST_CLASSES:,}",
@@ -180,13 +316,11 @@ def _cut_quantiles(
 ) -> tuple[tuple[str, ...], Ints]:
     values = np.empty(len(names))
     for i, name in enumerate(names):
-        try:
-            values[i] = float(name)
-        except ValueError:
-            values[i] = np.nan
-        if not np.isfinite(values[i]):
+        value = read_number(name)
+        if value is None:
             fix = "give numbers, or leave --label-quantiles out"
             raise DataError(f"label '{name}' is no number", file=path, line=int(lines[i]), fix=fix)
+        values[i] = value
     edges = np.quantile(values, np.arange(1, quantiles) / quantiles)
     labels = np.searchsorted(edges, values, side="left")
     for q in range(quantiles):

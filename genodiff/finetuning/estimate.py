@@ -29,6 +29,7 @@ from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import GRIDS, FitSettings
 from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.sweep import SweepPlan, choose_settings
+from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.reference import find_reference
@@ -121,7 +122,9 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                     )
                     row |= _of_network(classifier, seen, settings, _tries(plan, settings, seen))
                     if plan.budget is not None and row["seconds"] is not None:
-                        row["seconds"] += 60 * plan.budget / plan.seeds
+                        choosing = 60 * plan.budget / plan.seeds
+                        row["choice_seconds"] += choosing
+                        row["seconds"] += choosing
                 row["disk_bytes"] = _disk_bytes(row, size, model, plan.keep)
                 rows.append(row)
     seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
@@ -179,6 +182,7 @@ def _of_network(
         "parameters": parameters,
         "steps": None,
         "seconds": None,
+        "choice_seconds": 0.0,
         "memory_bytes": None,
     }
     if not size.n_train:
@@ -197,6 +201,7 @@ def _of_network(
     each = pace * (1.0 if settings.method == "full" else _FORWARD)  # frozen: no pass back
     fit = epochs * (each * size.length * n_fit + ahead * (size.n_train - n_fit))
     adapting = pace * settings.adapt * STEP_BASES  # once a seed, whatever is tried
+    found["choice_seconds"] = fit * (tries - 1)
     found["seconds"] = fit * tries + adapting + ahead * size.n_test
     return found
 
@@ -311,7 +316,9 @@ def list_downloads(plan: SweepPlan, sizes: list[TaskSize]) -> list[dict[str, str
 def format_estimate(found: dict[str, Any]) -> list[str]:
     """The plan for a person to read."""
     where = f"{found['jobs']} at a time on {found['device']} ({found['threads']} threads)"
-    out = [f"{found['suite']}, split {found['split']}: {found['units']} units, {where}"]
+    out = [
+        f"{found['suite']}, split {found['split']}: {format_count(found['units'], 'unit')}, {where}"
+    ]
     domain = DOMAINS[found["domain"]]
     for task in dict.fromkeys(row["task"] for row in found["rows"]):
         rows = [row for row in found["rows"] if row["task"] == task]
@@ -319,12 +326,15 @@ def format_estimate(found: dict[str, Any]) -> list[str]:
         for row in (row for row in rows if row["method"] != "baseline"):
             what = f"{row['model']} ({row['method']}) × {row['units']}: {_size(row, domain.units)}"
             if row.get("seconds") is not None:
-                steps = f"{row['steps']:,} steps, " if row["steps"] else ""
-                each, in_all = (
-                    format_duration(row["seconds"]),
-                    format_duration(row["seconds"] * row["units"]),
+                choice = row["choice_seconds"]
+                each, choosing, in_all = map(
+                    format_duration,
+                    (row["seconds"] - choice, choice * row["units"], row["seconds"] * row["units"]),
                 )
-                what += f"; {steps}{each} each, {in_all} in all, {row['memory_bytes'] / 1e9:.2f} GB"
+                steps = f"{row['steps']:,} steps, " if row["steps"] else ""
+                heads = f" and {choosing} for the choice of heads and settings" if choice else ""
+                what += f"; {steps}{each} each{heads}, {in_all} in all, "
+                what += f"{row['memory_bytes'] / 1e9:.2f} GB"
             out.append(f"  {task} · {what}{absent}")
         baselines = [row for row in rows if row["method"] == "baseline"]
         if baselines:

@@ -201,6 +201,7 @@ def sweep(
 
     Raises `GenodiffError` at the end where a unit failed.
     """
+    load_cached(plan.request.model_dump_json(), plan.tasks[0])  # faults come before any file
     out.mkdir(parents=True, exist_ok=True)
     with lock.hold_lock(out):
         atomic.clear_leftovers(out)

@@ -12,7 +12,6 @@ from typing import IO, Any, NamedTuple
 
 from genodiff import __version__
 from genodiff.generate.design_regions import DesignGroup, Source
-from genodiff.generate.gaps import Gap
 from genodiff.io.atomic import open_atomic
 from genodiff.io.target import describe_file, is_stream, read_json_object
 
@@ -58,7 +57,9 @@ class EditWriter:
     def __init__(
         self, vcf: IO[bytes] | None, bed: IO[bytes] | None, source: Source, n: int, request: str
     ) -> None:
-        self._vcf, self._bed, self._n = vcf, bed, n
+        self._vcf, self._bed, self._n, self._source = vcf, bed, n, source
+        self._held: list[tuple[int, str]] = []
+        self._contig = ""
         if vcf is not None:
             names = "\t".join(f"design{i + 1}" for i in range(n))
             lines = [
@@ -74,8 +75,20 @@ class EditWriter:
         if bed is not None:
             bed.write(f"# {_REQUEST}{request}\n".encode())
 
-    def add(self, group: DesignGroup, before: bytes, designs: list[Design]) -> None:
-        """The edits of a group, whose letters were `before`."""
+    def add(
+        self,
+        group: DesignGroup,
+        name: Callable[[int, int], str],
+        before: bytes,
+        designs: list[Design],
+    ) -> None:
+        """The edits of a group, whose letters were `before`; `name` gives that of a region.
+
+        Those of a circular contig are held until all of it is there: the VCF stays in order.
+        """
+        if group.contig != self._contig:
+            self.finish()
+        self._contig, length = group.contig, self._source.contigs[group.contig]
         old = before.upper().decode("ascii")
         new = [one.letters.upper().decode("ascii") for one in designs]
         changed = [{i for i, letter in enumerate(text) if letter != old[i]} for text in new]
@@ -86,20 +99,30 @@ class EditWriter:
                 genotypes = [
                     str(alts.index(text[at]) + 1) if text[at] != old[at] else "0" for text in new
                 ]
-                fields = [group.contig, str(group.start + at + 1), ".", ref, ",".join(alts)]
+                place = (group.start + at) % length
+                fields = [group.contig, str(place + 1), ".", ref, ",".join(alts)]
                 fields += [".", "PASS", ".", "GT", *genotypes]
-                self._vcf.write(("\t".join(fields) + "\n").encode())
+                self._held.append((place, "\t".join(fields) + "\n"))
         if self._bed is not None:
             rows = []
             for region in group.regions:
-                name = Gap(group.contig, *region).name
+                label = name(*region)
                 for copy, places in enumerate(changed):
                     inside = [i for i in sorted(places) if region[0] <= i + group.start < region[1]]
+                    inside = [(i + group.start) % length for i in inside]
                     for _, run in groupby(enumerate(inside), lambda pair: pair[1] - pair[0]):
-                        some = [i + group.start for _, i in run]
-                        rows.append((some[0], some[-1] + 1, f"{name}.{copy + 1}"))
+                        some = [i for _, i in run]
+                        rows.append((some[0], some[-1] + 1, f"{label}.{copy + 1}"))
             for start, end, label in sorted(rows):
                 self._bed.write(f"{group.contig}\t{start}\t{end}\t{label}\n".encode())
+        if group.contig not in self._source.circular:
+            self.finish()
+
+    def finish(self) -> None:
+        """Write what is held."""
+        for _, row in sorted(self._held) if self._vcf is not None else ():
+            self._vcf.write(row.encode())
+        self._held = []
 
 
 def know_edits(sidecar: str, partial: str) -> Callable[[Path], bool]:

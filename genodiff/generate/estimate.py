@@ -16,6 +16,7 @@ from genodiff.errors import MachineError
 from genodiff.generate.request import SampleRequest
 from genodiff.generate.sample import AUTO_STEPS, Workload, choose_batch_size, infill
 from genodiff.generate.step_choice import bits_lost
+from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 from genodiff.io.target import format_size, free_disk_space, is_stream
 
@@ -95,7 +96,7 @@ def plan_sampling(request: SampleRequest, work: Workload, target: str) -> Sampli
         f"model        {weights:,} parameters, {model.alphabet.name}, trained on "
         f"{model.config.data.seq_len:,} {units}, {model.digest}",
         f"records      {n * len(lengths):,} of {min(lengths):,} to {max(lengths):,} {units}",
-        f"to fill      {n * work.bases:,} {units} in {n * work.windows:,} windows",
+        f"to fill      {n * work.bases:,} {units} in {format_count(n * work.windows, 'window')}",
         f"evaluations  about {n * work.evaluations:,.0f} of the network on one window "
         f"({how.sampler})",
         f"time         about {format_duration(seconds)} on {device}",

@@ -114,8 +114,9 @@ class Filler:
         if novel is not None:
             raise novel.refuse(first.number, first.ids == self.alphabet.mask_id)
         raise UsageError(
-            f"no design of {tries} is without a repeat longer than is allowed",
-            fix="allow longer repeats, or more edits, or keep fewer bases",
+            f"no design of {tries} satisfies what is read when it is whole: no repeat of a genome, "
+            "and nothing across the origin of a circle that is all free",
+            fix="allow longer repeats, or more edits, or keep other bases",
         )
 
     def _may_refuse(self, piece: DraftPart) -> bool:

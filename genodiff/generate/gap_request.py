@@ -169,9 +169,10 @@ class GapRequest(SampleRequest):
             name = name_filling(contig, self.n, number)
             entries.append({"name": name, "length": length, "nfe": nfe, "filled": filled})
             spent.append(nfe)
-            told = describe_record(self.model, self.how, seed, length, nfe)
-            told += mark_screened(self.screener)
-            yield f"{name} {told}", self._letters(contig, patches)
+            ours = describe_record(self.model, self.how, seed, length, nfe)
+            ours += mark_screened(self.screener)
+            parts = [name, *([ours] if filled else []), self.genome.descriptions.get(contig, "")]
+            yield " ".join(parts).rstrip(), self._letters(contig, patches)
 
     def _letters(self, contig: str, patches: Patches) -> Iterator[bytes]:
         at = 0

@@ -6,7 +6,7 @@ else. Windows that share no base are independent of one another, so only stretch
 do are read: a genome is never in memory, and a record's bytes do not depend on how it is cut.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +17,8 @@ from genodiff.errors import UsageError
 from genodiff.generate.filler import DraftPart
 from genodiff.generate.infill import plan_rounds_of_edges
 from genodiff.generate.sampling import Ids
-from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
+from genodiff.io.places import list_places
 from genodiff.io.regions import parse_region
 
 _LOWER = 0x20
@@ -69,16 +69,20 @@ class Stretch(NamedTuple):
             yield start, (np.frombuffer(new, np.uint8) | case).tobytes()
 
 
-def read_gaps(genome: Genome, bed: str | None, regions: Sequence[str]) -> list[Gap]:
+def read_gaps(
+    genome: Genome, bed: str | None, regions: Sequence[str], circular: Collection[str] = ()
+) -> list[Gap]:
     """The rows of a BED file and then the region strings, in their order, each once.
+
+    Region strings of `circular` contigs may cross the origin. The strand of a row is not used.
 
     Raises `DataError` for a row and `UsageError` for a region that is not within the genome.
     """
-    found = [Gap(*parse_region(text, genome.contigs)) for text in regions]
+    found = [Gap(*parse_region(text, genome.contigs, circular)) for text in regions]
     if bed is not None:
-        table = read_bed(bed, genome.contigs)
-        rows = table.select("contig", "start", "end").iter_rows()
-        found = [Gap(*row) for row in rows] + found
+        along = "bases are filled in place, along the genome"
+        rows = list_places(genome.contigs, (), bed, along=along)
+        found = [Gap(*row[:3]) for row in rows] + found
     for gap in found:
         if gap.start == gap.end:
             raise UsageError(f"region '{gap.contig}' holds no base", fix="leave it out")

@@ -19,6 +19,7 @@ from genodiff import __version__
 from genodiff.errors import MachineError, UsageError
 from genodiff.generate.sampling import Sample
 from genodiff.io.atomic import write_error
+from genodiff.io.counts import format_count
 from genodiff.io.target import describe_file
 
 SUFFIX = ".partial"
@@ -53,7 +54,7 @@ class SampleJournal:
         records = sum(1 for _ in _read_entries(self.path))
         if records and not fresh and head["request"] != self.request and not _is_sealed(self.path):
             raise UsageError(
-                f"holds {records:,} records of another request",
+                f"holds {format_count(records, 'record')} of another request",
                 file=self.path,
                 fix="give that command again to go on, --fresh to start anew, or another name",
             )

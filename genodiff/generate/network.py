@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from genodiff.kernels.captured import Captured, Recorder, find_recorder
+from genodiff.memory.remembering import reads_memory
 
 Denoiser = Callable[..., Tensor]
 
@@ -89,7 +90,7 @@ class ExactNetwork:
     @property
     def recalls(self) -> bool:
         """Whether the network reads what a memory says."""
-        return bool(getattr(self.backbone, "recalls", False))
+        return reads_memory(self.backbone)
 
     def __call__(
         self, xt: Tensor, sigma: Tensor | None = None, recalled: Tensor | None = None

@@ -43,6 +43,8 @@ class WrittenSamples(NamedTuple):
     evaluations: int
     told: dict[str, Any]
     """What the sidecar says."""
+    filled: int
+    """Positions that were drawn; of new sequences all."""
 
 
 def write_samples(
@@ -116,7 +118,9 @@ def write_samples(
             if guiding is not None:
                 ours += f" guidance={guiding.name} strength={guiding.strength:g}"
             ours += mark_screened(screener)
-            yield Record(entry["name"], f"{ours} {described}".rstrip(), text, 0)
+            # What holds no gap is not ours: its header stays as it is.
+            about = f"{ours} {described}".rstrip() if entry.get("filled", 1) else described
+            yield Record(entry["name"], about, text, 0)
 
     out = SampleFile(target, sidecar, journal, screener)
     with out.open() as file:
@@ -162,7 +166,16 @@ def finish_samples(
             "records": entries,
         }
     )
-    return WrittenSamples(len(entries), sum(e["length"] for e in entries), evaluations, told)
+    return count_written(entries, evaluations, told)
+
+
+def count_written(
+    entries: list[dict[str, Any]], evaluations: int, told: dict[str, Any]
+) -> WrittenSamples:
+    """The sums over what the sidecar says of each record."""
+    positions = sum(entry["length"] for entry in entries)
+    filled = sum(entry.get("filled", entry["length"]) for entry in entries)
+    return WrittenSamples(len(entries), positions, evaluations, told, filled)
 
 
 def name_filling(name: str, n: int, number: int) -> str:

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.constraints.check import find_violations
 from genodiff.constraints.layers import MOST_STATES, Layers
 from genodiff.constraints.rule_words import DesignRules
 from genodiff.domain import DNA
@@ -81,8 +80,6 @@ class RedesignRequest(SampleRequest):
         window, stride = model.config.data.seq_len, choose_stride(model, self.how)
         self.guiding, self.flank = guiding, flank
         self.designer = Designer(source, gaps, rules, window, stride, most_states, flank)
-        for idle in self.designer.find_idle():
-            _log.warning("--keep %s is in no region: all of it stays as it is", idle)
         self.lengths = [b - a for group in self.designer.groups for a, b in group.regions]
         self._held: tuple[DesignGroup, Layers] | None = None
         self.states = sum(self._compile(group).states for group in self.designer.groups)
@@ -97,6 +94,7 @@ class RedesignRequest(SampleRequest):
             [repr(one) for one in rules.everywhere.parts()],
             places,
             self.files.describe(),
+            *([] if not self.source.circular else [sorted(self.source.circular)]),
             *([] if self.guiding is None else [self.guiding.describe(), self.flank]),
         ]
 
@@ -140,6 +138,7 @@ class RedesignRequest(SampleRequest):
             edits = self.files.open(stack, self.source, self.n, self.digest(seed))
             records = self._records(samples, seed, entries, spent, edits.add)
             write_fasta(file, records, line_width=self.line_width or sys.maxsize, zipped=out.zipped)
+            edits.finish()
             out.screen()
         every = self.designer.rules.everywhere.parts()
         about = {
@@ -152,6 +151,8 @@ class RedesignRequest(SampleRequest):
             ],
             "edits": self.files.seal(),
         }
+        if circles := [line.contig for line in self.designer.lines.values() if line.is_circle]:
+            about["circular"] = circles
         if self.guiding is not None:
             about |= self.guiding.describe() | {"oracle_flank": self.flank}
         about |= {} if self.memory is None else self.memory.describe()
@@ -190,7 +191,7 @@ class RedesignRequest(SampleRequest):
         seed: int,
         entries: list[dict[str, Any]],
         spent: list[int],
-        note: Callable[[DesignGroup, bytes, list[Design]], None],
+        note: Callable[[DesignGroup, Callable[[int, int], str], bytes, list[Design]], None],
     ) -> Iterator[Record]:
         for group in self.designer.groups:
             before = self.source.fetch(group.contig, group.start, group.end)
@@ -211,41 +212,31 @@ class RedesignRequest(SampleRequest):
                 for start, end in group.regions:
                     name = name_filling(self._name(group.contig, start, end), self.n, copy)
                     a, b = start - group.start, end - group.start
-                    edits = _count_edits(before[a:b], after[a:b])
+                    counts = _count_edits(before[a:b], after[a:b])
                     entries.append(
                         {
                             "name": name,
                             "length": end - start,
                             "nfe": sample.nfe,
-                            "edits": edits,
+                            **counts._asdict(),
                             "constraints_met": True,
                             **guided,
                         }
                     )
-                    about = f"length={end - start} edits={edits} {told}"
+                    about = (
+                        f"length={end - start} filled={counts.filled} edits={counts.edits} {told}"
+                    )
                     yield Record(name, about, after[a:b], 0)
-            note(group, before, designs)
+            note(group, self.designer.lines[group.contig].name, before, designs)
 
     def _name(self, contig: str, start: int, end: int) -> str:
         whole = (start, end) == (0, self.source.contigs[contig])
-        return contig if whole else Gap(contig, start, end).name
+        return contig if whole else self.designer.lines[contig].name(start, end)
 
     def _check(self, group: DesignGroup, before: bytes, after: bytes) -> None:
-        """Read the design as a stranger would: no letter of it is believed."""
-        space = self.designer.space(group)
-        kept = ~space.free
-        found = []
-        old, new = (np.frombuffer(text, np.uint8) for text in (before, after))
-        if len(old) != len(new) or (old[kept] != new[kept]).any():
-            found.append("a kept base has changed")
-        for rule, here in self.designer.judge(group, space):
-            found += find_violations(
-                rule, after.decode(), before.decode(), here.start, here.end, here.offset
-            )
-        if found:
-            raise GenodiffError(
-                f"{group.name}: a design violates {found[0]}", fix="report this as a bug"
-            )
+        for violation in self.designer.find_violations(group, before, after):
+            what = f"{self.designer.name(group)}: a design violates {violation}"
+            raise GenodiffError(what, fix="report this as a bug")
 
     def _compile(self, group: DesignGroup) -> Layers:
         """The layers of a group; those of the last one are kept."""
@@ -254,8 +245,17 @@ class RedesignRequest(SampleRequest):
         return self._held[1]
 
 
-def _count_edits(before: bytes, after: bytes) -> int:
-    return sum(a != b for a, b in zip(before.upper(), after.upper(), strict=True))
+class EditCounts(NamedTuple):
+    """Letters of a design that were no base before, and bases that were another."""
+
+    filled: int
+    edits: int
+
+
+def _count_edits(before: bytes, after: bytes) -> EditCounts:
+    pairs = [(a, b) for a, b in zip(before.upper(), after.upper(), strict=True) if a != b]
+    edits = sum(a in b"ACGT" for a, _ in pairs)
+    return EditCounts(len(pairs) - edits, edits)
 
 
 def refuse_empty_regions(designer: Designer) -> None:

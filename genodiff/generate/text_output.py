@@ -23,7 +23,7 @@ from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import TEXT
 from genodiff.errors import DataError, UsageError
 from genodiff.generate.journal import SampleJournal
-from genodiff.generate.output import WrittenSamples, count_steps
+from genodiff.generate.output import WrittenSamples, count_steps, count_written
 from genodiff.generate.output_file import SampleFile, Target
 from genodiff.generate.sample import Sample, Sampling, choose_sampler, choose_stride, infill
 from genodiff.io.input_file import name_input
@@ -228,7 +228,7 @@ def write_texts(
             "records": entries,
         }
     )
-    return WrittenSamples(len(entries), sum(e["length"] for e in entries), evaluations, told)
+    return count_written(entries, evaluations, told)
 
 
 def _gap(digits: str, file: str | None) -> int:

@@ -7,15 +7,17 @@ user wrote them, from the user's own file where it can be read in place.
 """
 
 import os
+from collections.abc import Collection
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import pyfaidx
 
 from genodiff.errors import DataError
 from genodiff.io.fasta_index import ContigPlace, FastaIndex, open_index, stamp_file
 from genodiff.io.regions import suggest_contig
+from genodiff.io.topology import read_round, say_linear, says_circular
 
 _AHEAD = 1 << 14  # letters that a small request reads at once: neighbours are asked for next
 
@@ -31,15 +33,29 @@ class _Stretch(NamedTuple):
 class Genome:
     """Contigs of a FASTA file by name and range; safe with threads, fork and pickle.
 
-    `contigs` gives the length of each contig; `sha256` is the hash of the file.
+    `contigs` gives the length of each contig, `descriptions` what its header says after its name,
+    and `circular` those that go round; `sha256` is the hash of the file.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        """Open `path`, and index it if needed. Raises `DataError` for a file that is not FASTA."""
+    def __init__(
+        self, path: str | Path, *, goes_round: bool = False, circular: Collection[str] = ()
+    ) -> None:
+        """Open `path`, and index it if needed. Raises `DataError` for a file that is not FASTA.
+
+        A caller that `goes_round` reads circular contigs across their origin; of any other it is
+        said that it does not. `circular` are contigs whose headers do not say that they are.
+        """
         self.path = str(path)
         self.sha256 = ""
         self.contigs: dict[str, int] = {}
+        self.descriptions: dict[str, str] = {}
         self._open()
+        check_contigs(circular, self.contigs, self.path)
+        said = (name for name, text in self.descriptions.items() if says_circular(text))
+        self.circular = frozenset((*circular, *said))
+        self._goes_round = goes_round
+        if not goes_round:
+            say_linear(self.path, sorted(self.circular))
 
     def _open(self) -> None:
         self._kept = ExitStack()
@@ -54,20 +70,24 @@ class Genome:
             raise
         self.sha256 = index.sha256
         self.contigs = {name: place.length for name, place in index.places.items()}
+        self.descriptions = index.descriptions
 
     def fetch(self, contig: str, start: int, end: int) -> bytes:
         """The letters of contig[start:end] (0-based, half-open), in their own case.
 
-        Raises `DataError` for an unknown contig, a range outside it, or a file that has changed
-        since it was opened.
+        Of a caller that `goes_round`, an interval of a circular contig may start before 0 and end
+        beyond its last base. Raises `DataError` for an unknown contig, a range outside it, or a
+        file that has changed since it was opened.
         """
         if self._pid != os.getpid():
             self._open()  # parent and child of a fork share the file position
         length = self.contigs.get(contig)
         if length is None:
-            raise DataError(
-                f"no contig '{contig}'", file=self.path, fix=suggest_contig(contig, self.contigs)
-            )
+            check_contigs([contig], self.contigs, self.path)
+            length = 0
+        beyond = start < 0 or end > length
+        if beyond and self._goes_round and contig in self.circular and length:
+            return read_round(lambda a, b: self.fetch(contig, a, b), length, start, end)
         if not 0 <= start <= end <= length:
             what = f"{start}-{end} (0-based) is not within {contig} (length {length})"
             raise DataError(what, file=self.path, fix="give a range within the contig")
@@ -100,13 +120,25 @@ class Genome:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __getstate__(self) -> dict[str, str]:
-        return {"path": self.path, "sha256": self.sha256}
+    def __getstate__(self) -> dict[str, Any]:
+        state = {"path": self.path, "sha256": self.sha256, "circular": self.circular}
+        return {**state, "goes_round": self._goes_round}
 
-    def __setstate__(self, state: dict[str, str]) -> None:
-        self.__init__(state["path"])  # type: ignore[misc]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(  # type: ignore[misc]
+            state["path"], goes_round=True, circular=state["circular"]
+        )
+        self._goes_round = state["goes_round"]  # what ends at an origin was said when it was opened
         if self.sha256 != state["sha256"]:
             raise self._changed()
+
+
+def check_contigs(names: Collection[str], contigs: dict[str, int], path: str) -> None:
+    """Raises `DataError` for the name of no contig of a file."""
+    for name in names:
+        if name not in contigs:
+            fix = suggest_contig(name, contigs)
+            raise DataError(f"no contig '{name}'", file=path, fix=fix)
 
 
 class _Faidx(pyfaidx.Faidx):

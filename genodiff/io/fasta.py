@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import DataError
+from genodiff.io.cells import find_spoilt_name
 from genodiff.io.composition import Composition
 from genodiff.io.diagnosis import describe_letter, find_file_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import InputFile, open_input
 from genodiff.io.text_lines import split_lines
+from genodiff.io.topology import mark_circular, says_circular
 
 IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 _PLAIN = b"ACGTNacgtn\n"
@@ -47,6 +49,11 @@ class Record(NamedTuple):
     sequence: bytes
     line: int
 
+    @property
+    def is_circular(self) -> bool:
+        """Whether the header says so."""
+        return says_circular(self.description)
+
 
 class Digest(NamedTuple):
     """A record's length, and sha256 (hex) of its sequence in upper case, ambiguity codes as N."""
@@ -55,6 +62,7 @@ class Digest(NamedTuple):
     length: int
     sha: str
     composition: Composition
+    circular: bool
 
 
 class Header(NamedTuple):
@@ -64,6 +72,11 @@ class Header(NamedTuple):
     description: str
     line: int
     offset: int
+
+    @property
+    def is_circular(self) -> bool:
+        """Whether the header says so."""
+        return says_circular(self.description)
 
 
 class RecordLines(NamedTuple):
@@ -105,19 +118,24 @@ def read_digests(
 
     `visit` is called with each record of a GenBank or EMBL file before its digest is given.
     """
-    name, sha, counts = "", None, Composition()
+    head, sha, counts = Header("", "", 0, 0), None, Composition()
+
+    def digest() -> Digest:
+        assert sha is not None
+        return Digest(head.name, counts.length, sha.hexdigest(), counts, head.is_circular)
+
     with open_input(path) as source:
         for event in scan_fasta(source, visit=visit):
             if isinstance(event, Header):
                 if sha is not None:
-                    yield Digest(name, counts.length, sha.hexdigest(), counts)
-                name, sha, counts = event.name, hashlib.sha256(), Composition()
+                    yield digest()
+                head, sha, counts = event, hashlib.sha256(), Composition()
             elif sha is not None:
                 letters = event.data.translate(None, b"\r\n")
                 counts.add(letters)
                 sha.update(letters.translate(_UPPER_N))
     if sha is not None:
-        yield Digest(name, counts.length, sha.hexdigest(), counts)
+        yield digest()
 
 
 def read_contig_lengths(path: str | Path) -> dict[str, int]:
@@ -201,7 +219,9 @@ class _Scanner:
         lines = split_lines(blocks, flat.name, self.source.shown)
         for record in parse_flat_records(lines, flat, self.source.shown):
             self.starts.append(record.line)
-            header = f">{record.name} {record.parsed.description}".replace("\n", " ")
+            topology = record.parsed.annotations.get("topology")
+            about = mark_circular(record.parsed.description, topology)
+            header = f">{record.name} {about}".replace("\n", " ")
             yield header.encode() + b"\n" + record.sequence + b"\n"
             if self.visit is not None:  # by now the sequence is judged good
                 self.visit(record)
@@ -327,6 +347,8 @@ class _Scanner:
             hidden = next(c for c in name if not c.isprintable())
             what = f"the record's name has an invisible or control character {hidden!a}"
             raise self._fault(what, "rename the record", record=name)
+        if spoilt := find_spoilt_name(name):
+            raise self._fault(f"the record's name {spoilt[0]}", spoilt[1], record=name)
         if name in self.seen:
             what = f"duplicate name: it stands more than once (first at line {self.seen[name]})"
             raise self._fault(what, "rename or remove one of the records", record=name)

@@ -29,7 +29,7 @@ from genodiff.io.input_file import STDIN, open_input
 
 log = logging.getLogger("genodiff")
 
-FORMAT = 2
+FORMAT = 3
 # ns: a file changed within this time of being read may change again under the same times
 _YOUNG = 2_000_000_000
 _SAMPLES, _SAMPLE = 64, 4096
@@ -53,6 +53,8 @@ class FastaIndex(NamedTuple):
     places: dict[str, ContigPlace]
     sha256: str
     """Of the user's file."""
+    descriptions: dict[str, str]
+    """What each header says after the name, where it says anything."""
 
 
 @contextmanager
@@ -77,6 +79,7 @@ def open_index(path: str, kept: ExitStack) -> Iterator[FastaIndex]:
             tuple(index["copy_stamp"] or index["stamp"]),
             {name: ContigPlace(*numbers) for name, *numbers in index["places"]},
             index["sha256"],
+            index["descriptions"],
         )
 
 
@@ -121,10 +124,12 @@ def _build_index(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[s
         if not stat.S_ISREG(source.stat.st_mode):
             raise DataError("a pipe cannot be read at random", file=path, fix="give a file")
         layouts: dict[str, LineLayout] = {}
+        descriptions: dict[str, str] = {}
         layout = LineLayout(0)
         for event in scan_fasta(source):
             if isinstance(event, Header):
                 layout = layouts[event.name] = LineLayout(event.offset)
+                descriptions |= {event.name: event.description} if event.description else {}
             else:
                 layout.add(event)
         stamp, sha = stamp_file(source.stat), source.sha256.hexdigest() if source.sha256 else ""
@@ -133,7 +138,7 @@ def _build_index(path: str, home: Path, locked: bool, kept: ExitStack) -> dict[s
         sample = _sample(source.descriptor, source.stat.st_size)
     index: dict[str, Any] = {
         "format": FORMAT, "stamp": list(stamp), "read_ns": now, "sha256": sha, "sample": sample,
-        "copy": None, "copy_stamp": None,
+        "copy": None, "copy_stamp": None, "descriptions": descriptions,
         "places": [[name, *one.place()] for name, one in layouts.items()],
     }  # fmt: skip
     if not plain or not all(one.even for one in layouts.values()):

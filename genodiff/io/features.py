@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.io.cells import find_hidden
 from genodiff.io.fasta import check_letters
 from genodiff.io.genbank import FlatRecord, SeqRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import open_input
@@ -63,12 +64,17 @@ def read_features(
             seen.setdefault(feature.type, set()).update(names)
             hits = {
                 text
-                for text, (kind, name) in pending.items()
-                if kind == feature.type and (not name or name in names)
+                for text, (kind, wish) in pending.items()
+                if kind == feature.type and (not wish or wish in names)
             }
             if hits:
                 found |= hits
-                read = _read(record, feature, names[0] if names else feature.type, shown or None)
+                name = names[0].strip() if names else feature.type
+                if spoilt := find_hidden(name):
+                    what = f"the name of a {feature.type} {spoilt[0]}"
+                    raise DataError(what, file=shown or None, line=record.line or None,
+                                    record=record.name, fix=spoilt[1])  # fmt: skip
+                read = _read(record, feature, name, shown or None)
                 if read is not None:
                     yield read
     for text, (kind, name) in pending.items():

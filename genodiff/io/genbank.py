@@ -22,6 +22,8 @@ log = logging.getLogger("genodiff")
 SeqRecord = Any
 """`Bio.SeqRecord.SeqRecord`; Biopython has no types."""
 
+_HIDDEN = re.compile("[\xad\u200b-\u200f\u2060\ufeff]")
+_LOCATION = re.compile(r"(?:FT|  )   \S+\s+(\S+)$")
 _AGAIN = "copy or download the file again"
 
 
@@ -70,6 +72,9 @@ def parse_flat_records(
                 what = f"expected a {kind.name} record, which begins with '{kind.first.strip()}'"
                 fix = "remove the line, or give one format in one file"
                 raise DataError(f"{what}, found '{line[:40]}'", file=shown, line=number, fix=fix)
+        if hidden := _HIDDEN.search(line):
+            what = f"an invisible character {hidden[0]!a} in a {kind.name} file"
+            raise DataError(what, file=shown, line=number, fix="remove it")
         held.append(line)
         if line.rstrip() == "//":
             yield _parse(held, kind, shown, start)
@@ -109,9 +114,14 @@ def _parse(lines: list[str], kind: FlatFormat, shown: str, start: int) -> FlatRe
     if declared and int(declared[1]) != len(sequence):
         what = f"declares {int(declared[1]):,} bases and has {len(sequence):,}: is it cut short?"
         raise fault(what, _AGAIN, name)
+    if any(found and not found[1].isascii() for found in map(_LOCATION.match, lines)):
+        raise fault("a feature has a location that is not plain ASCII", "correct it", name)
     broken = next((f.type for f in parsed.features if f.location is None), None)
     if broken is not None:
         raise fault(f"a {broken} feature has a location that cannot be read", "correct it", name)
-    for said in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
+    warned = list(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))
+    if any("too short to contain a feature" in said for said in warned):
+        raise fault("a feature has no location", "complete or remove it", name)
+    for said in warned:
         log.warning("%s, line %d (record %s): %s", shown, start, name, said[:160])
     return FlatRecord(name, sequence, start, parsed)

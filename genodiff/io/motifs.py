@@ -17,6 +17,7 @@ import numpy as np
 from Bio import motifs as bio_motifs
 
 from genodiff.errors import DataError
+from genodiff.io.cells import find_spoilt_name, read_number
 from genodiff.io.input_file import open_input
 from genodiff.io.motif_format import find_motif_format
 from genodiff.io.text_lines import split_lines
@@ -26,6 +27,7 @@ Line = tuple[int, str]
 
 _AGAIN = "copy or download the file again"
 _DNA = "give motifs of DNA, with the letters A, C, G and T"
+_KEY = re.compile(r"(?:[A-Z][A-Z0-9]|[0-9]{1,3}|//)(?:\s|$)")
 _TOLERANCE = 0.011  # of a row's sum: three times 0.33 is 0.99
 
 
@@ -88,6 +90,10 @@ def read_motifs(path: str | Path) -> list[Motif]:
             fix = "rename or remove one of the motifs"
             raise DataError(what, file=shown, line=line, record=motif.id, fix=fix)
         seen[motif.id] = line
+        for name in (motif.id, motif.name):
+            if spoilt := find_spoilt_name(name):
+                what = f"the motif's name '{name}' {spoilt[0]}"
+                raise DataError(what, file=shown, line=line, record=motif.id, fix=spoilt[1])
         motifs.append(motif)
     if not motifs:
         what = f"holds no motif: this {kind} file ends before the first one"
@@ -100,7 +106,7 @@ def _read_meme_text(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]
     known = False
     header: tuple[int, str, str] | None = None  # line, id, name
     for at, (number, text) in enumerate(lines):
-        words = text.split()
+        words = _split_plainly(text)
         if text.startswith("MEME version"):
             known = True
         elif text.startswith("ALPHABET"):
@@ -191,10 +197,16 @@ def _read_rows(
 
 
 def _read_number(word: str) -> float | None:
+    """A number in plain digits, inf and nan among them."""
     try:
-        return float(word)
+        return float(word) if word.isascii() and "_" not in word else None
     except ValueError:
         return None
+
+
+def _split_plainly(text: str) -> list[str]:
+    """The words between blanks and tabs; a no-break space is none of these."""
+    return [word for word in re.split(r"[ \t]+", text) if word]
 
 
 def _read_probabilities(words: list[str], shown: str, line: int, name: str) -> list[float]:
@@ -281,7 +293,7 @@ def _read_jaspar(lines: list[Line], shown: str) -> Iterator[tuple[int, Motif]]:
             what = f"expected a header '>ID NAME', found '{text.strip()[:40]}'"
             raise DataError(what, file=shown, line=number, fix="put a header above the rows")
     for (line, header), *rows in records:
-        words = header[1:].split()
+        words = _split_plainly(header[1:])
         if not words:
             raise DataError("a header without a name", file=shown, line=line, fix="name the motif")
         yield line, _read_counts(words[0], (words[1:2] or words)[0], line, rows, shown)
@@ -302,6 +314,10 @@ def _read_counts(name: str, alias: str, line: int, rows: list[Line], shown: str)
         if widths[-1] != widths[0] or not widths[0]:
             what = f"row {letter} has {widths[-1]} positions and row A {widths[0]}"
             raise fault(what, f"complete the row, or {_AGAIN}", at)
+        strange = next((word for word in found[3].split() if read_number(word) is None), None)
+        if strange is not None:
+            what = f"row {letter} cannot be parsed: '{strange[:20]}' is no plain number"
+            raise fault(what, "correct the row", at)
         written.append(f"{letter} [ {found[3]} ]")
     if len(rows) != 4:
         what = f"has {len(rows)} rows, not one for each of A, C, G and T: is the file cut short?"
@@ -337,6 +353,15 @@ def _read_entry(entry: list[Line], keys: list[str], shown: str) -> Motif:
     name = (values.get("AC") or values.get("ID") or "").split(";")[0]
     if not name:
         raise DataError("has no AC and no ID", file=shown, line=line, fix="name the entry")
+    strange = next((row for row in entry if not _KEY.match(row[1])), None)
+    if strange is not None:
+        what = f"cannot be parsed: '{strange[1][:40]}' does not begin with a key of two letters"
+        raise DataError(what, file=shown, line=strange[0], record=name, fix="correct the line")
+    for at, row in entry:
+        key, *words = row.split()
+        if key.isdigit() and any(read_number(word) is None for word in words[:4]):
+            what = f"row {key} cannot be parsed: it has a value that is no plain number"
+            raise DataError(what, file=shown, line=at, record=name, fix="correct the row")
     parsed = _parse_one("\n".join(row for _, row in entry), "TRANSFAC", shown, line, name)
     matrix, sites = _normalise(parsed, shown, line, name)
     rows = sum(key.isdigit() for key in keys)

@@ -1,6 +1,7 @@
 """Region strings such as `chr1:1,000-2,000`, 1-based and inclusive, as in samtools."""
 
 import re
+from collections.abc import Collection
 
 from genodiff.errors import UsageError, did_you_mean
 
@@ -10,15 +11,18 @@ _RANGE = re.compile(
 _FORM = "write it as CONTIG:START-END, 1-based and inclusive, for example chr1:1,000-2,000"
 
 
-def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
+def parse_region(
+    text: str, contigs: dict[str, int], circular: Collection[str] = ()
+) -> tuple[str, int, int]:
     """(contig, start, end) of a region, 0-based and half-open.
 
     Forms are `chr1:1,000-2,000`, `chr1:1,000-` (to the end), `chr1:1,000` (one base) and `chr1`
     (the whole contig). `contigs` gives the length of each contig.
 
     A text that equals a contig's name is that contig, since names may hold colons
-    (`HLA-A*01:01:01:01`). Braces, as in `{name}:1-20`, make a name unambiguous. Raises `UsageError`
-    for an unknown contig, and for a range that is empty or outside the contig.
+    (`HLA-A*01:01:01:01`). Braces, as in `{name}:1-20`, make a name unambiguous. A region of one of
+    the `circular` contigs may cross its origin: `pX:290-10` of 300 bases is 289 … 310. Raises
+    `UsageError` for an unknown contig, and for a range that is empty or outside the contig.
     """
     if text in contigs:
         return text, 0, contigs[text]
@@ -44,6 +48,8 @@ def parse_region(text: str, contigs: dict[str, int]) -> tuple[str, int, int]:
     end = _parse_number(found["end"], text) if found["end"] else length if found["dash"] else start
     if start == 0:
         raise UsageError(f"region '{text}': positions start at 1 (only BED is 0-based)", fix=_FORM)
+    if start > end and found["end"] and contig in circular and start <= length and end:
+        return contig, start - 1, end + length
     if start > end and found["end"]:
         raise UsageError(f"region '{text}' ends before it starts", fix=_FORM)
     if end > length or start > length:

@@ -9,6 +9,7 @@ from Bio.Seq import MutableSeq, Seq, UndefinedSequenceError
 
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import IUPAC, Record, check_letters, read_fasta
+from genodiff.io.topology import mark_circular, say_linear
 
 Sequences = Any
 """What `read_sequences` accepts."""
@@ -25,14 +26,26 @@ def is_file(given: Sequences, extra: bytes = b"") -> bool:
     return isinstance(given, Path)
 
 
-def read_sequences(given: Sequences, *, extra: bytes = b"") -> Iterator[Record]:
+def read_sequences(
+    given: Sequences, *, extra: bytes = b"", goes_round: bool = False
+) -> Iterator[Record]:
     """The named sequences in `given`, judged like those of a file, case kept.
 
     `given` is a file (see `is_file`), a string, bytes, `Bio.Seq.Seq`, `Bio.SeqRecord.SeqRecord` or
     `Record`, a mapping from names to such, or several of these in an iterable. What has no name is
     called seq1, seq2 and so on by its place. `extra` bytes count as letters too (a template's `?`).
+    Of a caller that does not say `goes_round`, the first circular record is told on stderr.
     Raises `DataError`; `UsageError` for another type.
     """
+    shown = str(given) if is_file(given, extra) else None
+    for record in _judge_records(given, extra):
+        if not goes_round and record.is_circular:
+            say_linear(shown, [record.name])
+            goes_round = True  # once for all
+        yield record
+
+
+def _judge_records(given: Sequences, extra: bytes) -> Iterator[Record]:
     if is_file(given, extra):
         _refuse_no_file(given, extra)
         yield from read_fasta(given, extra=extra)
@@ -89,6 +102,7 @@ def _record(given: Any, number: int) -> Record:
     if hasattr(given, "seq") and hasattr(given, "id"):
         name = given.id if given.id and given.id != "<unknown id>" else f"seq{number}"
         about = "" if given.description == "<unknown description>" else given.description
+        about = mark_circular(about or "", getattr(given, "annotations", {}).get("topology"))
         try:
             return Record(name, about, bytes(given.seq), number)
         except UndefinedSequenceError:

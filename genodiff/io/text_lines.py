@@ -1,7 +1,12 @@
-"""Lines of a user's text file: UTF-8, no control characters, LF or CRLF ends, gzip or BGZF."""
+"""Lines of a user's text file: no control characters, LF or CRLF ends, gzip or BGZF.
 
+The text is UTF-8, or UTF-16 that begins with a byte order mark, as spreadsheets write it.
+"""
+
+import codecs
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from genodiff.errors import DataError
@@ -9,6 +14,8 @@ from genodiff.io.diagnosis import find_binary_format
 from genodiff.io.input_file import open_input
 
 _BOM = b"\xef\xbb\xbf"
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 _LONGEST = 1 << 26
 
@@ -26,14 +33,16 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
     no other control character. Raises `DataError` naming the line.
     """
     number, rest, first = 1, b"", True
-    for block in blocks:
+    for block in as_utf8(blocks, shown):
         data = rest + block
         if first:
             known = find_binary_format(data[:4096])
             if known:
                 what, fix = f"not {kind}: this is {known[0]}", known[1] or f"give {kind}"
                 raise DataError(what, file=shown, line=1, fix=fix)
-            data, first = data.removeprefix(_BOM), False
+            while data.startswith(_BOM):
+                data = data.removeprefix(_BOM)
+            first = False
         cut = data.rfind(b"\n") + 1
         rest = data[cut:]
         if len(rest) > _LONGEST:
@@ -47,16 +56,36 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
         yield number, _decoded(rest, number, shown, last=True)[0]
 
 
+def as_utf8(blocks: Iterable[bytes], shown: str) -> Iterator[bytes]:
+    """The bytes of a text in any pieces; UTF-16 with a byte order mark is made UTF-8.
+
+    Raises `DataError` where it is cut in the middle of a letter.
+    """
+    pieces = iter(blocks)
+    head = next(pieces, b"")
+    if not head.startswith(_UTF16) or head.startswith(_UTF32):
+        yield head
+        yield from pieces
+        return
+    decoder = codecs.getincrementaldecoder("utf-16")()
+    try:
+        for piece in chain([head], pieces):
+            yield decoder.decode(piece).encode()
+        yield decoder.decode(b"", final=True).encode()
+    except UnicodeError as fault:
+        what = f"the UTF-16 text is cut short or damaged ({fault})"
+        raise DataError(what, file=shown, fix="save it as UTF-8") from None
+
+
 def _decoded(data: bytes, number: int, shown: str, *, last: bool) -> list[str]:
     """The lines of `data`, whose last line has lost its end (or, with `last`, has none)."""
     try:
         text = data.decode()
     except UnicodeDecodeError as fault:
         line = number + data.count(b"\n", 0, fault.start)
-        what = f"byte 0x{data[fault.start]:02X} is not UTF-8 text"
-        raise DataError(
-            what, file=shown, line=line, fix="convert the encoding: iconv -f LATIN1 -t UTF-8"
-        ) from None
+        what = f"byte 0x{data[fault.start]:02X} is not UTF-8 text (Latin-1 or Windows-1252?)"
+        fix = "save it as UTF-8, or convert the encoding: iconv -f WINDOWS-1252 -t UTF-8"
+        raise DataError(what, file=shown, line=line, fix=fix) from None
     lines = text.split("\n")
     if "\r" in text:
         ended = len(lines) - last

@@ -119,8 +119,9 @@ def _judge_reference(record: VariantRecord, genome: Genome) -> Unscorable | None
     if length is None:
         return Unscorable.CONTIG
     start, end = record.pos - 1, record.pos - 1 + len(record.ref)
-    if start == -1 and all(judge_alt(alt) is not None for alt in record.alts or (".",)):
-        return Unscorable.SYMBOLIC  # the telomere: POS 0 is legal before the first base
+    no_letters = all(judge_alt(alt) is not None for alt in record.alts or (".",))
+    if record.is_at_telomere(length) and no_letters:
+        return Unscorable.SYMBOLIC
     if start < 0 or end > length:
         return Unscorable.OUTSIDE
     there = fetcher(genome, record.chrom)(start, end)

@@ -21,6 +21,10 @@ class VariantSurvey:
     kinds: Counter[str] = field(default_factory=Counter)
     sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
     """By the bases of REF and of ALT that differ."""
+    sites: int = 0
+    """Places of SNVs; those of one place that stand together count once."""
+    site: tuple[str, int] | None = None
+    """The last of them."""
     reasons: Counter[Unscorable] = field(default_factory=Counter)
     """Why ALTs cannot be scored."""
     first: dict[Unscorable, VariantRecord] = field(default_factory=dict)
@@ -40,6 +44,8 @@ class VariantSurvey:
                 self.alleles += 1
                 self.kinds[one.kind] += 1
                 self.sizes[len(one.ref), len(one.alt)] += 1
+                if one.kind == "snv" and self.site != (one.chrom, one.start):
+                    self.sites, self.site = self.sites + 1, (one.chrom, one.start)
                 continue
             self.reasons[one] += 1
             self.first.setdefault(one, record)

@@ -1,4 +1,5 @@
-"""A file of variants, whatever its format: VCF, BCF, CSV, TSV or parquet, also from stdin.
+"""A file of variants, whatever its format: VCF, BCF, CSV, TSV, JSON lines or parquet, also from
+stdin.
 
 The format is told by the first bytes. BCF is turned into the lines of a VCF by pysam.
 """
@@ -13,14 +14,17 @@ import polars as pl
 
 from genodiff.errors import DataError, MachineError
 from genodiff.io.input_file import STDIN, name_input, open_input
+from genodiff.io.text_lines import as_utf8
 from genodiff.io.variant_table import VariantTable
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import VcfHeader, parse_vcf, read_vcf
 
 _BCF = b"BCF"
 _PARQUET = b"PAR1"
-_TABLES = (".csv", ".tsv", ".txt", ".parquet")
+_TABLES = (".csv", ".tsv", ".txt", ".tab", ".jsonl", ".ndjson", ".parquet")
 _ZIPPED = (".gz", ".bgz")
+_BOM = b"\xef\xbb\xbf"
+_HEAD = 1 << 16
 
 
 class VariantSource:
@@ -81,7 +85,7 @@ def open_variant_frame(frame: pl.DataFrame, shown: str = "<table>") -> VariantSo
 
 def _open(path: Path, shown: str) -> VariantSource:
     with open_input(path) as source:
-        head = next(source.blocks(), b"")[:4096]
+        head = next(as_utf8(source.blocks(), shown), b"")[:_HEAD].removeprefix(_BOM)
     try:
         if head.startswith(_BCF):
             return _open_bcf(path, shown)
@@ -99,15 +103,16 @@ def _open(path: Path, shown: str) -> VariantSource:
 def _is_table(path: Path, head: bytes) -> bool:
     if head.startswith(_PARQUET):
         return True
-    if head.startswith((b"##", b"#CHROM\tPOS\tID\tREF\tALT\tQUAL")):
+    if head.startswith(b"##fileformat=VCF"):
+        return False
+    lines = head.lower().splitlines()
+    first = next((line for line in lines if line.strip() and not line.startswith(b"##")), b"")
+    if first.startswith(b"#chrom\tpos\tid\tref\talt\tqual"):
         return False
     name = path.name.lower()
     for ending in _ZIPPED:
         name = name.removesuffix(ending)
-    if name.endswith(_TABLES):
-        return True
-    first = head.split(b"\n", 1)[0].lower()
-    return b"ref" in first and b"alt" in first and b"pos" in first
+    return name.endswith(_TABLES) or all(word in first for word in (b"pos", b"ref", b"alt"))
 
 
 def _open_bcf(path: Path, shown: str) -> VariantSource:

@@ -1,18 +1,24 @@
-"""Tables of variants: CSV, TSV and parquet with a column each for contig, position, REF and ALT.
+"""Tables of variants: CSV, TSV, JSON lines and parquet that name contig, position, REF and ALT.
 
 Positions count from 1, as in a VCF. Columns are known by their usual names, in any case; others are
 not read. An insertion or deletion has its anchor base, as in a VCF.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from genodiff.errors import DataError, did_you_mean
+from genodiff.io.cells import is_missing, read_whole
+from genodiff.io.delimited import read_delimited
 from genodiff.io.input_file import name_input, open_input
+from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variants import VariantRecord
-from genodiff.io.vcf import check_ref, parse_position
+from genodiff.io.vcf import check_alleles, check_names, check_ref, parse_position
 
 _NAMES = {
     "chrom": ("chrom", "chr", "chromosome", "contig", "seqname"),
@@ -21,6 +27,9 @@ _NAMES = {
     "alt": ("alt", "alternate", "alternative", "alt_allele", "alternate_allele"),
 }
 _ID_NAMES = ("id", "rsid", "name", "variant_id")
+_LINE = "line"
+_SCHEMA = dict.fromkeys((*_NAMES, "id"), pl.String()) | {_LINE: pl.Int64()}
+_ROWS = 1 << 16  # held as Python's objects at a time
 
 
 class VariantTable:
@@ -32,59 +41,104 @@ class VariantTable:
         Raises `DataError` for no table, and for one without the columns.
         """
         self.path = path
-        self._table = _choose_columns(_read_table(path) if table is None else table, path)
+        self._table = _read_table(path) if table is None else _take_columns(table, path)
+        if not self._table.height:
+            fix = "give a row for each variant"
+            raise DataError("is empty: no variant", file=name_input(path), fix=fix)
 
     def __len__(self) -> int:
         return self._table.height
 
     def records(self) -> Iterator[VariantRecord]:
-        """Its rows, in order. `line` counts from 2 where a line of names stands before them."""
-        for line, row in enumerate(self._table.iter_rows(), 2):
-            chrom, pos, ref, alt, name = ("" if value is None else str(value) for value in row)
-            if not chrom or chrom != "".join(chrom.split()):
-                raise DataError(
-                    f"'{chrom}' is not the name of a contig",
-                    file=name_input(self.path),
-                    line=line,
-                    fix="remove blanks",
-                )
-            at = parse_position(pos, line, self.path)
+        """Its rows, in order. `line` counts the rows of a parquet file or a frame from 2."""
+        for *values, line in self._table.iter_rows():
+            chrom, pos, ref, alt, name = ("" if v is None else v.strip() for v in values)
+            if is_missing(chrom) or chrom != "".join(chrom.split()):
+                what = f"'{chrom}' is not the name of a contig"
+                raise self._fault(line, what, "remove blanks, or give it")
+            check_names(chrom, name, line, self.path)
+            at = read_whole(pos)
+            at = parse_position(pos, line, self.path) if at is None else at
+            check_alleles(ref, alt, line, self.path)
             check_ref(ref, line, self.path)
-            alts = () if alt in ("", ".") else tuple(alt.split(","))
+            if alt in ("", "-"):
+                fix = "write a deletion with the base before it, as in a VCF, and no ALT as ."
+                raise self._fault(line, f"ALT '{alt}' is no base", fix)
+            alts = () if alt == "." else tuple(alt.split(","))
             yield VariantRecord(line, chrom, at, name or ".", ref, alts)
+
+    def _fault(self, line: int, what: str, fix: str) -> DataError:
+        return DataError(what, file=name_input(self.path), line=line, fix=fix)
 
 
 def _read_table(path: str | Path) -> pl.DataFrame:
     with open_input(path) as source:
-        data = b"".join(source.blocks())
-    shown = name_input(path)
-    try:
-        if data.startswith(b"PAR1"):
-            return pl.read_parquet(data)
-        head = data[: data.find(b"\n") if b"\n" in data else None]
-        separator = "\t" if b"\t" in head else ","
-        return pl.read_csv(data, separator=separator, infer_schema=False, quote_char='"')
-    except (pl.exceptions.PolarsError, OSError) as fault:
-        what = f"no table of variants: {str(fault).splitlines()[0]}"
-        raise DataError(
-            what, file=shown, fix="give CSV, TSV or parquet with column names"
-        ) from None
+        head = next(source.blocks(), b"").lstrip()
+        if head.startswith(b"PAR1"):
+            data = head + b"".join(source.blocks())
+            try:
+                return _take_columns(pl.read_parquet(data), path)
+            except (pl.exceptions.PolarsError, OSError) as fault:
+                what = f"no table of variants: {str(fault).splitlines()[0]}"
+                fix = "give CSV, TSV or parquet with column names"
+                raise DataError(what, file=source.shown, fix=fix) from None
+    if head.startswith(b"{"):
+        return _gather(_read_json(path))
+    name = str(path).lower().removesuffix(".gz").removesuffix(".bgz")
+    table = read_delimited(path, "\t" if name.endswith((".tsv", ".txt", ".tab")) else ",")
+    columns = _find_columns(table.names, path, table.line)
+    at = [-1 if name is None else table.names.index(name) for name in columns]
+    return _gather(
+        (*("." if i < 0 else fields[i] for i in at), line) for line, fields in table.rows
+    )
 
 
-def _choose_columns(table: pl.DataFrame, path: str | Path) -> pl.DataFrame:
-    shown = name_input(path)
-    known = {name.removeprefix("#").strip().lower(): name for name in reversed(table.columns)}
-    found = []
-    for wanted, names in _NAMES.items():
-        column = next((known[name] for name in names if name in known), None)
+def _read_json(path: str | Path) -> Iterator[tuple[Any, ...]]:
+    for line, text in read_text_lines(path, "JSON lines"):
+        if not text.strip():
+            continue
+        try:
+            row = json.loads(text)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            fix = "give JSON lines: an object for each variant"
+            raise DataError("no JSON object", file=name_input(path), line=line, fix=fix)
+        values = [row.get(name) for name in _find_columns(list(row), path, line)]
+        yield *(None if value is None else str(value) for value in values), line
+
+
+def _gather(rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
+    parts, ahead = [pl.DataFrame(schema=_SCHEMA)], iter(rows)
+    while some := list(islice(ahead, _ROWS)):
+        parts.append(pl.DataFrame(some, schema=_SCHEMA, orient="row"))
+    return pl.concat(parts)
+
+
+def _take_columns(table: pl.DataFrame, path: str | Path) -> pl.DataFrame:
+    columns = _find_columns(table.columns, path, 1)
+    chosen = [
+        (pl.lit(".") if name is None else pl.col(name).cast(pl.String)).alias(wanted)
+        for wanted, name in zip((*_NAMES, "id"), columns, strict=True)
+    ]
+    return table.select(chosen).with_row_index(_LINE, 2).select(*_SCHEMA).cast({_LINE: pl.Int64})
+
+
+def _find_columns(names: list[str], path: str | Path, line: int) -> list[str | None]:
+    """The columns of contig, position, REF, ALT and, where there is one, of an identifier."""
+    known = {name.removeprefix("#").strip().lower(): name for name in reversed(names)}
+    found: list[str | None] = []
+    for wanted, usual in _NAMES.items():
+        column = next((known[name] for name in usual if name in known), None)
         if column is None:
             near = did_you_mean(wanted, known)
             fix = f"a table of variants has chrom, pos, ref and alt; {near}"
-            raise DataError(f"no column '{wanted}'", file=shown, line=1, fix=fix)
-        found.append(pl.col(column).cast(pl.String).alias(wanted))
-    name = next((known[name] for name in _ID_NAMES if name in known), None)
-    found.append((pl.lit(".") if name is None else pl.col(name).cast(pl.String)).alias("id"))
-    table = table.select(found)
-    if not table.height:
-        raise DataError("is empty: no variant", file=shown, fix="give a row for each variant")
-    return table
+            raise DataError(f"no column '{wanted}'", file=name_input(path), line=line, fix=fix)
+        found.append(column)
+    return [*found, next((known[name] for name in _ID_NAMES if name in known), None)]
+
+
+def has_variants(names: Iterable[str]) -> bool:
+    """Whether columns of these names have contig, position, REF and ALT."""
+    known = {name.removeprefix("#").strip().lower() for name in names}
+    return all(known.intersection(usual) for usual in _NAMES.values())

@@ -99,3 +99,10 @@ class VariantRecord:
     def place(self) -> str:
         """CHROM:POS, as messages name the record."""
         return f"{self.chrom}:{self.pos}"
+
+    def is_at_telomere(self, length: int) -> bool:
+        """Whether POS is one of those that VCF has beside a contig of `length` bases: 0 or N + 1.
+
+        Breakends and symbolic alleles may stand there.
+        """
+        return self.pos in (0, length + 1)

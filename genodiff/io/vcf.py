@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from genodiff.errors import DataError, did_you_mean
+from genodiff.io.cells import explain_whole, find_spoilt_name, is_missing
 from genodiff.io.input_file import name_input
 from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variants import VariantRecord
@@ -90,7 +91,12 @@ def _parse_record(line: str, number: int, header: VcfHeader, path: str | Path) -
     chrom, position, name, ref, alt = fields[:5]
     if not chrom or chrom != "".join(chrom.split()):
         raise _fault(path, number, f"'{chrom}' is not the name of a contig", "remove blanks")
+    blank = next((text for text in (name, ref, alt) if " " in text), None)
+    if blank is not None:
+        raise _fault(path, number, f"'{blank}' has a blank", "remove it")
+    check_names(chrom, name, number, path)
     pos = parse_position(position, number, path)
+    check_alleles(ref, alt, number, path)
     check_ref(ref, number, path)
     alts = () if alt == "." else tuple(alt.split(","))
     if not all(alts) or alt == "":
@@ -102,11 +108,33 @@ def parse_position(text: str, number: int, path: str | Path) -> int:
     """POS as a whole number, counted from 1 (0 is a telomere). Raises `DataError`."""
     if _DIGITS.fullmatch(text):
         return int(text)
+    why, fix = explain_whole(text)
     if re.fullmatch("-[0-9]+", text):
-        what = f"the position (POS) {text} is negative"
-    else:
-        what = f"the position (POS) '{text}' is not an integer"
-    raise _fault(path, number, what, "POS counts from 1, without separators")
+        why = "is negative"
+    raise _fault(path, number, f"the position (POS) '{text}' {why}", f"POS counts from 1: {fix}")
+
+
+def check_names(chrom: str, name: str, number: int, path: str | Path) -> None:
+    """Raises `DataError` for a contig or an ID that a spreadsheet or a web page spoilt."""
+    for what, text in (("contig's name", chrom), ("ID", name)):
+        if text and (spoilt := find_spoilt_name(text)):
+            raise _fault(path, number, f"the {what} '{text}' {spoilt[0]}", spoilt[1])
+
+
+def check_alleles(ref: str, alt: str, number: int, path: str | Path) -> None:
+    """Raises `DataError` for NA, null and the like, and for letters in quotes.
+
+    NA beside an allele that begins with N is a deletion or an insertion of A.
+    """
+    for what, allele, other in (("REF", ref, alt), ("ALT", alt, ref)):
+        if allele and is_missing(allele) and not (allele == "NA" and other[:1] == "N"):
+            fix = "give its bases, or remove the row; where there is no ALT, write ."
+            raise _fault(path, number, f"{what} '{allele}' says that a value is missing", fix)
+        spoilt = find_spoilt_name(allele)
+        if not allele.isascii():
+            spoilt = spoilt or ("has a letter that is not ASCII", "write A, C, G, T or N")
+        if spoilt:
+            raise _fault(path, number, f"{what} '{allele}' {spoilt[0]}", spoilt[1])
 
 
 def check_ref(ref: str, number: int, path: str | Path) -> None:

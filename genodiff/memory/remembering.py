@@ -7,6 +7,7 @@ denoiser that was trained with a memory (`recalls`) is told `recalled`, copy its
 """
 
 from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -19,6 +20,18 @@ from genodiff.memory.text import NONE, Codes
 
 Denoiser = Callable[..., Tensor]
 _HALF = (torch.bfloat16, torch.float16)
+
+
+@runtime_checkable
+class RecallingDenoiser(Protocol):
+    """A denoiser that says whether it takes `recalled` (B, L, 4), what a memory says."""
+
+    recalls: bool
+
+
+def reads_memory(denoiser: object) -> bool:
+    """Whether a denoiser is told what a memory says; one that does not say so is not."""
+    return isinstance(denoiser, RecallingDenoiser) and denoiser.recalls
 
 
 def remembering(
@@ -42,7 +55,7 @@ def remembering(
     columns = torch.tensor(list(targets))
     code_of = np.full(256, NONE, np.uint8)
     code_of[list(targets)] = range(4)
-    reads = bool(getattr(denoiser, "recalls", False))
+    reads = reads_memory(denoiser)
 
     def remember(xt: Tensor, *more: Tensor) -> Tensor:
         ids = xt.cpu().numpy()

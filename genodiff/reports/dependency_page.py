@@ -18,7 +18,7 @@ from genodiff.reports.heat_map import (
 )
 from genodiff.reports.ism_page import weigh_by_information
 from genodiff.reports.logo import draw_logo
-from genodiff.reports.map_page import encode_numbers, render_map_page
+from genodiff.reports.map_page import encode_numbers, explain_strand, render_map_page
 from genodiff.scoring.map_files import PairMap
 
 _LEFT, _TOP, _BELOW = 30.0, 4.0, 60.0
@@ -55,11 +55,11 @@ def render_dependency_page(maps: Sequence[PairMap], told: Mapping[str, Any], run
                 "width": f"{_size(one)[0]:g}",
                 "caption": f"{told['score'].capitalize()}, in {told['unit']}. Rows are sources, "
                 "columns are targets. The darker, the stronger; grey is N. Above: the chances that "
-                "the model gives each base, times information.",
+                "the model gives each base, times information." + explain_strand(one.region),
                 "kind": "dependencies",
                 "numbers": {
                     "contig": one.region.contig,
-                    "start": one.region.start + 1,
+                    "first": one.region.first,
                     "letters": one.region.letters,
                     "scale": scale,
                     "change": encode_numbers(change),
@@ -100,7 +100,7 @@ def _draw_letters(one: PairMap, name: str) -> str:
         weigh_by_information(np.log(np.maximum(one.p.T, 1e-300))),
         name=name,
         title=f"Logo of {one.region.label}",
-        first=one.region.start + 1,
+        first=one.region.first,
         column=_cell(one),
         height=_LOGO_HEIGHT,
     )
@@ -116,7 +116,7 @@ def _draw_square(one: PairMap, unit: str) -> str:
         'style="fill: none; stroke: var(--grid)"/>'
     )
     parts.append(place_picture(values, limit, _LEFT, _TOP, side, side))
-    for number, middle in list_ticks(one.region.start + 1, n, cell):
+    for number, middle in list_ticks(one.region.first, n, cell):
         parts.append(write_text(_LEFT + middle, _TOP + side + 13, f"{number:,}"))
         parts.append(write_text(_LEFT - 5, _TOP + middle, f"{number:,}", turned=True))
     parts.append(write_text(_LEFT + side / 2, _TOP + side + 25, "target"))

@@ -85,10 +85,13 @@ def write_text(
 
 
 def list_ticks(first: int, n: int, cell: float) -> list[tuple[int, float]]:
-    """Numbers for an axis of `n` cells that begins with `first`, and the middle of each cell."""
+    """Numbers for an axis of `n` cells that begins with `first`, and the middle of each cell.
+
+    Numbers fall from a negative `first`.
+    """
     step = find_step(n, cell, len(f"{first + n:,}"))
     numbers = range(first + -first % step, first + n, step)
-    return [(number, cell * (number - first + 0.5)) for number in numbers]
+    return [(abs(number), cell * (number - first + 0.5)) for number in numbers]
 
 
 def draw_scale(limit: float, x: float, y: float, width: float, *, signed: bool, unit: str) -> str:

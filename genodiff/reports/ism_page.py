@@ -16,7 +16,7 @@ from genodiff.reports.heat_map import (
     write_text,
 )
 from genodiff.reports.logo import draw_logo
-from genodiff.reports.map_page import encode_numbers, render_map_page
+from genodiff.reports.map_page import encode_numbers, explain_strand, render_map_page
 from genodiff.scoring.map_files import SaturationMap
 from genodiff.scoring.map_regions import BASES, MapRegion
 
@@ -49,11 +49,11 @@ def render_ism_page(maps: Sequence[SaturationMap], told: Mapping[str, Any], run:
                     _draw_letters(one, told, f"region-{number}") + _draw_cells(one, told["unit"])
                 ),
                 "width": f"{max(_LEFT + _CELL * len(one.region.letters) + 2, 260):g}",
-                "caption": _explain(told),
+                "caption": _explain(told) + explain_strand(one.region),
                 "kind": "ism",
                 "numbers": {
                     "contig": one.region.contig,
-                    "start": one.region.start + 1,
+                    "first": one.region.first,
                     "letters": one.region.letters,
                     "scores": encode_numbers(one.score.T.astype("<f4")),
                 },
@@ -95,7 +95,7 @@ def _draw_letters(one: SaturationMap, told: Mapping[str, Any], name: str) -> str
         find_heights(natural, is_oracle),
         name=name,
         title=f"Logo of {one.region.label}",
-        first=one.region.start + 1,
+        first=one.region.first,
         unit="mean effect" if is_oracle else "bits",
         column=_CELL,
         height=_LOGO_HEIGHT,

@@ -45,10 +45,10 @@ def draw_logo(
     """A logo of `heights` (L, 4), columns A, C, G, T, as an `<svg>` element for an HTML page.
 
     `name` (letters, digits and hyphens) must be unique in the page; screen readers read `title`.
-    `first` is the number of the first column on the axis. `limits` are the ends of the scale
-    (default: 0, or the lowest sum, to the highest). `column` and `height` are pixels of a column
-    and of the letters. `marked` columns (from 0) have a wash behind them. Raises `ValueError` for
-    an array of another shape, and for limits that hold no range.
+    `first` is the number of the first column on the axis; numbers fall from a negative one.
+    `limits` are the ends of the scale (default: 0, or the lowest sum, to the highest). `column` and
+    `height` are pixels of a column and of the letters. `marked` columns (from 0) have a wash behind
+    them. Raises `ValueError` for an array of another shape, and for limits that hold no range.
     """
     values = np.asarray(heights, np.float64)
     if values.ndim != 2 or values.shape[1] != len(LETTERS) or not len(values):
@@ -147,7 +147,7 @@ def _draw_axes(
         x = _round(_LEFT + column * (number - first + 0.5))
         parts.append(
             f'<text x="{x}" y="{_round(bottom + 13)}" text-anchor="middle" '
-            f'style="{text}">{number:,}</text>'
+            f'style="{text}">{abs(number):,}</text>'
         )
     return parts
 

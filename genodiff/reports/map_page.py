@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from genodiff import __version__
 from genodiff.reports.template import render_template
+from genodiff.scoring.map_regions import MapRegion
 
 _TITLES = {"ism": "saturation mutagenesis", "dependencies": "dependency map"}
 
@@ -17,6 +18,13 @@ _TITLES = {"ism": "saturation mutagenesis", "dependencies": "dependency map"}
 def encode_numbers(values: NDArray[Any]) -> str:
     """The bytes of an array, as the page's script reads them."""
     return base64.b64encode(values.tobytes()).decode()
+
+
+def explain_strand(region: MapRegion) -> str:
+    """What a caption says of a region on the - strand."""
+    if region.strand == "+":
+        return ""
+    return " The region is read on the - strand: as its reverse complement, from right to left."
 
 
 def render_map_page(

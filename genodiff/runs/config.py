@@ -193,14 +193,14 @@ class RunConfig(Settings):
             raise ValueError("'data.temperature' is for many genomes; give --genomes LIST")
         if self.genomes is not None and self.data.legacy_caduceus_tiling:
             raise ValueError("'data.legacy_caduceus_tiling' is not for many genomes")
-        if self.genomes is not None and getattr(self.backbone, "recalls", False):
+        if self.genomes is not None and self.backbone.reads_memory:
             raise ValueError("'backbone.recalls' (--memory) is not for many genomes; leave it out")
         if self.classes and getattr(self.backbone, "n_classes", 0) != len(self.classes):
             raise ValueError(
                 f"{len(self.classes)} classes of labels, and a network of "
                 f"{getattr(self.backbone, 'n_classes', 0)}; give another --preset, or no labels"
             )
-        if getattr(self.backbone, "recalls", False) and not domain.has_two_strands:
+        if self.backbone.reads_memory and not domain.has_two_strands:
             raise ValueError(
                 f"'backbone.recalls' (--memory) does not go with domain {domain.name}; it is for "
                 f"DNA"
@@ -242,7 +242,7 @@ class RunConfig(Settings):
                 f"one reads one way (causal)"
             )
             raise UsageError(what, file=file, fix="give another --preset, or --objective ar")
-        if getattr(self.backbone, "recalls", False) and OBJECTIVES[name].kind != "masked":
+        if self.backbone.reads_memory and OBJECTIVES[name].kind != "masked":
             what = f"--memory is for masked networks, and this is {name}"
             raise UsageError(what, file=file, fix="leave it out, or give another --objective")
         if self.classes and self.backbone.causal:

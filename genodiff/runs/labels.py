@@ -1,5 +1,6 @@
 """The classes of a run: from its file of labels to its settings, and a model of one class."""
 
+import logging
 from typing import Any
 
 from genodiff.data.genomes.store import read_species
@@ -7,6 +8,8 @@ from genodiff.data.labels import read_labels
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.runs.resolve import expand_names, merge_settings
 from genodiff.runs.sections import LABEL_SETTINGS, SPECIES, DataSettings
+
+log = logging.getLogger("genodiff")
 
 
 def read_species_settings(genomes: str | None, *, offline: bool = False) -> dict[str, Any]:
@@ -42,6 +45,8 @@ def read_label_settings(path: str | None, given: Any, over: dict[str, Any]) -> d
     data = both.get("data") or {}
     how = DataSettings.parse({name: data[name] for name in LABEL_SETTINGS if name in data})
     table = read_labels(path, quantiles=how.label_quantiles, column=how.label_column)
+    if table.names_line is not None:
+        log.warning("%s, line %d: column names, passed over", path, table.names_line)
     if len(table.classes) < 2:
         what = f"has one label, {table.classes[0]}, and a network learns what tells labels apart"
         raise UsageError(what, file=path, fix="give two labels or more")

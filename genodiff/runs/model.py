@@ -70,7 +70,7 @@ class TrainedModel(NamedTuple):
     @property
     def recalls(self) -> bool:
         """Whether its network was trained with a memory, and reads one."""
-        return bool(getattr(self.backbone, "recalls", False))
+        return self.backbone.recalls
 
     @property
     def objective(self) -> Objective:

@@ -14,7 +14,7 @@ draws.
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,7 +43,9 @@ DEFAULT = 10_000
 """Places of SNVs that `--background on` draws."""
 PART = 1000
 _VERSION = 2  # of the draws: another number, and nothing that is cached is used
-_LONGEST_CHAIN, _ORDERS, _NELBO = 8, 8, 104
+_LONGEST_CHAIN, _ORDERS = 8, 8
+LEAST_NELBO = 104
+"""Windows that a score by nelbo takes at least."""
 _log = logging.getLogger("genodiff")
 
 Row = list[Any]
@@ -142,7 +144,7 @@ def count_span_windows(ref: int, alt: int, method: str) -> tuple[str, int]:
         single = ref == alt == 1
         method = "llr" if single else "chain" if max(ref, alt) <= _LONGEST_CHAIN else "nelbo"
     if method == "nelbo":
-        return method, _NELBO
+        return method, LEAST_NELBO
     if method == "llr" or ref == alt == 1:
         return method, 1 if ref == alt else (ref > 0) + (alt > 0)
     return method, sum(min(2**m - 1, _ORDERS * m) for m in (ref, alt)) - (ref == alt)
@@ -183,14 +185,9 @@ def draw_background(
     more: dict[SizeClass, dict[str, list[float]]] = {}
     for size in kinds:
         draws, total = VariantDraws(genome, size, request.seed), request.count(size)
-        given = {
-            "version": _VERSION, "genome": genome_hash, "class": size.name, "seed": request.seed,
-        }  # fmt: skip
-        scored = {**given, **request.settings, "method": request.method}
+        given, scored = _name_class(genome_hash, size, request)
         held: list[RandomScore] = []
-        for first in range(0, total, PART):
-            numbers = range(first, min(first + PART, total))
-            key = {**scored, "draws": [first, numbers.stop]}
+        for numbers, key in _list_parts(scored, total):
             rows = _open_part(key, partial(_score_part, draws, numbers, score))
             for number, chrom, start, ref, alt, value in rows:
                 allele = Allele(chrom, start, ref, alt)
@@ -220,12 +217,8 @@ def _add_rare(
     tick: Tick | None,
 ) -> dict[str, list[float]]:
     """Scores of further random variants, for each group of `strata` that has too few."""
-    size, least = draws.size, given["least"]
-    groups = {group for some in strata if (group := ranks.find_group(some)) is not None}
-    groups.discard(size.name)  # of the class itself all are drawn already
-    wanted = {
-        group: least - ranks.count(group) for group in sorted(groups) if ranks.count(group) < least
-    }
+    size = draws.size
+    wanted = _list_wanted(ranks, strata, size, given["least"])
 
     def look(done: int, total: int) -> None:
         if tick is not None:
@@ -234,12 +227,79 @@ def _add_rare(
     search = RareSearch(draws, ranks.find_group, wanted, given["places"], look)
     found = {}
     for group in wanted:
-        told = {"rare": group, "most": MOST_DRAWS}
+        told = _name_rare(group)
         members = _open_part({**given, **told}, partial(_list_members, search, group))
         alleles = [Allele(*row) for row in members]
         rows = _open_part({**scored, **told}, partial(_score_rows, enumerate(alleles), score))
         found[group] = [scale_score(Allele(*row[1:5]), size, row[5]) for row in rows]
     return found
+
+
+class BackgroundCost(NamedTuple):
+    """What is still to be scored, by class: members of rare groups, and about how many windows."""
+
+    rare: dict[str, int]
+    windows: dict[str, int]
+
+
+def count_background(
+    genome: Contigs, genome_hash: str, kinds: Kinds, request: BackgroundRequest
+) -> BackgroundCost:
+    """What `draw_background` would score; nothing is scored, and what is cached costs nothing.
+
+    Of a group that hardly has members fewer are found. With nelbo the windows are the least.
+    """
+    rare: dict[str, int] = {}
+    windows: dict[str, int] = {}
+    for size in kinds:
+        draws, each = VariantDraws(genome, size, request.seed), count_windows(size, request.method)
+        total, least = request.count(size), request.least(size)
+        _, scored = _name_class(genome_hash, size, request)
+        held: list[RandomScore] = []
+        for numbers, key in _list_parts(scored, total):
+            rows = _read_part(_find_part(key), key)
+            windows[size.name] = windows.get(size.name, 0) + len(numbers) * each * (rows is None)
+            alleles = [Allele(*row[1:5]) for row in rows or ()]
+            if rows is None:
+                alleles = [one for number in numbers for one in draws.draw(number)]
+            held += [RandomScore(0, list_strata(one, size, genome), 0.0) for one in alleles]
+        asked = {**scored, "places": total, "least": least}
+        for group, n in _list_wanted(ScoreRanks(held, least), kinds[size], size, least).items():
+            key = {**asked, **_name_rare(group)}
+            if _read_part(_find_part(key), key) is None:
+                rare[size.name] = rare.get(size.name, 0) + n
+                windows[size.name] += n * each
+    return BackgroundCost(rare, windows)
+
+
+def _name_class(
+    genome_hash: str, size: SizeClass, request: BackgroundRequest
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the random variants of a class depend on, and what their scores do."""
+    given = {"version": _VERSION, "genome": genome_hash, "class": size.name, "seed": request.seed}
+    return given, {**given, **request.settings, "method": request.method}
+
+
+def _list_parts(scored: Mapping[str, Any], total: int) -> Iterator[tuple[range, dict[str, Any]]]:
+    """The numbers of the draws of each cached part of a class, and its key."""
+    for first in range(0, total, PART):
+        numbers = range(first, min(first + PART, total))
+        yield numbers, {**scored, "draws": [first, numbers.stop]}
+
+
+def _list_wanted(
+    ranks: ScoreRanks, strata: Iterable[Sequence[str]], size: SizeClass, least: int
+) -> dict[str, int]:
+    """How many more scores each group of `strata` needs; of the class itself all are drawn."""
+    groups = {group for some in strata if (group := ranks.find_group(some)) is not None}
+    groups.discard(size.name)
+    return {
+        group: least - ranks.count(group) for group in sorted(groups) if ranks.count(group) < least
+    }
+
+
+def _name_rare(group: str) -> dict[str, Any]:
+    return {"rare": group, "most": MOST_DRAWS}
 
 
 def _list_members(search: RareSearch, group: str) -> list[Row]:
@@ -262,7 +322,7 @@ def _score_rows(numbered: Iterable[tuple[int, Allele]], score: Score) -> list[Ro
 
 def _open_part(key: Mapping[str, object], make: Callable[[], list[Row]]) -> list[Row]:
     """The rows of a cached part. One that is damaged is made again."""
-    path = cache_dir() / "backgrounds" / f"{sha256_json(key)[:32]}.json"
+    path = _find_part(key)
     rows = _read_part(path, key)
     if rows is not None:
         return rows
@@ -273,6 +333,10 @@ def _open_part(key: Mapping[str, object], make: Callable[[], list[Row]]) -> list
             told = {"key": dict(key), "rows": rows, "sha256": sha256_json(rows)}
             atomic.write_text(path, json.dumps(told) + "\n")
     return rows
+
+
+def _find_part(key: Mapping[str, object]) -> Path:
+    return cache_dir() / "backgrounds" / f"{sha256_json(key)[:32]}.json"
 
 
 def _read_part(path: Path, key: Mapping[str, object]) -> list[Row] | None:

@@ -17,6 +17,7 @@ from genodiff.data.windows import Windows
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
+from genodiff.memory.remembering import reads_memory
 from genodiff.runs.inputs import make_inputs
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.eval_options import EvalOptions
@@ -137,7 +138,7 @@ def measure_batch(
     """
     if memory is None:
         return _measure(objective, denoiser, batch, device)
-    if getattr(denoiser, "recalls", False):  # it answers otherwise where it reads the memory
+    if reads_memory(denoiser):  # it answers otherwise where it reads the memory
         alone = again = denoiser
     else:
         network = RepeatedDenoiser(denoiser)

@@ -15,13 +15,19 @@ shows it at once. `--exact` gives every site its own window.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
 from genodiff.alphabet import Alphabet
 from genodiff.counter import Purpose, uniforms
+from genodiff.errors import MachineError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir
+from genodiff.io.identity import sha256_json
+from genodiff.io.target import read_json_object
 from genodiff.io.variants import Allele
 from genodiff.scoring.masked_reader import Logs, MaskedReader
 from genodiff.scoring.span_scores import mask_where
@@ -59,6 +65,25 @@ class SharedWindow(NamedTuple):
     end: int
     window: Ids
     place: int
+
+
+def keep_spacing(
+    key: Mapping[str, object], measure: Callable[[], Spacing | None]
+) -> Spacing | None:
+    """What `measure` finds, kept in the cache folder, so that each of many shards need not.
+
+    Where the folder cannot be written it is measured each time.
+    """
+    key = {**key, "tolerance": TOLERANCE, "shares": list(_SHARES), "measured": SITES}
+    path = cache_dir() / "spacings" / f"{sha256_json(key)[:32]}.json"
+    told = read_json_object(path)
+    if told.get("key") == key and "spacing" in told:
+        kept = told["spacing"]
+        return None if kept is None else Spacing(**kept)
+    found = measure()
+    with suppress(MachineError):
+        atomic.write_json(path, {"key": key, "spacing": found and found._asdict()})
+    return found
 
 
 class _SiteWindow(NamedTuple):

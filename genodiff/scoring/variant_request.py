@@ -9,6 +9,8 @@ from genodiff.errors import UsageError
 from genodiff.io.regions import parse_region
 from genodiff.io.variants import VariantRecord
 
+MAX_EVALUATIONS = 512
+"""Evaluations of one variant after which `nelbo` stops, unless told otherwise."""
 _SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
 
@@ -35,6 +37,7 @@ class RecordSelection:
     """Records that overlap one of the regions (all, where there is none), in the file's order."""
 
     def __init__(self, regions: Sequence[str], contigs: dict[str, int]) -> None:
+        self._contigs = contigs
         self._regions: dict[str, list[tuple[int, int]]] = {}
         for text in regions:
             contig, start, end = parse_region(text, contigs)
@@ -51,8 +54,11 @@ class RecordSelection:
         return islice(self.choose(records), *cut)
 
     def holds(self, record: VariantRecord) -> bool:
-        """Whether this record is one of them."""
+        """Whether this record is one of them; a telomere belongs to the base beside it."""
         if not self._regions:
             return True
         first, last = record.pos - 1, record.pos - 1 + len(record.ref)
+        length = self._contigs.get(record.chrom, 0)
+        if record.is_at_telomere(length):
+            first, last = (0, 1) if record.pos == 0 else (length - 1, length)
         return any(s < last and first < e for s, e in self._regions.get(record.chrom, ()))

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -55,23 +54,30 @@ class VariantTally:
 
 
 class VariantRun:
-    """The chosen records of a file, and of one shard of them; `survey` counts all chosen ones."""
+    """The chosen records of a file, or one shard of them.
+
+    A shard judges its own records alone; the others are counted, to know where it begins.
+    """
 
     def __init__(
         self, source: VariantSource, genome: Genome, regions: Sequence[str], shard: Shard | None
     ) -> None:
-        """Read all records once. Raises `DataError` for a file that cannot be read exactly."""
+        """Count the records. Raises `DataError` for a file that cannot be read exactly."""
         self.source, self.genome, self.shard = source, genome, shard
         self._selection = RecordSelection(regions, genome.contigs)
-        chosen = self._selection.choose(source.records())
-        self.survey = survey_variants(chosen, genome)
-        n = self.survey.records
-        self.cut = shard.cut(n) if shard is not None else (0, n)
+        if shard is None:
+            self.own_survey = self._survey_all()
+            self.cut = (0, self.own_survey.records)
+        else:
+            self.cut = shard.cut(sum(1 for _ in self._selection.choose(source.records())))
+            self.own_survey = survey_variants(self.records(), genome)
         self.tally = VariantTally()
         self.span: int | None = None
         """The longest stretch of a haplotype; None scores none."""
         self.joint = 0
         """How many haplotypes are to be scored."""
+        self.joint_windows = 0
+        """About how many windows they take."""
 
     def ask_haplotypes(self, span: int, method: str) -> tuple[Counter[str], int]:
         """Score phased haplotypes of up to `span` bases too: how many by method, and windows.
@@ -81,7 +87,7 @@ class VariantRun:
         self.require_samples()
         self.span = span
         methods, windows = count_haplotypes(self._walk(), method)
-        self.joint = methods.total()
+        self.joint, self.joint_windows = methods.total(), windows
         return methods, windows
 
     def require_samples(self) -> None:
@@ -108,10 +114,20 @@ class VariantRun:
         return self.cut[1] - self.cut[0]
 
     def refuse_other_genome(self) -> None:
-        """Raises `DataError` where most records do not fit the genome."""
-        fault = explain_contradictions(self.survey, self.source.shown, self.genome)
-        if fault is not None and self.survey.contradictions > self.survey.records / 2:
+        """Raises `DataError` where most records of the file do not fit the genome.
+
+        Of a file like that some shard has as many. So the others do not look at all of it, and
+        what it is refused for is missing when the shards are merged.
+        """
+        survey = self.own_survey
+        if survey.contradictions > survey.records / 2 and self.shard is not None:
+            survey = self._survey_all()
+        fault = explain_contradictions(survey, self.source.shown, self.genome)
+        if fault is not None and survey.contradictions > survey.records / 2:
             raise fault
+
+    def _survey_all(self) -> VariantSurvey:
+        return survey_variants(self._selection.choose(self.source.records()), self.genome)
 
     def records(self) -> Iterator[VariantRecord]:
         """Its records, in the file's order."""
@@ -122,27 +138,29 @@ class VariantRun:
         for record in self.records():
             yield from (x for x in judge_record(record, self.genome) if isinstance(x, Allele))
 
-    @cached_property
-    def own_survey(self) -> VariantSurvey:
-        """Counts over its own records."""
-        return self.survey if self.shard is None else survey_variants(self.records(), self.genome)
-
     def fill(
-        self, journal: VariantJournal, score: Score, tick: Callable[[int], None] | None = None
+        self,
+        journal: VariantJournal,
+        score: Score,
+        tick: Callable[[int, tuple[AltScore, ...]], None] | None = None,
     ) -> None:
-        """Score what the journal does not hold yet; `tick` is told how many records are done."""
+        """Score what the journal does not hold yet.
+
+        `tick` is told how many records are done, and the scores of the last.
+        """
         rest = islice(self.records(), journal.kept, None)
         for scores in score_records(rest, self.genome, score):
             journal.append(scores)
             if tick is not None:
-                tick(journal.kept)
+                tick(journal.kept, scores)
         if self.span is None:
             return
         after = islice(self.joint_alleles(), journal.kept - len(self), None)
         for found in score(after):
-            journal.append((AltScore.of(found),))
+            scores = (AltScore.of(found),)
+            journal.append(scores)
             if tick is not None:
-                tick(journal.kept)
+                tick(journal.kept, scores)
 
     def scored(
         self, journal: VariantJournal

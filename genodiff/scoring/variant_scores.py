@@ -13,6 +13,7 @@ A score is a function of the model, the seed and the window's two spellings alon
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -25,9 +26,15 @@ from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place, open_loci
 from genodiff.runs.training_memory import identify_memory
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
-from genodiff.scoring.shared_sites import SiteScores, Spacing, measure_spacing
+from genodiff.scoring.shared_sites import (
+    SiteScores,
+    Spacing,
+    keep_spacing,
+    measure_spacing,
+)
 from genodiff.scoring.span_scores import Estimate, Steps, score_chain, score_llr
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
+from genodiff.scoring.variant_request import MAX_EVALUATIONS
 from genodiff.scoring.variant_windows import (
     LONGEST_SPAN,
     Contigs,
@@ -36,7 +43,7 @@ from genodiff.scoring.variant_windows import (
     check_alleles,
     cut_window,
 )
-from genodiff.scoring.window_scores import score_nelbo
+from genodiff.scoring.window_scores import CONTROLS, score_nelbo
 
 Item = Allele | Sequence[Allele]
 Method = Literal["auto", "llr", "chain", "nelbo"]
@@ -72,7 +79,7 @@ class ScoreOptions:
     double: bool = False
     exact: bool = False
     orders: int = 8
-    most: int = 4096
+    most: int = MAX_EVALUATIONS
     batch_size: int | None = None
     memory: str | None = None
 
@@ -145,7 +152,7 @@ def start_score(reader: MaskedReader, pair: SpellingPair, options: ScoreOptions)
         return score_llr(reader, pair)
     if method == "chain":
         return score_chain(reader, pair, options.seed, options.orders)
-    return score_nelbo(reader, pair, options.seed, options.se, options.most)
+    return score_nelbo(reader, pair, options.seed, options.se, options.most - CONTROLS)
 
 
 def score_alleles(
@@ -203,12 +210,14 @@ _SPACINGS: dict[tuple[str, str, int, str], Spacing | None] = {}
 def find_spacing(
     reader: MaskedReader, model: TrainedModel, genome: Contigs, context: int
 ) -> Spacing | None:
-    """`measure_spacing`, once in a process for a model, genome and context."""
+    """`measure_spacing`, once for a model, genome and context: a file's genome has a name."""
     memory = None if reader.loci is None else identify_memory(reader.loci.told)
-    genome_name = getattr(genome, "sha256", None) or str(id(genome))
-    known = (model.digest, genome_name, context, sha256_json(memory))
+    name = getattr(genome, "sha256", None)
+    known = (model.digest, name or str(id(genome)), context, sha256_json(memory))
     if known not in _SPACINGS:
-        _SPACINGS[known] = measure_spacing(reader, model.alphabet, genome, context)
+        measure = partial(measure_spacing, reader, model.alphabet, genome, context)
+        key = {"model": model.digest, "genome": name, "context": context, "memory": memory}
+        _SPACINGS[known] = keep_spacing(key, measure) if name else measure()
     return _SPACINGS[known]
 
 

@@ -43,13 +43,18 @@ PHASES = 4
 """Windows of each spelling that the controls come from."""
 FIRST_ROUNDS = 12
 """Rounds before the standard error is looked at."""
+CONTROLS = 2 * PHASES
+"""Windows of both spellings that the controls come from."""
 _STAGES = 3  # looks at the error
 _SPARE = 1.1  # more rounds than the error of a stage asks for
 _AT_A_TIME = 16  # rounds whose windows are held together
 
 
 def score_nelbo(reader: MaskedReader, pair: SpellingPair, seed: int, se: float, most: int) -> Steps:
-    """Rounds until the standard error is `se` nats, or `most` windows have been asked for."""
+    """Rounds until the standard error is `se` nats, or `most` windows have been asked for.
+
+    Those of the controls do not count, and `FIRST_ROUNDS` are read whatever `most` is.
+    """
     key = pair.key()
     spellings = (_DrawnSpelling(reader, pair, False), _DrawnSpelling(reader, pair, True))
     windows = [window for one in spellings for window in one.control_windows]

@@ -39,6 +39,8 @@ class TableFiles(Settings):
     kind: Kind | None = None
     metric: Metric | None = None
     max_length: int | None = None
+    test_share: float | None = None
+    drop_missing: bool = False
 
 
 class Exclusion(Settings):
@@ -114,7 +116,7 @@ class DataRequest(Settings):
     def _whole(self, name: str) -> TaskData:
         if self.table is not None:
             t = self.table
-            layout = TableColumns(t.sequence, t.labels)
+            layout = TableColumns(t.sequence, t.labels, drop_missing=t.drop_missing)
             split = "official" if self.split == "own" else self.split
             return load_own_data(
                 t.train,
@@ -127,6 +129,7 @@ class DataRequest(Settings):
                 name=t.name,
                 split=split,
                 similarity=self.similarity,
+                test_share=t.test_share,
             )
         references = {name: Path(path) for name, path in self.references.items()}
         data = load_task(

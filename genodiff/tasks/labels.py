@@ -4,13 +4,19 @@ The labels of the train part decide between two classes, several classes and val
 says which. The decision is always reported, since `0, 1, 2` may be classes or counts.
 """
 
+import logging
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError, UsageError
+from genodiff.io.cells import find_alike, find_spoilt_name, is_missing
+from genodiff.tasks.number_column import NumberColumn, name_number, read_numbers
 from genodiff.tasks.table import TextTable
+
+log = logging.getLogger("genodiff")
 
 Kind = Literal["binary", "multiclass", "multilabel", "regression"]
 
@@ -20,50 +26,62 @@ LABEL = ("label", "labels", "target", "class", "y")
 _MOST_CLASSES = 50
 SEPARATOR = ";"
 """Between the labels of a row in a multi-label task of one column."""
+MARKS = ("", "-", ".", "?")
+"""Cells that stand for no value, besides the words for it (`genodiff.io.cells.is_missing`)."""
+
+
+def choose_label_columns(table: TextTable, columns: tuple[str, ...]) -> list[str]:
+    """The columns that are named, or the one with a usual name. Raises as `TextTable.column`."""
+    return [table.column(name, LABEL, "label") for name in columns] or [
+        table.column(None, LABEL, "label")
+    ]
+
+
+def find_unlabelled(table: TextTable, chosen: list[str], kind: Kind | None) -> set[int]:
+    """The rows without a label: empty, NA and the like; among numbers also inf, - and such marks.
+
+    A multi-label row may be empty.
+    """
+    empty = set() if kind == "multilabel" else {""}
+    columns = [[cell.strip() for cell in table.cells[name]] for name in chosen]
+    rows = {
+        i for cells in columns for i, cell in enumerate(cells)
+        if cell in empty or (cell and is_missing(cell))
+    }  # fmt: skip
+    if len(chosen) == 1 and kind in (None, "regression"):
+        numbers = read_numbers(columns[0], table.separator, table.file, table.line)
+        if numbers.holds_numbers():
+            words = (*MARKS, "inf", "+inf", "-inf", "none")
+            rows |= {i for i in numbers.bad if columns[0][i].lower() in words}
+    return rows
 
 
 def read_labels(
-    table: TextTable, columns: tuple[str, ...], kind: Kind | None, classes: tuple[str, ...] | None
+    table: TextTable,
+    chosen: list[str],
+    kind: Kind | None,
+    classes: tuple[str, ...] | None,
+    *,
+    own: bool = False,
 ) -> tuple[NDArray[np.generic], Kind, tuple[str, ...]]:
-    chosen = [table.column(name, LABEL, "label") for name in columns] or [
-        table.column(None, LABEL, "label")
-    ]
-    for name in chosen:
-        joined = any(SEPARATOR in cell for cell in table.cells[name])
-        for cell, line in zip(table.cells[name], table.line, strict=True):
-            if not cell.strip() and kind != "multilabel":
-                raise DataError(
-                    f"no label in column '{name}'",
-                    file=table.file,
-                    line=line,
-                    fix=f"give --kind multilabel, which reads {SEPARATOR} as 'and', empty as none"
-                    if joined
-                    else "give it, or remove the row",
-                )
+    """The labels in the columns `chosen`, their kind and the names of the classes.
+
+    `own` is as in `TableColumns`. Raises `DataError` with the line, `UsageError`.
+    """
+    _refuse_missing(table, chosen, kind, own)
     if len(chosen) > 1:
         if kind not in (None, "multilabel"):
             raise UsageError(f"{len(chosen)} label columns make a multilabel task, not {kind}")
         return _answers(table, chosen), "multilabel", tuple(chosen)
     cells = [cell.strip() for cell in table.cells[chosen[0]]]
     if kind == "multilabel":
-        sets = [[part.strip() for part in cell.split(SEPARATOR) if part.strip()] for cell in cells]
-        classes = classes or tuple(sorted({name for row in sets for name in row}))
-        if not classes:
-            raise DataError(
-                f"column '{chosen[0]}' has no label at all",
-                file=table.file,
-                fix="write class names, separated by ;",
-            )
-        yes = np.zeros((len(sets), len(classes)), np.uint8)
-        for i, row in enumerate(sets):
-            for name in row:
-                yes[i, _class(table, name, classes, table.line[i])] = 1
-        return yes, "multilabel", classes
+        return _several(table, chosen[0], cells, classes, own)
+    fixed = classes
     if classes is None:
-        kind, classes = infer_kind(cells, kind)
+        cells, kind, classes = _infer(table, cells, kind, own)
     kind = kind or ("binary" if len(classes) == 2 else "multiclass")
     if kind == "regression":
-        return _values(table, cells), kind, ()
+        return _values(table, cells, own), kind, ()
     if len(classes) < 2 or (kind == "binary") != (len(classes) == 2):
         what = (
             f"{len(classes)} different label{'s' * (len(classes) != 1)} "
@@ -74,49 +92,149 @@ def read_labels(
             file=table.file,
             fix="give two classes (binary), more (multiclass), or --kind regression",
         )
+    if fixed is not None and own:
+        cells = [cell if cell in classes else name_number(cell) for cell in cells]
+        _refuse_strangers(table, cells, classes)
     number = {name: i for i, name in enumerate(classes)}
     labels = [
-        number[c] if c in number else _class(table, c, classes, line)
+        number[c] if c in number else _class(table, c, classes, line, own)
         for c, line in zip(cells, table.line, strict=True)
     ]
     return np.array(labels, np.int64), kind, classes
 
 
-def infer_kind(cells: list[str], kind: Kind | None = None) -> tuple[Kind, tuple[str, ...]]:
-    """The kind of task that these labels make, and its classes in order.
+def _refuse_missing(table: TextTable, chosen: list[str], kind: Kind | None, own: bool) -> None:
+    for name in chosen:
+        joined = any(SEPARATOR in cell for cell in table.cells[name])
+        for cell, line in zip(table.cells[name], table.line, strict=True):
+            cell = cell.strip()
+            if not is_missing(cell) or (not cell and kind == "multilabel"):
+                continue
+            what, fix = f"no label in column '{name}'", f"give it, or {_remove(own)}"
+            if cell:
+                what = f"the label '{cell}' says that a value is missing"
+                fix += "; rename it if it is a class"
+            elif joined:
+                fix = f"give --kind multilabel, which reads {SEPARATOR} as 'and', empty as none"
+            raise DataError(what, file=table.file, line=line, fix=fix)
 
-    Labels are values where one is not a whole number or where there are many.
+
+def _remove(own: bool) -> str:
+    return "remove the row" + " (--drop-missing leaves out all such rows)" * own
+
+
+def _several(
+    table: TextTable, column: str, cells: list[str], classes: tuple[str, ...] | None, own: bool
+) -> tuple[NDArray[np.uint8], Kind, tuple[str, ...]]:
+    sets = [[part.strip() for part in cell.split(SEPARATOR) if part.strip()] for cell in cells]
+    if classes is None:
+        classes = tuple(sorted({name for row in sets for name in row}))
+        _check_class_names(table, [name for row in sets for name in row], None)
+    if not classes:
+        raise DataError(
+            f"column '{column}' has no label at all",
+            file=table.file,
+            fix="write class names, separated by ;",
+        )
+    yes = np.zeros((len(sets), len(classes)), np.uint8)
+    for i, row in enumerate(sets):
+        for name in row:
+            yes[i, _class(table, name, classes, table.line[i], own)] = 1
+    return yes, "multilabel", classes
+
+
+def _infer(
+    table: TextTable, cells: list[str], kind: Kind | None, own: bool
+) -> tuple[list[str], Kind, tuple[str, ...]]:
+    """The cells as classes are named, the kind of task that they make, and its classes in order.
+
+    Labels are values where one is not a whole number or where there are many. Raises `DataError`
+    where numbers have other words between them, and where two names differ in nothing but capitals.
     """
-    different = set(cells)
-    numbers = {cell: value for cell in different if (value := _number(cell)) is not None}
-    numeric = len(numbers) == len(different)
     if kind == "regression":
-        return "regression", ()
-    if (
-        kind is None
-        and numeric
-        and (any(v != int(v) for v in numbers.values()) or len(different) > _MOST_CLASSES)
-    ):
-        return "regression", ()
-    order = (
-        sorted(different, key=lambda cell: (numbers[cell], cell)) if numeric else sorted(different)
+        return cells, kind, ()
+    numbers = read_numbers(cells, table.separator, table.file, table.line)
+    numeric = numbers.holds_numbers()
+    if kind is None and numeric:
+        _refuse_words(table, numbers, own)
+        values = numbers.values
+        if (values != np.floor(values)).any() or len(np.unique(values)) > _MOST_CLASSES:
+            return cells, "regression", ()
+    if numeric and not numbers.bad:
+        cells = [name_number(cell) for cell in cells]
+        value = dict(zip(cells, numbers.values.tolist(), strict=True))
+        order = sorted(value, key=lambda cell: (value[cell], cell))
+        for one, other in pairwise(order):
+            if value[one] == value[other]:
+                what = f"the labels '{one}' and '{other}' are the same number"
+                fix = "write it in one way"
+                raise DataError(what, file=table.file, line=_line_of(table, cells, other), fix=fix)
+    else:
+        order = sorted(set(cells))
+        _check_class_names(table, cells, table.line)
+    return cells, kind or ("binary" if len(order) == 2 else "multiclass"), tuple(order)
+
+
+def _refuse_words(table: TextTable, numbers: NumberColumn, own: bool) -> None:
+    """Raises `DataError` for the first cell among numbers that is none."""
+    if not numbers.bad:
+        return
+    first = numbers.bad[0]
+    cell, n = numbers.cells[first], len(numbers.cells) - len(numbers.bad)
+    what = (
+        f"the label '{cell[:60]}' is not a finite number, and {n:,} of {len(numbers.cells):,} "
+        f"labels are numbers"
     )
-    return kind or ("binary" if len(order) == 2 else "multiclass"), tuple(order)
+    fix = f"correct it, {_remove(own)}, or give --kind multiclass if it is a class"
+    if "," in cell and not numbers.comma:
+        fix = "write it with a decimal point, as the others are"
+    elif "." in cell and numbers.comma:
+        fix = "write it with a decimal comma, as the others are, without thousands separators"
+    raise DataError(what, file=table.file, line=table.line[first], fix=fix)
 
 
-def _number(cell: str) -> float | None:
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
+def _line_of(table: TextTable, cells: list[str], cell: str) -> int:
+    return table.line[cells.index(cell)]
 
 
-def _class(table: TextTable, cell: str, classes: tuple[str, ...], line: int) -> int:
+def _check_class_names(table: TextTable, names: list[str], lines: list[int] | None) -> None:
+    """Raises `DataError` for a spoilt name of a class, and for two that capitals tell apart."""
+    for name in dict.fromkeys(names):
+        line = lines[names.index(name)] if lines is not None else None
+        if spoilt := find_spoilt_name(name):
+            what = f"the label '{name[:60]}' {spoilt[0]}"
+            raise DataError(what, file=table.file, line=line, fix=spoilt[1])
+    if alike := find_alike(names):
+        line = lines[names.index(alike[1])] if lines is not None else None
+        what = f"the labels '{alike[0][:60]}' and '{alike[1][:60]}' differ in capitals only"
+        raise DataError(what, file=table.file, line=line, fix="write one class in one way")
+
+
+def _refuse_strangers(table: TextTable, cells: list[str], classes: tuple[str, ...]) -> None:
+    """Raises `DataError` where no label of a part is one of the train part's classes."""
+    strange = sorted(set(cells) - set(classes))
+    if not strange or len(strange) < len(set(cells)):
+        return
+    of = f"{', '.join(strange[:5])}{', ...' * (len(strange) > 5)}"
+    what = (
+        f"the label{'s' * (len(strange) > 1)} {of} {'are' if len(strange) > 1 else 'is'} none of "
+        f"the train part's: {', '.join(classes[:8])}{', ...' * (len(classes) > 8)}"
+    )
+    fix = "write the same labels in all parts"
+    numbers = read_numbers(cells, table.separator, table.file, table.line)
+    if {one.casefold() for one in strange} <= {one.casefold() for one in classes}:
+        fix += ": these differ in capitals"
+    elif not numbers.bad and (numbers.values != np.floor(numbers.values)).any():
+        fix = "give --kind regression if labels are values, or the train part's labels"
+    raise DataError(what, file=table.file, line=table.line[0], fix=fix)
+
+
+def _class(table: TextTable, cell: str, classes: tuple[str, ...], line: int, own: bool) -> int:
     if cell in classes:
         return classes.index(cell)
     if (
-        cell.isascii()
+        not own
+        and cell.isascii()
         and cell.isdigit()
         and int(cell) < len(classes)
         and not any(name.isdigit() for name in classes)
@@ -131,16 +249,21 @@ def _class(table: TextTable, cell: str, classes: tuple[str, ...], line: int) -> 
     )
 
 
-def _values(table: TextTable, cells: list[str]) -> NDArray[np.float64]:
-    for cell, line in zip(cells, table.line, strict=True):
-        if _number(cell) is None:
-            raise DataError(
-                f"the label '{cell[:60]}' is not a finite number",
-                file=table.file,
-                line=line,
-                fix="correct it",
+def _values(table: TextTable, cells: list[str], own: bool) -> NDArray[np.float64]:
+    numbers = read_numbers(cells, table.separator, table.file, table.line)
+    if numbers.bad:
+        first = numbers.bad[0]
+        what = f"the label '{cells[first][:60]}' is not a finite number"
+        fix = f"correct it, or {_remove(own)}"
+        if len(numbers.bad) == len(cells):
+            what, fix = (
+                f"{what}, nor is any other label here",
+                "give numbers, as --kind says or train has",
             )
-    return np.array([float(cell) for cell in cells])
+        raise DataError(what, file=table.file, line=table.line[first], fix=fix)
+    if numbers.comma:
+        log.info("%s: the labels are read with decimal commas", table.file)
+    return numbers.values
 
 
 def _answers(table: TextTable, columns: list[str]) -> NDArray[np.uint8]:

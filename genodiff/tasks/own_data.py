@@ -12,7 +12,7 @@ from genodiff.tasks.labelled_file import TableColumns, read_examples
 from genodiff.tasks.labels import SEPARATOR, Kind
 from genodiff.tasks.layouts.parts import VALID, find_part
 from genodiff.tasks.resplit import resplit
-from genodiff.tasks.split_names import RESPLITS, THRESHOLD, check_similarity, name_split
+from genodiff.tasks.split_names import HOMOLOGY, RESPLITS, THRESHOLD, check_similarity, name_split
 from genodiff.tasks.suite import Metric, Task
 from genodiff.tasks.task import TaskData, cut_notes
 
@@ -37,20 +37,25 @@ def load_own_data(
     name: str | None = None,
     split: str = "official",
     similarity: float | None = None,
+    test_share: float | None = None,
 ) -> TaskData:
     """The task that a user's files make.
 
     `train` may be a folder or zip that holds the other parts as well. The train part's labels say
     what kind of task it is and give the classes their order, unless `kind` is given; without
-    `max_length` nothing is cut. `split` is `official` (as given) or one of `RESPLITS`;
-    `similarity` is homology's threshold. Raises `DataError` and `UsageError`.
+    `max_length` nothing is cut. `test_share` (between 0 and 1) of one table tests, in clusters of
+    sequences that are alike, always the same. `split` is `official` (as given) or one of
+    `RESPLITS`; `similarity` is homology's threshold. Raises `DataError` and `UsageError`.
     """
     path = Path(train)
+    layout = layout._replace(own=True)
+    split = choose_split(split, test_share)
     check_similarity(split, similarity)
     for given in (train, test, valid):
         if given is not None:
             refuse_archive(given)
-    parts, kind, classes = _parts(path, test, valid, layout, kind)
+    refuse_single_table(path, test, valid, test_share)
+    parts, kind, classes = _parts(path, test, valid, layout, kind, test_share)
     if split in RESPLITS:
         parts = resplit(split, parts, classes, frozenset(), similarity or THRESHOLD)
     elif split != "official":
@@ -79,12 +84,49 @@ def load_own_data(
     )
 
 
+def choose_split(split: str, test_share: float | None) -> str:
+    """The split of one table of which a share tests: homology, unless `split` says so already.
+
+    Raises `UsageError` for a split that a share does not make.
+    """
+    if test_share is None or split == HOMOLOGY:
+        return split
+    if split not in ("official", "own"):
+        fix = f"leave --split out: sequences that are alike are held apart (--split {HOMOLOGY})"
+        raise UsageError(f"--test-share does not go with --split {split}", fix=fix)
+    return HOMOLOGY
+
+
+def refuse_single_table(
+    train: str | Path, test: str | Path | None, valid: str | Path | None, test_share: float | None
+) -> None:
+    """Raises `UsageError` where one table has no test part, or a share of what is no single table.
+
+    No file is read.
+    """
+    path = Path(train)
+    single = test is None and path.is_file() and path.suffix.lower() != ".zip"
+    if test_share is None:
+        if single:
+            raise UsageError(
+                f"{path} is one table: which one tests?",
+                fix="give --test FILE, --test-share 0.2, or a folder with train and test",
+            )
+        return
+    if not 0 < test_share < 1:
+        raise UsageError(f"--test-share {test_share:g} is not between 0 and 1", fix="give 0.2")
+    if valid is not None or (path.exists() and not single):
+        what = "--test-share is for one table, which train, validation and test are taken from"
+        raise UsageError(what, fix="leave it out, or give one table alone")
+
+
 def _parts(
     path: Path,
     test: str | Path | None,
     valid: str | Path | None,
     layout: TableColumns,
     kind: Kind | None,
+    test_share: float | None,
 ) -> tuple[Parts, Kind, tuple[str, ...]]:
     if test is None and not path.exists():
         with open_input(path):  # says what is wrong with it, with the nearest name
@@ -115,13 +157,15 @@ def _parts(
                 )
         path, test = Path(str(files["train"])), files["test"]
         valid = valid or next((files[part] for part in VALID if files[part] is not None), None)
-    if test is None:
-        raise UsageError(
-            f"{path} is one table: which one tests?",
-            fix="give --test FILE, or a folder with train and test",
-        )
     train_part, kind, classes = read_examples(path, layout, kind=kind)
     _check_single(train_part, path, kind, classes)
+    if test is None:
+        n_test = max(1, round((test_share or 0) * train_part.n))
+        rows = np.arange(train_part.n)
+        note = f"one table: a share of {test_share:g} of it tests"
+        notes = (_tell_kind(kind, classes), note)
+        parts = Parts(train_part.take(rows[n_test:]), train_part.take(rows[:n_test]), notes)
+        return parts, kind, classes
     told = (kind, classes or None)
     test_part = read_examples(test, layout, kind=told[0], classes=told[1])[0]
     notes = (_tell_kind(kind, classes),)

@@ -4,20 +4,19 @@ A FASTA file becomes a table with the columns name, sequence and label. Its labe
 the header, or what follows the last `|` of the name.
 """
 
-import csv
-import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
 from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.io.delimited import read_delimited
 from genodiff.io.fasta import read_fasta
 from genodiff.io.input_file import open_input
-from genodiff.io.text_lines import read_text_lines
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".tab": "\t"}
+"""What the ending of a file promises; the file itself decides (`genodiff.io.delimited`)."""
 _FASTA = (".fa", ".fasta", ".fna")
 
 
@@ -30,6 +29,13 @@ class TextTable(NamedTuple):
     file: str
     cells: dict[str, list[str]]
     line: list[int]
+    separator: str = ""
+    """Of a text table."""
+
+    def take(self, rows: list[int]) -> "TextTable":
+        """The table of these rows."""
+        cells = {name: [column[i] for i in rows] for name, column in self.cells.items()}
+        return self._replace(cells=cells, line=[self.line[i] for i in rows])
 
     def column(self, wanted: str | None, usual: tuple[str, ...], what: str) -> str:
         """The name of a column: the one that the user wants, or the one with a usual name.
@@ -43,8 +49,8 @@ class TextTable(NamedTuple):
                     f"{self.file}: no column '{wanted}'; {did_you_mean(wanted, names)}"
                 )
             return wanted
-        found = [name for name in names if name.strip().lower() in usual]
-        if not found:
+        found = find_usual(names, usual)
+        if found is None:
             fix = f"name it: --{what} COLUMN (columns: {', '.join(names)})"
             raise DataError(
                 f"has no column of {what}s ({' or '.join(usual[:3])})",
@@ -52,7 +58,16 @@ class TextTable(NamedTuple):
                 line=1,
                 fix=fix,
             )
-        return found[0]
+        return found
+
+
+def find_usual(names: Sequence[str], usual: Sequence[str]) -> str | None:
+    """The column with a usual name, in any case; the first of `usual` wins, in whatever order.
+
+    So two tables with the same columns in another order agree.
+    """
+    known = {name.strip().lower(): name for name in reversed(names)}
+    return next((known[name] for name in usual if name in known), None)
 
 
 def read_table(path: str | Path) -> TextTable:
@@ -93,91 +108,17 @@ def select_rows(table: TextTable, wanted: tuple[tuple[str, str], ...]) -> TextTa
                 f"no row has '{value}' in column '{name}'; {did_you_mean(value, known)}",
                 file=table.file,
             )
-        table = TextTable(
-            table.file,
-            {c: [cells[i] for i in keep] for c, cells in table.cells.items()},
-            [table.line[i] for i in keep],
-        )
+        table = table.take(keep)
     return table
 
 
 def _delimited(path: Path, separator: str) -> TextTable:
-    header, found = read_rows(path, separator)
-    rows: list[list[str]] = []
-    numbers: list[int] = []
-    for number, fields in found:
-        rows.append(fields)
-        numbers.append(number)
-    columns = zip(*rows, strict=True) if rows else ([] for _ in header)
-    return TextTable(
-        str(path), {name: list(cells) for name, cells in zip(header, columns, strict=True)}, numbers
-    )
-
-
-def read_rows(
-    path: Path, separator: str, *, quoted: bool = True
-) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """The header of a delimited file, and the line and fields of each row, as a stream.
-
-    Without `quoted`, a quotation mark is a letter like any other. Raises `DataError` with the line.
-    """
-    lines = read_text_lines(path, "a table")
-    first = next(((number, line) for number, line in lines if line.strip()), None)
-    if first is None:
-        raise DataError(
-            "is empty: no header line", file=path, fix="give a header line and one row per sequence"
-        )
-    header = [name.strip() for name in _fields(path, *first, separator)]
-    if len(header) > len(set(header)):
-        raise DataError("a column's name stands twice", file=path, line=first[0], fix="rename it")
-    if any(len(name) > 15 and not name.upper().strip("ACGTN") for name in header):
-        raise DataError(
-            "no header line: this one holds a sequence",
-            file=path,
-            line=first[0],
-            fix="add a line: sequence,label",
-        )
-    if len(header) == 1 and {",", "\t"} & set(first[1]):
-        found = "tab" if "\t" in first[1] else "comma"
-        raise DataError(
-            f"separated by {found}s, unlike its name says",
-            file=path,
-            line=first[0],
-            fix="name it .csv (comma) or .tsv (tab)",
-        )
-    return header, _rows(path, lines, len(header), separator, quoted)
-
-
-def _rows(
-    path: Path, lines: Iterator[tuple[int, str]], width: int, separator: str, quoted: bool
-) -> Iterator[tuple[int, list[str]]]:
-    for number, line in lines:
-        if not line.strip():
-            continue
-        plain = not quoted or '"' not in line
-        fields = line.split(separator) if plain else _fields(path, number, line, separator)
-        if len(fields) != width:
-            what = f"{len(fields)} field{'s' * (len(fields) != 1)}, but the header has {width}"
-            raise DataError(
-                what,
-                file=path,
-                line=number,
-                fix="correct the row (a quote or a separator too many or too few?)",
-            )
-        yield number, fields
-
-
-def _fields(path: Path, number: int, line: str, separator: str) -> list[str]:
-    try:
-        found = list(csv.reader(io.StringIO(line), delimiter=separator, strict=True))
-    except csv.Error as fault:
-        raise DataError(
-            f"not {'CSV' if separator == ',' else 'TSV'}: {fault}",
-            file=path,
-            line=number,
-            fix="correct the quotes",
-        ) from None
-    return found[0] if found else []
+    table = read_delimited(path, separator)
+    numbered = list(table.rows)
+    rows = [fields for _, fields in numbered]
+    columns = zip(*rows, strict=True) if rows else ([] for _ in table.names)
+    cells = {name: list(column) for name, column in zip(table.names, columns, strict=True)}
+    return TextTable(table.shown, cells, [number for number, _ in numbered], table.separator)
 
 
 def _parquet(path: Path) -> TextTable:
@@ -189,7 +130,8 @@ def _parquet(path: Path) -> TextTable:
         what = f"is no whole parquet file ({str(fault).splitlines()[0][:120]})"
         raise DataError(what, file=path, fix="write it again") from None
     check_columns(path, frame.schema)
-    cells = {name: frame[name].cast(pl.String).fill_null("").to_list() for name in frame.columns}
+    text = frame.select(pl.all().cast(pl.String).fill_null("").str.strip_chars())
+    cells = {name: text[name].to_list() for name in text.columns}
     return TextTable(str(path), cells, list(range(1, frame.height + 1)))
 
 

@@ -45,7 +45,7 @@ def open_run_memory(
     `remembered` is what a run that goes on says of its data. Raises `DataError` where its memory
     was another one, `UsageError` for windows that are too long.
     """
-    if not getattr(config.backbone, "recalls", False):
+    if not config.backbone.reads_memory:
         return RunMemory()
     if config.data.seq_len > MOST_WINDOW:
         what = f"--memory takes windows of at most {MOST_WINDOW:,} bases, not "

@@ -130,7 +130,17 @@ def test_a_protein_is_kept_over_regions_and_edits_are_bounded(
 ) -> None:
     frame = "c1:298-396:-"  # both regions of c1 lie in it, and codons cross their edges
     words = ("--fasta", "in.fa", "--region", "c1:301-345", "--region", "c1:351-362")
-    limits = ("--protein", frame, "--max-edits", 5, "--keep", "c1:310-320", "--genetic-code", 11)
+    limits = (
+        "--protein",
+        frame,
+        "--max-edits",
+        5,
+        "--keep",
+        "c1:310-320",
+        "--genetic-code",
+        11,
+        "--allow-stops",
+    )
     assert redesign(*words, *limits, "-n", 4, "--steps", 8, "-o", "o.fa")[0] == 0
     before, found = contigs(here / "in.fa")["c1"], contigs(here / "o.fa")
     for copy in range(4):
@@ -144,14 +154,6 @@ def test_a_protein_is_kept_over_regions_and_edits_are_bounded(
         rule = KeepProtein(((297, 396),), -1, 11)
         assert not find_violations(rule, text, before, 300, 345)
         assert text != before
-
-
-def test_bases_to_keep_outside_the_regions_are_told(redesign: Redesign, here: Path) -> None:
-    words = ("--fasta", "in.fa", "--region", "c1:301-320", "--max-run", 3, "--steps", 2)
-    code, _, err = redesign(*words, "--keep", "c1:310-312", "--keep", "c1:321-330", "-o", "o.fa")
-    assert code == 0
-    assert "--keep c1:321-330 is in no region" in err
-    assert "c1:310-312" not in err
 
 
 def test_templates_are_filled_by_their_sets(redesign: Redesign, here: Path) -> None:
@@ -193,6 +195,14 @@ GENOME = ("--fasta", "in.fa", "--region", "c1:301-320")
         ),
         ((*GENOME, "--max-edits", 0, "--gc", "99-100%"), 2, "GC 99-100 %; at most 0 edits"),
         ((*GENOME, "--keep", "c1:301-320"), 2, "every base of the regions is kept"),
+        (
+            (*GENOME, "--keep", "c1:310-312", "--keep", "c1:321-330"),
+            2,
+            "--keep c1:321-330 is in no region; give the region that it is of, or leave it out",
+        ),
+        ((*GENOME, "--keep", "c2:301-320"), 2, "--keep c2:301-320 is in no region"),
+        ((*GENOME, "--protein", "c1:321-329"), 2, "--protein c1:321-329 is in no region"),
+        ((*GENOME, "--no-stop", "c1:298-300:-"), 2, "--no-stop c1:298-300 is in no region"),
         ((*GENOME, "--enzymes", "EcoR1"), 2, "did you mean 'EcoR"),
         ((*GENOME, "--avoid", "GAXTC"), 2, "'X' is no base"),
         ((*GENOME, "--gc", "lots"), 2, "write 0.3-0.7"),
@@ -329,3 +339,93 @@ def test_python_gives_the_same_designs(redesign: Redesign, run: Path, here: Path
         assert sum(a != b for a, b in zip(one, "ACGTACGTACGT", strict=True)) <= 1
     with pytest.raises(genodiff.errors.UsageError, match="kept: runs of at most 2"):
         m.redesign("AAANTTTT", rules={"max_run": 2})
+
+
+def test_bases_filled_and_bases_changed_are_counted_apart(redesign: Redesign, here: Path) -> None:
+    # Of c:5-12 three letters are no base. With no edit allowed these alone are filled.
+    (here / "n.fa").write_text(">c\nACGTANRGCnTACGTACG\n")
+    words = ("--fasta", "n.fa", "--region", "c:5-12", "--max-edits", 0, "--steps", 2)
+    code, _, err = redesign(*words, "-o", "o.fa")
+    assert (code, "1 design, 8 bases, 3 filled bases, 0 edits" in err) == (0, True), err
+    assert ">c:5-12 length=8 filled=3 edits=0 " in (here / "o.fa").read_text()
+    (record,) = json.loads((here / "o.fa.json").read_text())["records"]
+    assert (record["filled"], record["edits"]) == (3, 0)
+    text = contigs(here / "o.fa")["c:5-12"]
+    assert (text[0], text[3:5], text[6:]) == ("A", "GC", "TA")
+    assert text[5].islower()
+
+
+GENE = "ATGGCTTGGAAACTGTAA"  # M A W K L and a stop; turned: LQFPSH, open
+TURNED = "TTACAGTTTCCAAGCCAT"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--region", "c:4-21", "--protein", "forward"), None),
+        (("--region", "c:4-18", "--protein", "c:4-21"), None),  # the stop at its end is not touched
+        (("--region", "d:4-21", "--protein", "reverse"), None),
+        (("--region", "e:4-12", "--protein", "forward", "--genetic-code", 2), None),
+        # e is ATG TGA AAC: the other strand reads GTT TCA CAT
+        (
+            ("--region", "e:4-12", "--protein", "forward"),
+            "(record e): the forward frame e:4-12 of --protein holds 1 stop codon before its end, "
+            "the first at base 7 (codon 2 of 3); the reverse frame is open; give that strand, or "
+            "--allow-stops",
+        ),
+        # f is TTA CTA CAT, which turned is ATG TAG TAA
+        (
+            ("--region", "f:1-3", "--protein", "f:1-9:-"),
+            "the reverse frame f:1-9 of --protein holds 1 stop codon before its end, the first at "
+            "base 4 (codon 2 of 3); the forward frame is open",
+        ),
+        # g: TAA TTA GGG turned is CCC TAA TTA; AAT TAG of g from its base 2 ends in a stop
+        (
+            ("--region", "g:1-9", "--protein", "forward"),
+            "codon 1 of 3); the forward frame from its base 2 on is open; give the region",
+        ),
+        # Without a stop but where nothing changes: ATG TGA is kept, AAC is free.
+        (("--region", "e:10-12", "--no-stop", "e:4-12"), "e:4-12 of --no-stop holds 1 stop codon"),
+        (("--region", "e:7-9", "--no-stop", "e:4-12"), None),
+        (("--region", "e:4-12", "--protein", "forward", "--allow-stops"), None),
+    ],
+)
+def test_a_frame_with_stop_codons_is_refused_unless_it_is_asked_for(
+    redesign: Redesign, here: Path, words: tuple[object, ...], says: str | None
+) -> None:
+    flank = f">c\nCCC{GENE}CC\n>d\nCCC{TURNED}CC\n>e\nCCCATGTGAAACCC\n>f\nTTACTACAT\n"
+    (here / "frames.fa").write_text(f"{flank}>g\nTAATTAGGG\n")
+    code, _, err = redesign("--fasta", "frames.fa", *words, "--steps", 2, "-o", "o.fa")
+    if says is None:
+        assert code == 0, err
+    else:
+        assert (code, err.count("\n")) == (3, 1), err
+        assert says in err
+        assert not list(here.glob("o.fa*"))
+
+
+def test_python_refuses_a_frame_with_stop_codons(run: Path) -> None:
+    m = genodiff.load(run, device="cpu")
+    with pytest.raises(genodiff.errors.DataError, match="the reverse frame is open"):
+        m.redesign("ATGTGAAAC", regions=[(0, 9)], rules={"protein": ["forward"]})
+    rules = {"protein": ["forward"], "allow_stops": True}
+    assert len(m.redesign("ATGTGAAAC", regions=[(0, 9)], rules=rules, steps=2)) == 1
+
+
+@pytest.mark.parametrize(
+    ("protein", "says"),
+    [
+        ("MKVL", None),
+        ("MRVL", None),  # AAA may change
+        ("MKVP", "(record c): the codon CTG at base 10 is kept and does not code for P; let it"),
+        ("MKV*", "does not code for *"),
+    ],
+)
+def test_a_new_protein_that_kept_codons_contradict_is_refused_before_anything_is_drawn(
+    redesign: Redesign, here: Path, protein: str, says: str | None
+) -> None:
+    (here / "p.fa").write_text(">c\nATGAAAGTTCTGCCCTTTAAAGGGATTATAGGC\n")
+    (here / "p.yaml").write_text(f'protein: [{{exons: ["c:1-12"], sequence: "{protein}"}}]\n')
+    words = ("--fasta", "p.fa", "--region", "c:1-6", "--constraints", "p.yaml", "--steps", 2)
+    code, _, err = redesign(*words, "-o", "o.fa")
+    assert (code, says is None or says in err) == (0 if says is None else 2, True), err

@@ -9,8 +9,9 @@ import pytest
 from tiny_run import SEQ_LEN
 
 from genodiff.generate import gap_request
-from genodiff.generate.gaps import Gap, merge_gaps, split_contig
+from genodiff.generate.gaps import Gap, merge_gaps, read_gaps, split_contig
 from genodiff.generate.infill import plan_rounds
+from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from tests.cli.conftest import Command
 
@@ -214,3 +215,39 @@ def test_stretches_are_the_windows_of_the_whole_contig_cut_where_none_overlap(se
         assert before.end <= after.start
     for s in found:
         assert (s.mask() == mask[s.start : s.end]).all()
+
+
+def test_the_strand_of_a_row_changes_nothing_and_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_genome(tmp_path / "g.fa", {"a": b"CCGATTACAC"})
+    (tmp_path / "r.bed").write_text("a\t2\t9\t.\t0\t-\n")
+    with Genome(tmp_path / "g.fa") as opened:
+        assert read_gaps(opened, str(tmp_path / "r.bed"), ["a:1-2"]) == [
+            Gap("a", 2, 9),
+            Gap("a", 0, 2),
+        ]
+    assert "1 row on -; the strand column is not used: bases are filled in place" in caplog.text
+
+
+@pytest.mark.parametrize("by", ["template", "region"])
+def test_records_without_a_gap_keep_their_headers_and_the_summary_says_what_was_filled(
+    run: Path, sample: Command, here: Path, by: str
+) -> None:
+    middle = "NNN" if by == "template" else "ACG"
+    (here / "in.fa").write_text(f">a of one\nACGTACGT\n>b of two\nACGT{middle}TT\n>c\nACGT\n")
+    region = () if by == "template" else ("--region", "b:5-7")
+    words = (run, "--template", "in.fa", *region, "--steps", 3, "-o", "o.fa")
+    code, _, err = sample(*words)
+    assert code == 0, err
+    assert "o.fa: 3 records, 3 of 21 bases filled, " in err
+    a, b, c = (here / "o.fa").read_text().split(">")[1:]
+    assert (a, c) == ("a of one\nACGTACGT\n", "c\nACGT\n")
+    assert b.startswith("b length=9 seed=1 sampler=")
+    assert b.split("\n")[0].endswith(" of two")
+
+
+def test_a_genome_given_as_the_output_is_told_where_it_belongs(run: Path, sample: Command) -> None:
+    code, _, err = sample(run, "--fasta", "genome.fa", "--bed", "gap.bed", "-o", "o.fa")
+    assert code == 2
+    assert "a genome to fill is read with --template genome.fa" in err

@@ -19,7 +19,10 @@ import pysam
 import pytest
 
 import genodiff
+from genodiff.api.score_output import ScorePace
+from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variants import Allele
+from genodiff.scoring.scored_variants import AltScore
 from tests.commands import command
 
 FASTA = ">chr1\n" + "ACGTTGCAAC" * 30 + "\n>chr2\n" + "GGATCNTTAACCGG" * 8 + "\n"
@@ -125,6 +128,65 @@ def test_a_vcf_is_scored_by_a_network(
 
 
 @pytest.mark.usefixtures("quick")
+def test_the_run_is_the_first_word_or_has_a_flag(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rest = ["--fasta", "ref.fa", "-q", "-o"]
+    for number, given in enumerate(
+        ([run, "in.vcf"], ["in.vcf", "--model", run], ["--run", run, "in.vcf"],
+         [f"--checkpoint={run}", "in.vcf"])
+    ):  # fmt: skip
+        assert command(capsys, "score", *given, *rest, f"{number}.tsv") == (0, "", "")
+    first, *others = [(case / f"{number}.tsv").read_bytes() for number in range(4)]
+    assert others == [first] * 3
+    for given, said in (
+        ([run], "VARIANTS is missing"), (["in.vcf"], "RUN is missing"),
+        (["in.vcf", run], "the other way round"),
+        ([run, "in.vcf", "--model", run], "unexpected argument in.vcf"),
+    ):  # fmt: skip
+        code, _, err = command(capsys, "score", *given, *rest, "x.tsv")
+        assert (code, err.count("\n")) == (2, 1), err
+        assert said in err
+
+
+def test_a_score_that_stops_above_the_wanted_error_says_so_with_its_error(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_vcf(case / "in.vcf", [ROWS[0], "chr1\t20\t.\tC\tCGGATTACAGATTA\t.\t.\t."])
+    told = words(run, "o.tsv", "-q", "--max-evaluations", 104, "--se", 0.0001)
+    assert command(capsys, *told) == (0, "", "")
+    *snvs, long = pl.read_csv("o.tsv", separator="\t", comment_prefix="##").iter_rows(named=True)
+    assert (long["Method"], long["Evaluations"], long["Flags"]) == (
+        "nelbo",
+        104,
+        "se_above_wanted",
+    )
+    assert long["SE"] > 0.0001
+    assert [one["Flags"] for one in snvs] == [".", "."]
+    assert json.loads((case / "o.tsv.json").read_text())["max_evaluations"] == 104
+
+
+def test_the_time_to_go_is_told_by_windows_not_by_records() -> None:
+    def scored(method: str, evaluations: int) -> tuple[AltScore, ...]:
+        return (AltScore(0.0, 0.0, method, evaluations, 0, 1, ()),)
+
+    snv, chain, long = scored("llr", 1), scored("chain", 15), scored("nelbo", 400)
+    # 2 SNVs, a chain of 15 and 2 by nelbo, of 104 at least: 225, of which an SNV was there
+    pace = ScorePace(225, 1, [snv], 100.0)
+    assert pace.left(100.0) is None
+    pace.add(snv)
+    assert pace.left(101.0) == 223  # a second for one window
+    pace.add(long)
+    assert pace.left(121.0) == 21 * (15 + 104) / 105
+    for rest in (chain, long):
+        pace.add(rest)
+    assert pace.left(150.0) == 0
+    both = ScorePace(1, 2, [], 0.0)  # at two contexts, one SNV
+    both.add(scored("llr", 2))
+    assert both.left(1.0) == 0
+
+
+@pytest.mark.usefixtures("quick")
 def test_a_shard_that_was_killed_goes_on_and_all_of_them_are_one_run(
     run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +216,31 @@ def test_a_shard_that_was_killed_goes_on_and_all_of_them_are_one_run(
     told = [json.loads((case / f"{name}.vcf.json").read_text()) for name in "om"]
     for key in ("records", "scored", "unscored", "evaluations", "request", "cut", "shard"):
         assert told[0][key] == told[1][key]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_shard_is_refused_where_the_whole_file_is_and_judges_no_other_records(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = [f"chr1\t{pos}\t.\t{FASTA[5 + pos]}\tN\t.\t.\t." for pos in range(1, 6)]
+    wrong = [f"chr1\t{pos}\t.\tN\tA\t.\t.\t." for pos in range(301, 306)]  # behind its end
+    seen: list[int] = []
+    monkeypatch.setattr(
+        "genodiff.io.variant_check.judge_record",
+        lambda record, genome: seen.append(record.pos) or judge_record(record, genome),
+    )
+
+    def shard(number: int) -> tuple[int, bool, int]:
+        seen.clear()
+        given = words(run, f"{number}.vcf", "-q", "--force", "--shard", f"{number}/3")
+        code = command(capsys, *given)[0]
+        return code, (case / f"{number}.vcf").exists(), len(seen)
+
+    write_vcf(case / "in.vcf", fit[:4] + wrong[:2])  # 2 of 6 do not fit: kept and marked
+    assert [shard(n) for n in (1, 2, 3)] == [(0, True, 2), (0, True, 2), (3, True, 2 + 6)]
+    (case / "3.vcf").unlink()
+    write_vcf(case / "in.vcf", fit[:2] + wrong[:4])  # 4 of 6: refused
+    assert [shard(n) for n in (1, 2, 3)] == [(0, True, 2), (3, True, 2 + 6), (3, False, 2 + 6)]
 
 
 @pytest.mark.usefixtures("quick")
@@ -302,6 +389,7 @@ def test_the_corpus_of_bad_variants_is_fully_graded(
         (["--se", "0"], "no standard error"),
         (["--context", "3x"], "3x"),
         (["--batch-size", "0"], "below 1"),
+        (["--max-evaluations", "103"], "--max-evaluations 103 is below 104"),
         (["-o", "x.txt"], "none of the endings"),
         (["--method", "both"], "both"),
         (["-o", "ref.fa"], "is read and cannot be written"),
@@ -325,4 +413,19 @@ def test_the_plan_counts_and_writes_nothing(case: Path, capsys: pytest.CaptureFi
     code, out, _ = command(capsys, *words(Path("no-such-run"), "o.vcf", "--plan"))
     assert code == 0
     assert "kinds    1 del, 1 delins, 1 ins, 4 snv" in out
+    assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]
+
+
+def test_the_plan_tells_evaluations_and_time(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = "chr1\t20\t.\tC\tCGGATTACAGATTA\t.\t.\t."
+    write_vcf(case / "in.vcf", [*ROWS, long])
+    code, out, err = command(capsys, *words(run, "o.vcf", "--plan"))
+    assert code == 0, err
+    told = dict(line.split(maxsplit=1) for line in out.splitlines())
+    # Sites 5, 12 and 300 of chr1 take one each, so do an insertion and a deletion of a base.
+    # T>GG is a chain of 1 and 3, and the long insertion is by nelbo: 104 to 512.
+    assert told["evaluations"] == f"{3 + 2 + 4 + 104} to {3 + 2 + 4 + 512}"
+    assert re.fullmatch(r"about [0-9]+ s to [0-9]+ s on cpu", told["time"])
     assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]

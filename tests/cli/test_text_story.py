@@ -9,7 +9,7 @@ import pytest
 
 from genodiff.data.file_tokenizer import train_bpe
 from genodiff.runs.model import load_model
-from tests.cli.conftest import SMALL
+from tests.cli.conftest import SMALL, Command
 from tests.commands import command, exit_code
 from tests.texts import SONG, VERSES, write_rows
 
@@ -276,3 +276,15 @@ def test_the_real_files_train_evaluate_and_sample(
         assert code == 0, err
         assert 7 < json.loads(said)["bits_per_byte"] < 8.1
         assert main_bytes(tmp_path, out, "--n", 1, "--length", 16)
+
+
+@pytest.mark.parametrize("out", ["-", "o.txt"])
+def test_bytes_that_are_no_utf8_are_replaced_and_counted(
+    text_run: Path, sample: Command, here: Path, out: str
+) -> None:
+    code, text, err = sample(text_run, "-o", out, "--n", 2, "--steps", 4)  # decodes stdout strictly
+    assert code == 0, err
+    raw = text if out == "-" else (here / out).read_bytes().decode()
+    n = raw.count("\ufffd")
+    assert n > 1  # the song has none: a network of six steps draws any byte
+    assert f"{out}: {n} places that were no UTF-8 are written as U+FFFD" in err

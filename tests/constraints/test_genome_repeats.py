@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 from tiny_run import genome_text
 
 import genodiff
+from genodiff.constraints import repeats
 from genodiff.constraints.bases import MaxEdits
 from genodiff.constraints.check import find_violations
 from genodiff.constraints.conflict import find_conflict
@@ -142,3 +143,17 @@ def test_designs_follow_the_law_without_repeats_in_a_world_of_eight_bases(
         bins = np.unique(np.floor((expected.cumsum() - expected / 2) / 8), return_inverse=True)[1]
         observed = np.bincount(bins, [seen[text] for text in order])
         assert chisquare(observed, np.bincount(bins, expected)).pvalue > 1e-3
+
+
+def test_repeats_of_a_circular_file_go_round_its_origin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "v.fa"
+    path.write_text(">v [topology=circular]\nAACCGG\n>w\nTATATT\n")
+    listed = repeats.read_repeats(str(path), 3)
+    forward = {"AACC", "ACCG", "CCGG", "CGGA", "GGAA", "GAAC", "TATA", "ATAT", "TATT"}
+    turned = {"GGTT", "CGGT", "CCGG", "TCCG", "TTCC", "GTTC", "TATA", "ATAT", "AATA"}
+    assert set(listed.words) == forward | turned
+    monkeypatch.setattr(repeats, "MOST_LISTED", 0)
+    looked_up = repeats.read_repeats(str(path), 3)
+    assert list(looked_up.find_repeats("TTGGAATT", 0, 8)) == [2]  # GGAA; TTGG stands nowhere

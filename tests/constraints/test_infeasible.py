@@ -101,7 +101,7 @@ PAIRS = {
     ),
     "too few edits for two sites": Impossible(
         "AAGAATTCAAAAGAATTCAA", [(0, 20)], {"max_edits": 1, "enzymes": ["EcoRI"]},
-        ["enzymes EcoRI", "at most 1 edits"],
+        ["enzymes EcoRI", "at most 1 edit"],
     ),
     "a repeat that is required": Impossible(
         DNA, [(5, 25)], {"no_repeats": ["4:some.fa"], "require": ["TTGCATT"]},
@@ -120,7 +120,7 @@ PAIRS = {
     ),
     "a new protein without an edit": Impossible(
         CODING, [(0, 18)], {"protein": [IN_FRAME | {"sequence": "MWKGAW"}], "max_edits": 1},
-        ["protein given of 1-18", "at most 1 edits"],
+        ["protein given of 1-18", "at most 1 edit"],
     ),
     "all that is no stop is avoided": Impossible(
         "ATGTAAGGC", [(5, 6)], {"no_stop": ["c:1-9"], "avoid": ["GTAT", "GTAC"], "max_run": 5},

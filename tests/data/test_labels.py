@@ -11,6 +11,7 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.labels import NONE, place_labels, read_labels
 from genodiff.data.loader import TrainBatches
 from genodiff.errors import DataError, UsageError
+from genodiff.runs.labels import read_label_settings
 
 CONTIGS = {"a": random_dna(1000), "b": random_dna(640, 1), "v": random_dna(160, 3)}
 
@@ -71,6 +72,59 @@ def test_a_faulty_file_is_refused(
 ) -> None:
     with pytest.raises(DataError, match=said):
         read_labels(write(tmp_path, *rows), **how)
+
+
+@pytest.mark.parametrize(
+    ("text", "classes", "line"),
+    [
+        ("chrom\tstart\tend\tname\na\t0\t100\tx\nb\t0\t100\ty\n", ("x", "y"), 1),
+        ("contig\tlabel\na\tx\nb\ty\n", ("x", "y"), 1),
+        ("#c\n\ncontig,species\na,x\nb,y\n", ("x", "y"), 3),
+        ("seqname;class\r\na;x\r\nb;y\r\n", ("x", "y"), 1),
+    ],
+)
+def test_a_line_of_names_is_no_class_and_its_passing_over_is_told(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    text: str,
+    classes: tuple[str, ...],
+    line: int,
+) -> None:
+    (tmp_path / "l").write_text(text)
+    table = read_labels(tmp_path / "l")
+    assert (table.classes, table.contigs) == (classes, ("a", "b"))
+    assert read_label_settings(str(tmp_path / "l"), {}, {})["classes"] == list(classes)
+    assert f"line {line}: column names, passed over" in caplog.text
+
+
+def test_names_of_columns_that_nobody_knows_are_refused_by_the_genome(
+    windows: DnaWindows, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = read_labels(write(tmp_path, "molecule clade", "a x", "b y"))
+    with pytest.raises(DataError, match=r"line 2: .*'molecule'.*'clade': are these column names"):
+        place_labels(table, windows.store)
+    place_labels(read_labels(write(tmp_path, "a x", "b y", "c x", "d z")), windows.store)
+    assert "2 of 4 rows are of contigs that the genome lacks" in caplog.text
+    assert "first: line 4, c" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (("a 0 100 x", "b start 100 y"), "line 3: the position 'start' is not an integer"),
+        (("a 0 1,000 x", "b 0 100 y"), "line 2: .*'1,000' has thousands separators"),
+        (("a x", "b NA"), "line 3: label 'NA' says that a value is missing"),
+        (("a x", "b y", "contig label"), "line 4: 'contig' and 'label' are names of columns"),
+        (("a x", "b X"), "'X' and 'x' differ in capitals only"),
+        (("a x", "b y", "a y"), "line 4: the contig a has the label 'x' in line 2"),
+        (("a x", "b 1-Sep"), "line 3: label '1-Sep' is a date"),
+    ],
+)
+def test_a_row_that_cannot_be_what_its_columns_say_is_refused(
+    tmp_path: Path, rows: tuple[str, ...], said: str
+) -> None:
+    with pytest.raises(DataError, match=said):
+        read_labels(write(tmp_path, *rows))
 
 
 def test_labels_that_do_not_fit_the_genome_are_refused(windows: DnaWindows, tmp_path: Path) -> None:

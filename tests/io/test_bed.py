@@ -92,6 +92,20 @@ def test_sound_rows_are_read_exactly_wherever_blocks_end(
 
 
 @pytest.mark.parametrize(
+    "row",
+    [
+        "chr1\t0\t100.0",
+        " chr1 \t 0\t100 ",
+        "chr1\t0.0\t100",
+    ],
+)
+def test_whole_numbers_of_pandas_and_blanks_round_values_are_read(bed: Path, row: str) -> None:
+    for data in (row.encode(), row.encode("utf-16")):
+        bed.write_bytes(data)
+        assert read_bed(bed, CONTIGS).rows() == [("chr1", 0, 100, None, None, None, 1)]
+
+
+@pytest.mark.parametrize(
     ("row", "words"),
     [
         (b"chr1", "1 column, fewer than 3"),
@@ -102,15 +116,17 @@ def test_sound_rows_are_read_exactly_wherever_blocks_end(
         (b"chr1\t-1\t100", "negative start -1.*0-based"),
         (b"chr1\t0\t-100", "negative end -100"),
         (b"chr1\tten\t100", "'ten' is not an integer"),
-        (b"chr1\t0\t1e3", "'1e3' is not an integer"),
-        (b"chr1\t0\t100.0", "'100.0' is not an integer"),
+        (b"chr1\t0\t1e3", "'1e3' is in scientific notation.*not an integer"),
+        (b"chr1\t0\t1.23457e+06", "may have lost digits.*scipen"),
+        (b"chr1\t0\t100.5", "'100.5' is not an integer"),
+        (b"chr1\t0\t1.000", "thousands separators"),
         (b"chr1\t+1\t100", "not an integer"),
         (b"chr1\t1_0\t100", "not an integer"),
-        (b"chr1\t 1\t100", "not an integer"),
-        (b"chr1\t\t100", "'' is not an integer"),
+        (b"chr1\t\t100", "'' says that a value is missing"),
         ("chr1\t١\t100".encode(), "not an integer"),
         (b'"chr1"\t0\t100', "not the name of a contig.*quotes"),
-        (b" chr1\t0\t100", "not the name of a contig"),
+        (b"ch r1\t0\t100", "not the name of a contig"),
+        (b"1-Sep\t0\t100", "is a date, as spreadsheets make"),
         (b"\t0\t100", "not the name of a contig"),
         (b"chr1\t1,000\t2,000", "thousands separators"),
         (b"chr1\t0\t99999999999999999999", "out of range"),
@@ -151,7 +167,8 @@ def test_each_fault_is_named_with_its_line(bed: Path, row: bytes, words: str) ->
         (b"", "is empty: no interval"),
         (b"\n#x\ntrack a\n", "no interval"),
         (b"chr1\t5\t5\n", "no interval with any base .1 empty"),
-        ("chr1\t0\t1\n".encode("utf-16"), "UTF-16"),
+        ("chr1\t0\t1\n".encode("utf-16")[:-1], "UTF-16.*cut short"),
+        ("chr1\t0\t1\n".encode("utf-16-le"), "UTF-16"),
         (b"\0" * 100, "NUL bytes only"),
         (b"PK\x03\x04", "ZIP"),
         (

@@ -71,6 +71,18 @@ def test_gc_n_codes_and_soft_masked_bases_are_told(
     assert (rows[2]["gc"], rows[2]["n"]) == (None, 1.0)
 
 
+def test_a_circular_record_is_told_with_what_goes_round(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.fa"
+    path.write_text(">a\nACGT\n>b [topology=circular]\nACGT\n")
+    code, out, err = check(capsys, str(path))
+    assert (code, err) == (0, "")
+    assert f"{path}: 1 circular (b): redesign goes round; windows of training" in out
+    rows = [json.loads(line) for line in check(capsys, str(path), "--json")[1].splitlines()]
+    assert [row.get("circular") for row in rows] == [None, True]
+
+
 def test_a_fault_on_the_last_line_leaves_stdout_empty(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -379,3 +379,31 @@ def test_the_cache_is_where_the_environment_says(
     found = json.loads(next((tmp_path / "other").rglob("index.json")).read_text())
     assert found["places"] == [["a", 4, 3, 4, 5]]
     assert atomic.clear_leftovers(tmp_path / "other") == []
+
+
+def test_a_circular_contig_goes_round_where_it_is_asked_for_and_is_told_where_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "p.fa"
+    path.write_text(
+        ">a a plasmid [topology=circular]\nACGTTG\n>b topology=linear\nACGTTG\n"
+        ">c gene=topology=circularity\nACGTTG\n>d topology=circular len=6\nACGTTG\n>e\nACGTTG\n"
+    )
+    with Genome(path, goes_round=True, circular=["e"]) as genome:
+        assert genome.circular == {"a", "d", "e"}
+        for name in "ade":
+            assert genome.fetch(name, 4, 9) == b"TGACG"
+            assert genome.fetch(name, -3, 15) == b"TTGACGTTGACGTTGACG"
+        with pytest.raises(DataError, match="not within b"):
+            genome.fetch("b", 4, 9)
+        again = pickle.loads(pickle.dumps(genome))
+        assert again.fetch("e", -1, 1) == b"GA"
+        again.close()
+    assert not caplog.records
+    for _ in range(2):  # once for a file
+        with Genome(path) as genome, pytest.raises(DataError, match="not within a"):
+            genome.fetch("a", 4, 9)
+    (line,) = caplog.messages
+    assert line == f"{path}: a, d are circular; here nothing is read across their origin"
+    with pytest.raises(DataError, match="no contig 'f'"):
+        Genome(path, circular=["f"])

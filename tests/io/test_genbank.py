@@ -143,3 +143,21 @@ def test_what_biopython_only_warns_of_is_told(
     with caplog.at_level(logging.WARNING, "genodiff"):
         assert len(list(read_fasta(tmp_path / "in.gb"))) == 2
     assert "line 1 (record U00001.1): Malformed LOCUS line found" in caplog.text
+
+
+@pytest.mark.parametrize("word", ["circular", "linear"])
+def test_the_topology_of_a_record_is_a_word_of_its_header(tmp_path: Path, word: str) -> None:
+    (tmp_path / "p.gb").write_text(
+        f"LOCUS       pX                         8 bp    DNA     {word:<8} UNK 01-JAN-1980\n"
+        "DEFINITION  A plasmid.\nACCESSION   pX\nVERSION     pX.1\nORIGIN\n"
+        "        1 acgtacgt\n//\n"
+    )
+    (tmp_path / "p.embl").write_text(
+        f"ID   pX; SV 1; {word}; genomic DNA; STD; PRO; 8 BP.\nDE   A plasmid\n"
+        "SQ   Sequence 8 BP;\n     acgtacgt                                    8\n//\n"
+    )
+    for name in ("p.gb", "p.embl"):
+        (record,) = read_fasta(tmp_path / name)
+        assert record.is_circular == (word == "circular")
+        assert record.description.startswith("A plasmid")
+        assert record.description.endswith(" [topology=circular]") == (word == "circular")

@@ -71,6 +71,12 @@ def test_a_copy_of_a_phase_set_is_one_haplotype(genome: Genome) -> None:
     assert tell(genome, snv(10, "0|1"), snv(20, "0|1", chrom="chr2")) == ["- 10", "- 20"]
 
 
+def test_a_telomere_on_a_copy_has_its_reason_and_the_copies_are_kept(genome: Genome) -> None:
+    ends = [change(pos, "N", "<DUP>", "0|1") for pos in (0, len(LETTERS) + 1)]
+    rows = [ends[0], snv(10, "0|1"), snv(20, "0|1"), ends[1]]
+    assert tell(genome, *rows) == ["- symbolic", "- 10,20", "- 10,20", "- symbolic"]
+
+
 def test_a_haplotype_ends_where_its_stretch_would_be_too_long(genome: Genome) -> None:
     rows = [snv(pos, "0|1:1") for pos in (10, 40, 59, 60, 109, 110)]
     assert tell(genome, *rows) == ["- 10,40,59"] * 3 + ["- 60,109"] * 2 + ["- 110"]

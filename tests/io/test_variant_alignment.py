@@ -114,6 +114,10 @@ def test_an_anchored_allele_is_judged_to_be_itself(genome: Genome) -> None:
         ("chr1", 24, "AC", "A", Unscorable.OUTSIDE),
         ("chr1", 0, "A", "C", Unscorable.OUTSIDE),
         ("chr1", 0, "N", "<DEL>", Unscorable.SYMBOLIC),
+        ("chr1", 25, "N", "<DUP>", Unscorable.SYMBOLIC),
+        ("chr1", 25, "N", "]chrM:1]N", Unscorable.BREAKEND),
+        ("chr1", 25, "N", ".", Unscorable.NO_ALT),
+        ("chr1", 26, "N", "<DUP>", Unscorable.OUTSIDE),
         ("chr2", 1, "A", "C", Unscorable.CONTIG),
     ],
 )

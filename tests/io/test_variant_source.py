@@ -11,6 +11,7 @@ import pytest
 
 from genodiff.errors import DataError
 from genodiff.io.variant_source import open_variants
+from genodiff.scoring.variant_output import TSV_COLUMNS
 from tests.commands import command
 
 HEAD = (
@@ -82,6 +83,59 @@ def test_tables_are_read_by_the_names_of_their_columns(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("chrom,pos,ref,alt\nchr1,3,G,A\nchr1,x,G,A\n")
     with pytest.raises(DataError, match=r"line 3.*'x' is not an integer"):
         sites(tmp_path / "a.csv")
+
+
+def test_what_score_and_cadd_write_is_read(tmp_path: Path) -> None:
+    expected = [("chr1", 3, "rs1", "G", ("A",)), ("chr1", 5, ".", "AC", ("A",))]
+    names = "\t".join(TSV_COLUMNS)
+    rest = ".\t0\tllr\t1\tsnv\t."
+    (tmp_path / "own.tsv").write_text(
+        f"## genodiff score: version 1, unit nats\n{names}\n"
+        + "".join(f"{c}\t{p}\t{r}\t{a[0]}\t-1.5\t{rest}\t{i}" + "\t." * 5 + "\n"
+                  for c, p, i, r, a in expected)
+    )  # fmt: skip
+    assert sites(tmp_path / "own.tsv") == expected
+    rows = [dict(zip(("chrom", "pos", "id", "ref"), row, strict=False)) for row in expected]
+    lines = [json.dumps({**row, "alt": "A", "score": None}) for row in rows]
+    (tmp_path / "own.jsonl").write_text("\n".join(lines))
+    assert sites(tmp_path / "own.jsonl") == expected
+    (tmp_path / "cadd.tsv").write_text(
+        "## CADD GRCh38-v1.6\n#Chrom\tPos\tRef\tAlt\tRawScore\tPHRED\nchr1\t3\tG\tA\t0.1\t3\n"
+    )
+    assert sites(tmp_path / "cadd.tsv") == [("chr1", 3, ".", "G", ("A",))]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('chr1,"1,000",G,A', "'1,000' has thousands separators"),
+        ("chr1,1.23457e+06,G,A", "may have lost digits"),
+        ("chr1,3.5,G,A", "'3.5' is not an integer"),
+        ("chr1,NA,G,A", "'NA' says that a value is missing"),
+        ("NA,3,G,A", "'NA' is not the name of a contig"),
+        ("chr1,3,G,nan", "ALT 'nan' says that a value is missing"),
+        ("chr1,3,G,", "ALT '' is no base"),
+        ("chr1,3,GA,-", "ALT '-' is no base"),
+        ("'chr1,3,G,A", "has a quotation mark"),
+        ("1-Sep,3,G,A", "is a date"),
+        ("chr1,3,G,А", "a letter that is not ASCII"),
+    ],
+)
+def test_a_row_of_a_table_that_cannot_be_read_is_refused_with_its_line(
+    tmp_path: Path, row: str, said: str
+) -> None:
+    (tmp_path / "a.csv").write_text(f"chrom,pos,ref,alt\nchr1,3.0,G,A\n\n{row}\n")
+    with pytest.raises(DataError, match=said) as fault:
+        sites(tmp_path / "a.csv")
+    assert fault.value.line == 4
+
+
+def test_na_beside_an_n_is_two_bases(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("chrom;pos;ref;alt\nchr1;3;NA;N\nchr1;3;N;NA\n")
+    assert sites(tmp_path / "a.csv") == [
+        ("chr1", 3, ".", "NA", ("N",)),
+        ("chr1", 3, ".", "N", ("NA",)),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,22 @@ def test_only_masked_places_and_only_bases_change(memory: Memory) -> None:
     )
 
 
+@pytest.mark.parametrize("says", [True, False, None])
+def test_a_denoiser_is_told_what_is_recalled_where_it_says_that_it_reads_it(
+    memory: Memory, says: bool | None
+) -> None:
+    told: list[bool] = []
+
+    def denoiser(xt: Tensor, **more: Tensor) -> Tensor:
+        told.append("recalled" in more)
+        return torch.zeros(*xt.shape, DNA.padded_size)
+
+    if says is not None:
+        denoiser.recalls = says  # type: ignore[attr-defined]
+    remembering(denoiser, memory)(to_ids(hide(GENOME[:LENGTH], 0.5, 7)[None]))
+    assert told == [says is True]
+
+
 @pytest.mark.parametrize("effort", [Effort(), EXHAUSTIVE])
 def test_both_strands_say_the_same(memory: Memory, effort: Effort) -> None:
     memory = memory.with_effort(effort)

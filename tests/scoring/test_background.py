@@ -18,6 +18,7 @@ from genodiff.scoring import background
 from genodiff.scoring.background import (
     Background,
     BackgroundRequest,
+    count_background,
     count_windows,
     draw_background,
     find_classes,
@@ -376,6 +377,24 @@ def test_what_is_cached_is_not_scored_again_and_damage_is_noticed(
     kinds = {SNV: set()}
     draw_both(n=2100)  # its first parts are there: 1,400 places of 2,100
     assert len(told) - n == 3 * 700
+
+
+def test_the_cost_is_what_drawing_scores_and_nothing_once_it_is_cached() -> None:
+    genome, told = make_genome(), list[Allele]()
+    assert SNV is not None
+    assert DEL1 is not None
+    kinds = {SNV: set[Any](), DEL1: {("del1:1x4-7",), ("del1:1x12-15",)}}
+    request = REQUEST._replace(n=1000)
+    cost = count_background(genome, "g", kinds, request)
+    found = draw_background(genome, "g", kinds, request, make_score(genome, told))
+    assert cost.rare == {"del1": len(found.more[DEL1]["del1:1x12-15"])}
+    # An SNV's place has three ALTs and takes one window, as a deletion of one base does
+    assert cost.windows == {
+        "snv": sum(one.kind == "snv" for one in told) // 3,
+        "del1": sum(one.kind == "del" for one in told),
+    }
+    assert cost.windows["del1"] == 1000 + cost.rare["del1"]
+    assert count_background(genome, "g", kinds, request) == ({}, {"snv": 0, "del1": 0})
 
 
 def test_parts_do_not_change_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

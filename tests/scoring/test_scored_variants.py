@@ -228,6 +228,18 @@ def test_regions_choose_what_overlaps() -> None:
     assert [(one.chrom, one.pos) for one in chosen] == [("chr1", 4), ("chr1", 5), ("chr2", 2)]
 
 
+def test_a_telomere_belongs_to_the_base_beside_it() -> None:
+    ends = [VariantRecord(n, "chr1", pos, ".", "N", ("<DUP>",)) for n, pos in enumerate((0, 21))]
+    for region, chosen in (
+        ("chr1", [0, 21]),
+        ("chr1:20", [21]),
+        ("chr1:1", [0]),
+        ("chr1:2-19", []),
+    ):
+        found = RecordSelection([region], {"chr1": 20}).choose(ends)
+        assert [one.pos for one in found] == chosen
+
+
 def test_an_output_has_an_ending_that_is_known() -> None:
     assert find_output_form("a.VCF.gz", "vcf") == ".vcf.gz"
     assert find_output_form("-", "table") == ".tsv"

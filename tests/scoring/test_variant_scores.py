@@ -218,6 +218,15 @@ def test_nelbo_stops_at_the_wanted_error_or_at_its_limit() -> None:
 
 
 @pytest.mark.slow
+def test_nelbo_never_reads_more_windows_than_it_may() -> None:
+    reader, pair = read_network(), make_pair(10, 2, 5)
+    for most, rounds in ((104, FIRST_ROUNDS), (200, 24), (203, 24)):  # (200 - 8) / 8
+        options = ScoreOptions("nelbo", se=1e-9, most=most)
+        found = run_steps(start_score(reader, pair, options), reader)
+        assert found.freedom == rounds - 1
+        assert found.windows <= most
+
+
 def test_intervals_of_nelbo_hold_the_truth_as_often_as_they_say() -> None:
     chain, inside = make_chain(), 0
     reader = make_reader(chain.denoiser, batch_size=256)

@@ -20,7 +20,7 @@ from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring import shared_sites
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
-from genodiff.scoring.shared_sites import Spacing, measure_spacing, share_window
+from genodiff.scoring.shared_sites import Spacing, keep_spacing, measure_spacing, share_window
 from genodiff.scoring.variant_scores import (
     AlleleScore,
     ScoreOptions,
@@ -325,3 +325,23 @@ def test_options_are_judged(options: dict[str, Any]) -> None:
 
 def test_complements_are_those_of_the_alphabet() -> None:
     assert DNA.complement == tiny_networks.COMPLEMENT
+
+
+def test_a_spacing_is_measured_once_and_each_time_where_it_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def keep(name: str, found: Spacing | None) -> Spacing | None:
+        return keep_spacing({"model": name}, lambda: asked.append(name) or found)
+
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
+    spacing = Spacing(32, 1e-5, 4e-4, 32)
+    assert [keep("a", spacing), keep("b", None), keep("a", None), keep("b", spacing)] == [
+        spacing, None, spacing, None,
+    ]  # fmt: skip
+    assert asked == ["a", "b"]
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "file"))
+    assert [keep("a", spacing), keep("a", None)] == [spacing, None]
+    assert asked == ["a", "b", "a", "a"]

@@ -203,7 +203,7 @@ TABLES = {
     f"seq,label\n{A},1\n{C},1\n": ("1 different label .1. do not make", DataError),
     f"seq,value\n{A},1\n": ("has no column of labels", DataError),
     f"sequences,label\n{A},1\n": ("has no column of sequences", DataError),
-    f"seq\tlabel\n{A}\t1\n": ("line 1: separated by tabs", DataError),
+    f"seq\tlabel\n{A}\t1\n{C}\n": ("line 3: 1 field.*separated by tabs", DataError),
     f'seq,label\n"{A},1\n': ("line 2: not CSV", DataError),
     f"seq,seq,label\n{A},{A},1\n": ("stands twice", DataError),
     f"seq,label,contig,start,end\n{A},1,chr1,x,9\n{C},0,chr1,1,9\n": (
@@ -259,7 +259,7 @@ def test_own_tables_share_the_train_parts_classes_and_keep_a_validation_part(
     assert "are cut to their first 10 bases" in other.notes[-1]
     write(tmp_path / "test.csv", f"seq,label\n{rows[8]},c\n")
     with pytest.raises(
-        DataError, match=r"test\.csv, line 2: unknown label 'c': the classes are a, b"
+        DataError, match=r"test\.csv, line 2: the label c is none of the train part's: a, b"
     ):
         load_own_data(tmp_path)
     with pytest.raises(UsageError, match="which one tests"):

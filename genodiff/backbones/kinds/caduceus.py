@@ -97,6 +97,11 @@ class CaduceusSettings(BackboneSettings):
         return self
 
     @property
+    def reads_memory(self) -> bool:
+        """Whether the network is told what a memory of the training genome says of each base."""
+        return self.recalls
+
+    @property
     def paired(self) -> bool:
         """Whether both strands are read."""
         return self.strands == "paired"

@@ -16,7 +16,13 @@ from rich.console import Console
 from rich.table import Table
 
 from genodiff.api.judge import judge as judge_samples
-from genodiff.cli.common import Common, Json, convert_whole_number, stop_on_sigterm
+from genodiff.cli.common import (
+    Common,
+    Json,
+    convert_whole_number,
+    order_samples,
+    stop_on_sigterm,
+)
 
 _log = logging.getLogger("genodiff")
 
@@ -51,6 +57,7 @@ def judge(
 ) -> None:
     """Print the perplexity of samples under a model of yours, entropy and diversity."""
     common.prepare()
+    samples, judge = order_samples(samples, judge)
     with stop_on_sigterm():
         result = judge_samples(
             samples,

@@ -33,7 +33,22 @@ def redesign(
         str | None, OUTPUT, Parameter(help="FASTA file to write; - for stdout, .gz for BGZF.")
     ] = None,
     fasta: Annotated[str | None, Parameter(help="The genome that the regions are of.")] = None,
-    bed: Annotated[str | None, Parameter(help="Regions to design.")] = None,
+    circular: Annotated[
+        Words,
+        Parameter(
+            negative="",
+            help="A contig that goes round; a GenBank file or [topology=circular] in a FASTA "
+            "header says so by itself. Constraints and windows cross its origin, and so may a "
+            "region, pX:290-10.",
+        ),
+    ] = None,
+    bed: Annotated[
+        str | None,
+        Parameter(
+            help="BED file of regions to design. The strand column is not used: designs are edits "
+            "along the genome, and --protein says which way a gene is read."
+        ),
+    ] = None,
     region: Annotated[
         Words,
         Parameter(
@@ -49,7 +64,10 @@ def redesign(
     n: Annotated[int | None, COUNT, Parameter(help="Designs of each region (default 1).")] = None,
     max_edits: Annotated[
         int | None,
-        Parameter(converter=convert_whole_number, help="Bases of a region that may change."),
+        Parameter(
+            converter=convert_whole_number,
+            help="Bases of a region that may change; an N or another code that is filled is none.",
+        ),
     ] = None,
     avoid: Annotated[
         Words, Parameter(negative="", help="A word (IUPAC) to avoid, on both strands.")
@@ -88,6 +106,14 @@ def redesign(
             help="Of --protein: weigh codons as a species (e_coli, h_sapiens) or a file has them."
         ),
     ] = None,
+    allow_stops: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Of --protein and --no-stop: take a frame that holds stop codons before its end "
+            "as it is. Otherwise it is refused: most often it is the other strand's.",
+        ),
+    ] = False,
     keep: Annotated[
         Words, Parameter(negative="", help="Bases that stay within the regions: chr1:120-130.")
     ] = None,
@@ -180,12 +206,14 @@ def redesign(
         "avoid": avoid, "require": require, "enzymes": enzymes, "gc": gc, "max_run": max_run,
         "protein": protein, "no_stop": no_stop, "genetic_code": genetic_code, "keep": keep,
         "no_repeats": no_repeats, "max_edits": max_edits, "codon_usage": codon_usage,
+        "allow_stops": allow_stops or None,
     }  # fmt: skip
     with stop_on_sigterm():
         told = write_designs(
             run,
             out=out,
             fasta=fasta,
+            circular=circular or (),
             bed=bed,
             region=region or (),
             template=template,

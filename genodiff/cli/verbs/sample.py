@@ -63,7 +63,8 @@ def sample(
     bed: Annotated[
         str | None,
         Parameter(
-            help="Fill these bases of --template alone, whatever stands there; N elsewhere stays."
+            help="BED file: fill these bases of --template alone, whatever stands there; N "
+            "elsewhere stays. The strand column is not used: bases are filled in place."
         ),
     ] = None,
     region: Annotated[
@@ -167,7 +168,9 @@ def sample(
             fix="give --out FILE, or leave --domain text out",
         )
     if fasta is not None and out is not None:
-        raise UsageError("--fasta and --out are both the file to write", fix="give one of them")
+        what = "--fasta and --out are both the file to write"
+        fix = f"a genome to fill is read with --template {fasta}; else give one of the two"
+        raise UsageError(what, fix=fix)
     target = fasta if fasta is not None else out
     if target is None:
         raise UsageError("no file to write", fix="give --out FILE, or --fasta FILE; - is stdout")

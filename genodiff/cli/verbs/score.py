@@ -1,8 +1,9 @@
 """Score variants: how much likelier a model finds ALT than REF.
 
-Positive is likelier. VCF, BCF, CSV, TSV and parquet come in; VCF, TSV (in CADD's order of columns),
-parquet and JSON lines go out. Records stay in their order, and none is dropped: an ALT that cannot
-be scored has its reason. The same command goes on where an interrupted one was.
+Positive is likelier. VCF, BCF, CSV, TSV, JSON lines and parquet come in, also those of CADD and of
+this verb; VCF, TSV (in CADD's order of columns), parquet and JSON lines go out. Records stay in
+their order, and none is dropped: an ALT that cannot be scored has its reason. The same command goes
+on where an interrupted one was.
 """
 
 import json as json_module
@@ -12,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
+from genodiff.api.score import MAX_EVALUATIONS
 from genodiff.api.score import score as write_scores
 from genodiff.cli.common import (
     OUTPUT,
@@ -20,7 +22,9 @@ from genodiff.cli.common import (
     Memory,
     ModelPath,
     Plan,
+    check_file,
     convert_whole_number,
+    print_plan,
     stop_on_sigterm,
 )
 from genodiff.errors import UsageError
@@ -34,15 +38,15 @@ def _length_or_twice(kind: Any, tokens: Sequence[Token]) -> int | str:
 
 
 def score(
+    run: ModelPath,
     variants: Annotated[
         str | None,
         Parameter(
             allow_leading_hyphen=True,
-            help="VCF, BCF, CSV, TSV or parquet with chrom, pos, ref and alt; - for stdin.",
+            help="VCF, BCF, CSV, TSV, JSON lines or parquet with chrom, pos, ref and alt; - for stdin.",
         ),
     ] = None,
     *,
-    run: ModelPath,
     fasta: Annotated[str, Parameter(help="The genome that the variants are of.")],
     out: Annotated[
         str | None,
@@ -53,9 +57,20 @@ def score(
     ] = None,
     method: Annotated[
         Literal["auto", "llr", "chain", "nelbo"],
-        Parameter(help="auto: llr for one base, chain for spans of up to 8, nelbo beyond."),
+        Parameter(
+            help="llr: the bases that differ, masked together; chain: unmasked one after the "
+            "other; nelbo: the bound of the whole window; auto: llr for one base, chain for spans "
+            "of up to 8, nelbo beyond."
+        ),
     ] = "auto",
     se: Annotated[float, Parameter(help="Standard error, in nats, that nelbo goes on to.")] = 0.25,
+    max_evaluations: Annotated[
+        int,
+        Parameter(
+            converter=convert_whole_number,
+            help="Evaluations of one variant after which nelbo stops above --se, with a flag.",
+        ),
+    ] = MAX_EVALUATIONS,
     context: Annotated[
         int | Literal["2x"] | None,
         Parameter(
@@ -67,7 +82,10 @@ def score(
     exact: Annotated[
         bool, Parameter(negative="", help="Give every SNV an evaluation of its own.")
     ] = False,
-    unit: Annotated[Literal["nats", "bits"], Parameter(help="Unit of scores.")] = "nats",
+    unit: Annotated[
+        Literal["nats", "bits"],
+        Parameter(help="Unit of scores: nats (natural logarithm) or bits (1 bit is 0.69 nats)."),
+    ] = "nats",
     background: Annotated[
         str,
         Parameter(
@@ -123,8 +141,7 @@ def score(
 ) -> None:
     """Score variants, and write them with their scores."""
     common.prepare()
-    if variants is None:
-        raise UsageError("no variants", fix="give a VCF, BCF, CSV, TSV or parquet file; - is stdin")
+    variants = check_file(run, variants, "score RUN VARIANTS")
     if out is None and not json and not plan:
         raise UsageError("no file to write", fix="give --out FILE; - is stdout")
     if json and out not in (None, "-"):
@@ -142,6 +159,7 @@ def score(
             out=target,
             method=method,
             se=se,
+            max_evaluations=max_evaluations,
             context=context,
             exact=exact,
             unit=unit,
@@ -160,11 +178,10 @@ def score(
             force=force,
         )
     if plan:
-        print(
-            json_module.dumps(told)
-            if json
-            else "\n".join(f"{key:<8} {_say(value)}" for key, value in told.items())
-        )
+        if json:
+            print(json_module.dumps(told))
+        else:
+            print_plan(told, 8)
         return
     _log.info(
         "%s: %s records, %s ALTs scored, %s not, in %s",
@@ -174,9 +191,3 @@ def score(
         f"{sum(told['unscored'].values()):,}",
         format_duration(told["seconds"]),
     )
-
-
-def _say(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{n:,} {name}" for name, n in value.items()) or "none"
-    return " ".join(value) if isinstance(value, list) else f"{value:,}"

@@ -22,8 +22,16 @@ from rich.table import Table
 from genodiff.api.compare_designs import compare_designs, list_design_cells
 from genodiff.api.scorecard import list_rows
 from genodiff.api.scorecard import scorecard as measure_scorecard
-from genodiff.cli.common import Common, Force, Json, convert_whole_number, stop_on_sigterm
+from genodiff.cli.common import (
+    Common,
+    Force,
+    Json,
+    convert_whole_number,
+    order_samples,
+    stop_on_sigterm,
+)
 from genodiff.errors import UsageError
+from genodiff.io.counts import format_count
 
 
 def scorecard(
@@ -94,6 +102,8 @@ def scorecard(
 ) -> None:
     """Print the figures of samples, of real sequence and of Markov sequence."""
     common.prepare()
+    if samples is not None and run is not None:
+        samples, run = order_samples(samples, run)
     if designs is not None:
         beyond = {
             "a FASTA file": samples,
@@ -207,7 +217,8 @@ def _draw_designs(found: dict[str, Any], width: int) -> tuple[list[Table], list[
 
 def _draw(found: dict[str, Any], width: int) -> tuple[list[Table], list[str]]:
     sets = found["sets"]
-    title = f"{found['compared']:,} sequences of {found['length']:,} bases each, against as many"
+    compared = format_count(found["compared"], "sequence")
+    title = f"{compared} of {found['length']:,} bases each, against as many"
     table = Table(title=f"{title} real ones", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("", no_wrap=True)
     for name in sets:

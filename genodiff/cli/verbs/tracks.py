@@ -23,9 +23,11 @@ from genodiff.cli.common import (
     ModelPath,
     Plan,
     convert_whole_number,
+    print_plan,
     stop_on_sigterm,
 )
-from genodiff.cli.map_flags import Fresh, MapBed, MapContext, MapRegions, WindowBatch
+from genodiff.cli.map_flags import Fresh, MapContext, MapRegions, WindowBatch
+from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
@@ -41,7 +43,12 @@ def tracks(
         str, OUTPUT, Parameter(help="Folder to write; with --shard a .npy file of the part.")
     ],
     region: MapRegions = None,
-    bed: MapBed = None,
+    bed: Annotated[
+        str | None,
+        Parameter(
+            help="BED file of regions; the strand column is not used: tracks run along the genome."
+        ),
+    ] = None,
     format: Annotated[
         list[Literal["bigwig", "bedgraph", "bedgraph.gz", "npz", "parquet", "html"]] | None,
         Parameter(
@@ -102,16 +109,15 @@ def tracks(
     if json:
         print(json_module.dumps(told))
     elif plan:
-        width = max(map(len, told))
-        print("\n".join(f"{key:<{width}} {_say(value)}" for key, value in told.items()))
+        print_plan(told)
     if not plan:
         _log.info("%s: %s", out, describe_tracks(told))
 
 
 def describe_tracks(told: dict[str, Any]) -> str:
     """What was written, in a line."""
-    spans = len(told["intervals"])
-    parts = [f"{told['bases']:,} bases of {spans:,} interval{'s' * (spans > 1)}"]
+    spans = format_count(len(told["intervals"]), "interval")
+    parts = [f"{format_count(told['bases'], 'base')} of {spans}"]
     if "read" in told:
         parts.append(f"{told['read']:,} read")
         parts.append(f"{told['mean_information_bits']:.4f} bits of information a base")
@@ -123,7 +129,3 @@ def describe_tracks(told: dict[str, Any]) -> str:
             f"{worst:.2g} at {company['sites']} bases)"
         )
     return ", ".join([*parts, f"in {format_duration(told['seconds'])}"])
-
-
-def _say(value: Any) -> str:
-    return " ".join(value) if isinstance(value, list) else f"{value:,}"

@@ -49,6 +49,7 @@ from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import InputFile, open_input
 from genodiff.io.target import read_json_object
+from genodiff.io.topology import say_linear
 
 log = logging.getLogger("genodiff")
 
@@ -185,7 +186,7 @@ def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None
         kmers = stack.enter_context(open(temporary / KMERS, "wb"))
         places = stack.enter_context(open(temporary / PLACES, "wb"))
         writer = HashedGenomeWriter(ids, SketchWriter(kmers, places))
-        writer.write(_read_contents(path, source))
+        writer.write_contigs(_read_contents(path, source))
         if not writer.bases:
             raise DataError("holds no sequence", file=path, fix="give a file with DNA")
         assert source.sha256 is not None
@@ -229,12 +230,15 @@ def _read_contents(path: Path, source: InputFile) -> Iterator[Content]:
         yield from read_parquet_contents(path, source)
         return
     table, exact = make_encoding_table(), b"ACGTNacgtn\r\n"
+    circular: list[str] = []
     for event in scan_fasta(source):
         if isinstance(event, Header):
+            circular += [event.name] if event.is_circular else []
             yield event.name
         else:
             ids = np.frombuffer(event.data.translate(table, b"\r\n"), np.uint8)
             yield ids, len(event.data.translate(None, exact))
+    say_linear(source.shown, circular)
 
 
 def _fetch(row: GenomeRow, offline: bool) -> Path:

@@ -20,6 +20,7 @@ from genodiff.data.genomes.store import (
 )
 from genodiff.data.recipe import SPLITS, Recipe
 from genodiff.errors import DataError
+from genodiff.io.counts import format_count
 
 
 def survey_genomes(
@@ -101,13 +102,13 @@ def describe_plan(found: dict[str, Any], most: int = 12) -> list[str]:
     if "windows" not in found:
         fetched = f", {found['to_fetch']} to fetch" if found["to_fetch"] else ""
         return [
-            f"{len(rows):,} genomes, {found['to_build']:,} to build{fetched}: about "
+            f"{format_count(len(rows), 'genome')}, {found['to_build']:,} to build{fetched}: about "
             f"{found['disk_bytes'] / 1e9:.2f} GB in {found['folder']} ({free}); windows and shares "
             f"are known when they are built (`genodiff data genomes`)"
         ]
     train = found["windows"]["train"]
     lines = [
-        f"{len(rows):,} genomes, {found['bases']:,} bases; windows: "
+        f"{format_count(len(rows), 'genome')}, {found['bases']:,} bases; windows: "
         + ", ".join(f"{split} {n:,}" for split, n in found["windows"].items())
         + f" ({free})"
     ]

@@ -12,11 +12,12 @@ import numpy as np
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
+from genodiff.io.delimited import read_delimited
 from genodiff.io.text_lines import read_text_lines
 from genodiff.tasks.examples import Examples, Parts, check_sequence
 from genodiff.tasks.resplit import split_by_homology
 from genodiff.tasks.suite import LAYOUTS, Pool, TaskFiles, find_suite_file
-from genodiff.tasks.table import SEPARATORS, find_ending, read_rows
+from genodiff.tasks.table import SEPARATORS, find_ending
 
 TEST_SHARE = 5
 """One in so many examples tests."""
@@ -80,7 +81,8 @@ def _read(path: Path, pool: Pool) -> list[tuple[int, str, str]]:
     separator = SEPARATORS[find_ending(path)]
     if not pool.header:
         return _read_headless(path, separator)
-    header, rows = read_rows(path, separator)
+    table = read_delimited(path, separator)
+    header, rows = table.names, table.rows
     for column in (pool.sequence, pool.value):
         if column not in header:
             raise DataError(f"no column '{column}'", file=path, line=1, fix="give the named file")

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from genodiff.api.finetune import OwnSplit, TaskKind
 from genodiff.cli.common import Common
+from genodiff.cli.labelled_data import DropMissing, TestShare
 from genodiff.cli.sweep import FitFlags, Similarity, SweepFlags, run_sweep
 
 
@@ -19,8 +20,10 @@ def table(
         ),
     ],
     test: Annotated[
-        Path | None, Parameter(help="The test part; not needed where --train has both.")
+        Path | None,
+        Parameter(help="The test part; not needed where --train has both, or with --test-share."),
     ] = None,
+    test_share: TestShare = None,
     valid: Annotated[
         Path | None, Parameter(help="A validation part for every seed, in place of 10 % of train.")
     ] = None,
@@ -44,6 +47,7 @@ def table(
         ),
     ] = "official",
     similarity: Similarity = None,
+    drop_missing: DropMissing = False,
     sweep: SweepFlags = SweepFlags(),
     fit: FitFlags = FitFlags(),
     common: Common = Common(),
@@ -52,5 +56,6 @@ def table(
     data = {
         "test": test, "valid": valid, "name": name, "sequence": sequence, "label": label or (),
         "kind": kind, "metric": metric, "split": split, "similarity": similarity,
+        "test_share": test_share, "drop_missing": drop_missing,
     }  # fmt: skip
     run_sweep(train, data, sweep, fit, common)
