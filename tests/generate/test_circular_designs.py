@@ -213,6 +213,7 @@ def test_a_genbank_file_is_designed_across_its_origin_and_the_vcf_is_in_order(
         assert whole[295:] + whole[:4] == found[f"pX.1:296-4.{copy + 1}"]
     bed = [row.split("\t") for row in (tmp_path / "o.fa.bed").read_text().splitlines()[1:]]
     assert all(0 <= int(row[1]) < int(row[2]) <= 300 for row in bed)
+    assert [int(row[1]) for row in bed] == sorted(int(row[1]) for row in bed)
 
 
 def test_a_window_round_the_origin_leaves_all_of_its_contig_out_of_a_memory(
