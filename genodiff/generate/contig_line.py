@@ -55,17 +55,17 @@ class ContigLine:
 
     def copy(self, rule: Any) -> list[Any]:
         """A constraint at places of its own, wherever these stand on the line."""
-        exons, span = getattr(rule, "exons", ()), getattr(rule, "span", None)
-        if not self.is_circle or not (exons or span):
+        exons: tuple[Interval, ...] = getattr(rule, "exons", ())
+        span: Interval | None = getattr(rule, "span", None)
+        places = (span,) if span else exons
+        if not self.is_circle or not places:
             return [rule]
-        start, end = span or (exons[0][0], exons[-1][1])
-        found = []
+        copies = []
         for by in range(-3 * self.length, 4 * self.length, self.length):
-            if start + by < self.high and end + by > self.low:
-                given = {"span": (span[0] + by, span[1] + by)} if span else {}
-                moved = tuple((a + by, b + by) for a, b in exons)
-                found.append(replace(rule, **given, **({"exons": moved} if exons else {})))
-        return found
+            if places[0][0] + by < self.high and places[-1][1] + by > self.low:
+                moved = tuple((a + by, b + by) for a, b in places)
+                copies.append(replace(rule, **({"span": moved[0]} if span else {"exons": moved})))
+        return copies
 
 
 def lay_out(contig: str, length: int, gaps: Sequence[Interval]) -> ContigLine:

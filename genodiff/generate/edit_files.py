@@ -59,6 +59,7 @@ class EditWriter:
     ) -> None:
         self._vcf, self._bed, self._n, self._source = vcf, bed, n, source
         self._held: list[tuple[int, str]] = []
+        self._rows: list[tuple[int, int, str]] = []
         self._contig = ""
         if vcf is not None:
             names = "\t".join(f"design{i + 1}" for i in range(n))
@@ -104,7 +105,6 @@ class EditWriter:
                 fields += [".", "PASS", ".", "GT", *genotypes]
                 self._held.append((place, "\t".join(fields) + "\n"))
         if self._bed is not None:
-            rows = []
             for region in group.regions:
                 label = name(*region)
                 for copy, places in enumerate(changed):
@@ -112,17 +112,21 @@ class EditWriter:
                     inside = [(i + group.start) % length for i in inside]
                     for _, run in groupby(enumerate(inside), lambda pair: pair[1] - pair[0]):
                         some = [i for _, i in run]
-                        rows.append((some[0], some[-1] + 1, f"{label}.{copy + 1}"))
-            for start, end, label in sorted(rows):
-                self._bed.write(f"{group.contig}\t{start}\t{end}\t{label}\n".encode())
+                        self._rows.append((some[0], some[-1] + 1, f"{label}.{copy + 1}"))
         if group.contig not in self._source.circular:
             self.finish()
 
     def finish(self) -> None:
         """Write what is held."""
-        for _, row in sorted(self._held) if self._vcf is not None else ():
-            self._vcf.write(row.encode())
-        self._held = []
+        if self._vcf is not None:
+            self._vcf.write("".join(row for _, row in sorted(self._held)).encode())
+        if self._bed is not None:
+            rows = [
+                f"{self._contig}\t{start}\t{end}\t{name}\n"
+                for start, end, name in sorted(self._rows)
+            ]
+            self._bed.write("".join(rows).encode())
+        self._held, self._rows = [], []
 
 
 def know_edits(sidecar: str, partial: str) -> Callable[[Path], bool]:

@@ -33,7 +33,7 @@ class KeptFrame(NamedTuple):
 
     def list_contradictions(self) -> list[tuple[int, str, str]]:
         """(number, codon, amino acid) of kept codons that do not code for the protein given."""
-        free = self.free.reshape(-1, 3).any(1)[:: self.rule.strand]
+        free = np.any(self.free.reshape(-1, 3), axis=1)[:: self.rule.strand].tolist()
         wanted = getattr(self.rule, "protein", None) or ""
         return [
             (i, codon, amino)

@@ -73,16 +73,17 @@ class VariantTable:
 
 def _read_table(path: str | Path) -> pl.DataFrame:
     with open_input(path) as source:
-        head = next(source.blocks(), b"").lstrip()
+        blocks = source.blocks()
+        head = next(blocks, b"")
         if head.startswith(b"PAR1"):
-            data = head + b"".join(source.blocks())
+            data = head + b"".join(blocks)
             try:
                 return _take_columns(pl.read_parquet(data), path)
             except (pl.exceptions.PolarsError, OSError) as fault:
                 what = f"no table of variants: {str(fault).splitlines()[0]}"
                 fix = "give CSV, TSV or parquet with column names"
                 raise DataError(what, file=source.shown, fix=fix) from None
-    if head.startswith(b"{"):
+    if head.lstrip(b"\xef\xbb\xbf \r\n").startswith(b"{"):
         return _gather(_read_json(path))
     name = str(path).lower().removesuffix(".gz").removesuffix(".bgz")
     table = read_delimited(path, "\t" if name.endswith((".tsv", ".txt", ".tab")) else ",")

@@ -124,10 +124,11 @@ def check_names(chrom: str, name: str, number: int, path: str | Path) -> None:
 def check_alleles(ref: str, alt: str, number: int, path: str | Path) -> None:
     """Raises `DataError` for NA, null and the like, and for letters in quotes.
 
-    NA beside an allele that begins with N is a deletion or an insertion of A.
+    NA and NAN beside an allele that begins with N are bases: a deletion, or an insertion.
     """
     for what, allele, other in (("REF", ref, alt), ("ALT", alt, ref)):
-        if allele and is_missing(allele) and not (allele == "NA" and other[:1] == "N"):
+        bases = allele.upper() in ("NA", "NAN") and other[:1] in ("N", "n")
+        if allele and is_missing(allele) and not bases:
             fix = "give its bases, or remove the row; where there is no ALT, write ."
             raise _fault(path, number, f"{what} '{allele}' says that a value is missing", fix)
         spoilt = find_spoilt_name(allele)

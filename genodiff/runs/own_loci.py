@@ -28,10 +28,15 @@ class OwnLoci:
         self._names: dict[str, str | None] = {}
 
     def leave_out(self, place: Place | None) -> tuple[int, int]:
-        """The interval of the memory's text that the window at `place` must not read."""
+        """The interval of the memory's text that the window at `place` must not read.
+
+        Of a window that goes round an origin that is all of its contig.
+        """
         if place is None or self._genome is None:
             return NOWHERE
         contig, start, end = place
+        if end > self._genome.contigs[contig]:
+            start, end = 0, self._genome.contigs[contig]
         name = self.find_name(contig)
         return NOWHERE if name is None else leave_out_locus(self.memory, name, start, end)
 

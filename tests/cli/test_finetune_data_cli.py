@@ -92,6 +92,25 @@ def test_what_cannot_be_meant_is_one_line_and_the_right_exit_code(
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_one_table_is_checked_with_a_share_that_tests_and_without_rows_that_lack_a_value(
+    genodiff: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = [f"{s};0,{i + 1}" for i, s in enumerate(labelled.random_dna(20, 40))]
+    (tmp_path / "one.csv").write_text("\n".join(["seq;y", *lines, f"{'ACGT' * 10};NA", ""]))
+    done = genodiff("check", tmp_path / "one.csv", "--test-share", "0.25")
+    assert done.returncode == 3
+    assert "line 22: the label 'NA' says that a value is missing" in done.stderr
+    done = genodiff("check", tmp_path / "one.csv", "--test-share", "0.25", "--drop-missing")
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"{tmp_path / 'one.csv'}: sound; values; train 15; test 5; 40 to 40 bases\n",
+    )
+    assert "1 of 21 rows dropped (no label: 1; first: line 22)" in caplog.text
+    done = genodiff("check", tmp_path / "one.csv")
+    assert done.returncode == 2
+    assert "--test-share 0.2" in done.stderr
+
+
 def test_suites_and_tasks_are_listed(genodiff: Run) -> None:
     assert "genomic-benchmarks     9 tasks" in genodiff("list").stdout
     rows = [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from genodiff.finetuning.estimate import format_estimate
 from tests.commands import command
 from tests.finetuning.motif_task import examples
 
@@ -68,7 +69,12 @@ def test_a_plan_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -
     assert code == 0
     found = json.loads(out)
     assert found["units"] == 5
-    assert found["rows"][0]["parameters"] > 80_000
+    row = found["rows"][0]
+    assert row["parameters"] > 80_000
+    assert 0 < row["choice_seconds"] < row["seconds"]
+    row["seconds"], row["choice_seconds"] = 70.0, 60.0
+    line = next(one for one in format_estimate(found) if "steps" in one)
+    assert "10 s each and 5 min for the choice of heads and settings, 6 min in all" in line
     assert not (home / "out").exists()
 
 

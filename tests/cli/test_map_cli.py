@@ -1,6 +1,7 @@
 """`genodiff ism` and `genodiff dependencies` from outside."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -90,16 +91,22 @@ def test_a_broken_map_goes_on_to_the_same_bytes(
 
 
 def test_a_plan_counts_and_writes_nothing(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("genodiff.scoring.plan_time.time_steps", lambda _: 2.0)
     before = sorted(case.iterdir())
     code, out, err = command(capsys, *words("ism", run, "o.tsv", "--plan", "--json"))
     assert code == 0, err
     assert json.loads(out)["evaluations"] == 100 - 8 + 5
+    assert json.loads(out)["seconds"] == 2 * (100 - 8 + 5)
     more = ("--plan", "--json", "--region", "chr2")
     code, out, err = command(capsys, *words("dependencies", run, "o.tsv", *more))
     assert code == 0, err
-    assert json.loads(out)["exact_evaluations"] == 5 + 3 * 5 * 4
+    told = json.loads(out)
+    assert told["exact_evaluations"] == 5 + 3 * 5 * 4
+    assert told["seconds"] == 2 * told["evaluations"]
+    code, out, err = command(capsys, *words("ism", run, "o.tsv", "--plan"))
+    assert re.search(r"^time +about 3 min on cpu$", out, re.M), out  # 194 s
     assert sorted(case.iterdir()) == before
 
 

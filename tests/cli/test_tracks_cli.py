@@ -209,13 +209,17 @@ def test_the_hub_of_a_named_genome_brings_no_sequence(run: Path, case: Path, cap
     assert not list((case / "o").glob("*.2bit"))
 
 
-def test_a_plan_counts_and_writes_nothing(run: Path, case: Path, capsys: Caps) -> None:
+def test_a_plan_counts_and_writes_nothing(
+    run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genodiff.scoring.plan_time.time_steps", lambda _: 2.0)
     before = sorted(case.iterdir())
     code, out, err = command(capsys, *words(run, "o", "--plan", "--json"))
     assert code == 0, err
     told = json.loads(out)
     assert (told["bases"], told["evaluations"]) == (161, 161)
     assert told["journal_bytes"] == 16 * 161
+    assert told["seconds"] == 2 * 161
     assert command(capsys, *words(run, "o", "--plan"))[0] == 0
     code, out, _ = command(capsys, *words(run, "o", "--plan", "--json", "--every", 8))
     assert json.loads(out)["evaluations"] < 161

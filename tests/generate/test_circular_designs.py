@@ -4,6 +4,8 @@ import random
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from genodiff.generate.infill import Template
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.vcf import read_vcf
+from genodiff.runs import own_loci
 from tests.commands import exit_code
 from tests.constraints.enumerated_designs import list_accepted
 
@@ -210,6 +213,19 @@ def test_a_genbank_file_is_designed_across_its_origin_and_the_vcf_is_in_order(
         assert whole[295:] + whole[:4] == found[f"pX.1:296-4.{copy + 1}"]
     bed = [row.split("\t") for row in (tmp_path / "o.fa.bed").read_text().splitlines()[1:]]
     assert all(0 <= int(row[1]) < int(row[2]) <= 300 for row in bed)
+    assert [int(row[1]) for row in bed] == sorted(int(row[1]) for row in bed)
+
+
+def test_a_window_round_the_origin_leaves_all_of_its_contig_out_of_a_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(own_loci, "leave_out_locus", lambda _, name, start, end: (start, end))
+    source = TemplateSource([Template("p", "[topology=circular]", b"ACGTACGTAC")], "memory")
+    known: Any = SimpleNamespace(find=lambda *_: "p")
+    found: Any = SimpleNamespace(memory=None, told={}, contigs=known)
+    loci = own_loci.OwnLoci(found, source)
+    assert loci.leave_out(("p", 2, 6)) == (2, 6)
+    assert loci.leave_out(("p", 8, 12)) == (0, 10)
 
 
 def test_python_takes_a_circular_record_and_a_region_across_its_origin(tmp_path: Path) -> None:

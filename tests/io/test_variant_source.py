@@ -131,10 +131,10 @@ def test_a_row_of_a_table_that_cannot_be_read_is_refused_with_its_line(
 
 
 def test_na_beside_an_n_is_two_bases(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("chrom;pos;ref;alt\nchr1;3;NA;N\nchr1;3;N;NA\n")
+    (tmp_path / "a.csv").write_text("chrom;pos;ref;alt\nchr1;3;NA;N\nchr1;3;n;nan\n")
     assert sites(tmp_path / "a.csv") == [
         ("chr1", 3, ".", "NA", ("N",)),
-        ("chr1", 3, ".", "N", ("NA",)),
+        ("chr1", 3, ".", "n", ("nan",)),
     ]
 
 
@@ -152,6 +152,11 @@ def test_na_beside_an_n_is_two_bases(tmp_path: Path) -> None:
         ("chr1\t3\t.\tG\tA,\t.\t.\t.", "ALT allele is empty"),
         ("ch r1\t3\t.\tG\tA\t.\t.\t.", "not the name of a contig"),
         ("chr1\t3\t.\tG\tA\t.\t.\t\0", "NUL byte"),
+        ("chr1\t3\t.\tG\tnull\t.\t.\t.", "ALT 'null' says that a value is missing"),
+        ("chr1\t3\t. \tG\tA\t.\t.\t.", "'. ' has a blank"),
+        ("chr1\u200b\t3\t.\tG\tA\t.\t.\t.", "invisible or control character"),
+        ("chr1\t3\t'rs1\tG\tA\t.\t.\t.", "the ID ''rs1' has a quotation mark"),
+        ("chr1\t1e+05\t.\tG\tA\t.\t.\t.", "scientific notation"),
     ],
 )
 def test_a_row_that_is_not_exact_is_refused_with_its_line(

@@ -383,11 +383,11 @@ def test_the_cost_is_what_drawing_scores_and_nothing_once_it_is_cached() -> None
     genome, told = make_genome(), list[Allele]()
     assert SNV is not None
     assert DEL1 is not None
-    kinds = {SNV: set[Any](), DEL1: {("del1:1x4-7",), ("del1:1x12-15",)}}
+    kinds = {SNV: set[Any](), DEL1: {("del1:1x4-7",), ("del1:1x8-11",)}}
     request = REQUEST._replace(n=1000)
     cost = count_background(genome, "g", kinds, request)
     found = draw_background(genome, "g", kinds, request, make_score(genome, told))
-    assert cost.rare == {"del1": len(found.more[DEL1]["del1:1x12-15"])}
+    assert cost.rare == {"del1": len(found.more[DEL1]["del1:1x8-11"])}
     # An SNV's place has three ALTs and takes one window, as a deletion of one base does
     assert cost.windows == {
         "snv": sum(one.kind == "snv" for one in told) // 3,

@@ -293,7 +293,7 @@ def test_nothing_half_written_stays(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, out = write_run(tmp_path), tmp_path / "e.npz"
     words = [
@@ -308,8 +308,11 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
         "--threads",
         "1",
     ]
-    assert exit_code(*words, "--plan", "--json") == 0
+    with monkeypatch.context() as patch:
+        patch.setattr("genodiff.scoring.plan_time.time_steps", lambda _: 0.5)
+        assert exit_code(*words, "--plan", "--json") == 0
     plan = json.loads(capsys.readouterr().out)
+    assert plan["seconds"] == plan["bases"] / 2
     assert not out.exists()
     assert exit_code(*words, "--json", "--layer", "0", "--layer", "-1") == 0
     summary = json.loads(capsys.readouterr().out)

@@ -14,6 +14,7 @@ from genodiff.alphabet import DNA
 from genodiff.errors import DataError, UsageError
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.naive_tracks import naive_tracks
+from genodiff.scoring.plan_time import time_steps
 from genodiff.scoring.track_reader import (
     TrackRequest,
     find_information,
@@ -208,3 +209,16 @@ def test_settings_and_letters_that_cannot_be_meant_are_refused() -> None:
 
 def test_tests_share_the_ids_of_the_networks() -> None:
     assert tuple(COMPLEMENT) == tiny_networks.COMPLEMENT == DNA.complement
+
+
+def test_a_step_is_timed_without_the_first_for_about_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [7.0]
+    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+
+    def step() -> int:
+        clock[0] += 9.0 if clock[0] == 7.0 else 0.4
+        return 5
+
+    assert time_steps(step) == pytest.approx(3 * 0.4 / (3 * 5))
