@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
-from genodiff.api.map_output import check_map_options, identify_genome, name_memory
+from genodiff.api.map_output import (
+    check_map_options,
+    identify_genome,
+    list_genes,
+    name_memory,
+)
 from genodiff.api.track_output import (
     NothingReadError,
     TrackForm,
@@ -53,6 +58,7 @@ def tracks(
     genome: str | None = None,
     email: str = NO_EMAIL,
     memory: Literal["on", "off"] | None = None,
+    features: str | Path | None = None,
     batch_size: int = 8,
     shard: str | None = None,
     device: str = "auto",
@@ -67,9 +73,11 @@ def tracks(
     and records. `region` (chr1:1,000-2,000, 1-based and inclusive) or `bed` say which part; without
     them all is read. Each base is read once, wherever regions overlap.
 
-    `formats` are bigwig (with a track hub), bedgraph, bedgraph.gz, npz, parquet and html; by
-    default bigwig, and html up to 100,000 bases. A hub is for UCSC's `genome`, such as hg38, or
-    without it brings its own sequence; `email` stands in it.
+    `formats` are bigwig (with a track hub), bedgraph, bedgraph.gz, npz, parquet, html, and svg, png
+    and pdf of one region; by default bigwig, and html up to 100,000 bases. `features` (GFF3, GTF,
+    BED or GenBank) are genes that are drawn on the page and the pictures. A hub is for UCSC's
+    `genome`, such as hg38, whose names its contigs then have, or without it brings its own
+    sequence; `email` stands in it.
 
     Each base is masked by itself, or with `every=m` each m-th base of a tile at once, which is
     quicker; how far the two differ is measured and told. `context` is in bases (default: the
@@ -89,7 +97,7 @@ def tracks(
     if part is None:
         check_folder_target(out, force=force)
     else:
-        check_shard_target(str(out), journal_path, (bed, sequences), force=force)
+        check_shard_target(str(out), journal_path, (bed, sequences, features), force=force)
     device = choose_device(device)
     from genodiff.scoring.map_regions import open_contigs
     from genodiff.scoring.track_run import TrackRun, list_intervals
@@ -110,8 +118,10 @@ def tracks(
         request = TrackRequest(length or model.config.data.seq_len, every)
         request.check()
         work = TrackRun.make(contigs, wanted, request.context, part)
-        form = TrackForm(choose_formats(formats, work.bases), genome, email)
+        chosen = choose_formats(formats, work.bases, len(work.intervals))
+        form = TrackForm(chosen, genome, email, None if features is None else str(features))
         form.check()
+        genes = list_genes(features, contigs, work.intervals)
         if plan:
             return _describe_plan(work, request, form, str(out), path, part is not None)
         loci = open_loci(model.trained, contigs, memory, longest=request.context)
@@ -135,7 +145,9 @@ def tracks(
             return _write_shard(str(out), work, journal, form, {**told, "shard": list(part)})
         about = {**told, "shard": None}
         try:
-            summary = write_folder(out, work, lambda: work.blocks(journal.rows()), form, about)
+            summary = write_folder(
+                out, work, lambda: work.blocks(journal.rows()), form, about, genes
+            )
         except NothingReadError:
             journal.remove()
             raise

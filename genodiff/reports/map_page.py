@@ -3,12 +3,14 @@
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from genodiff import __version__
+from genodiff.reports.shapes import Label, Shape, find_frame
 from genodiff.reports.template import render_template
 
 _TITLES = {"ism": "saturation mutagenesis", "dependencies": "dependency map"}
@@ -19,12 +21,18 @@ def encode_numbers(values: NDArray[Any]) -> str:
     return base64.b64encode(values.tobytes()).decode()
 
 
+def put_head(shapes: list[Shape], head: str) -> list[Shape]:
+    """The shapes with a line of text above them."""
+    frame = find_frame(shapes)
+    return [Label(frame.left + 4, frame.top - 6, head, 11, "ink", "start"), *shapes]
+
+
 def render_map_page(
-    verb: str, run: str, told: Mapping[str, Any], sections: Sequence[Mapping[str, Any]]
+    verb: str, told: Mapping[str, Any], sections: Sequence[Mapping[str, Any]]
 ) -> str:
     """A page with a picture for each region; nothing in it asks the network."""
     facts = [
-        ("model", f"{run} ({told['checkpoint']})"),
+        ("model", f"{Path(told['model']).name} ({told['checkpoint']})"),
         ("score", f"{told['score']}, in {told['unit']}"),
         ("evaluations of the network", f"{told['evaluations']:,}"),
     ]
@@ -44,6 +52,8 @@ def render_map_page(
                 f"{company['strongest']:.3g}",
             )
         )
+    if told.get("features"):
+        facts.append(("genes", Path(told["features"]).name))
     numbers = {section["id"]: section["numbers"] for section in sections}
     # "<" would end the script early
     data = json.dumps({"unit": told["unit"], "maps": numbers}).replace("<", "\\u003c")
@@ -53,7 +63,9 @@ def render_map_page(
             "version": __version__,
             "verb": verb,
             "title": _TITLES[verb],
-            "name": sections[0]["place"] if len(sections) == 1 else f"{len(sections)} regions",
+            "name": sections[0]["region"].title
+            if len(sections) == 1
+            else f"{len(sections)} regions",
             "facts": facts,
             "sections": sections,
             "data": Markup(data),

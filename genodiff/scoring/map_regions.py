@@ -37,6 +37,17 @@ class MapRegion(NamedTuple):
         """The region as samtools writes it."""
         return f"{self.contig}:{self.start + 1:,}-{self.end:,}"
 
+    @property
+    def title(self) -> str:
+        """The label, after the region's own name where it has one."""
+        plain = (self.contig, name_place(self.contig, self.start, self.end))
+        return self.label if self.name in plain else f"{self.name}, {self.label}"
+
+
+def name_place(contig: str, start: int, end: int) -> str:
+    """The name of a region that has none of its own."""
+    return f"{contig}:{start + 1}-{end}"
+
 
 @contextmanager
 def open_contigs(sequences: Sequences) -> Iterator[Contigs]:
@@ -79,7 +90,7 @@ def list_map_regions(
             fix = f"give regions of {longest:,} or fewer (--region chr1:1,000-1,200)"
             raise UsageError(f"{what}, more than {longest:,}", fix=fix)
     return [
-        MapRegion(c, s, e, name or f"{c}:{s + 1}-{e}", _read_letters(genome, c, s, e))
+        MapRegion(c, s, e, name or name_place(c, s, e), _read_letters(genome, c, s, e))
         for c, s, e, name in places
     ]
 
