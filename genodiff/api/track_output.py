@@ -150,6 +150,7 @@ def write_folder(
     """
     from genodiff.io import atomic
     from genodiff.io.identity import stamp_time
+    from genodiff.io.published_text import hide_all_folders
     from genodiff.scoring.browser_names import name_contigs, rename_blocks
     from genodiff.scoring.track_files import write_format
     from genodiff.scoring.track_hub import HubRequest, name_assembly, write_hub
@@ -190,7 +191,8 @@ def write_folder(
             "created": stamp_time(),
             "files": {name: describe_file(folder / name) for name in files},
         }  # fmt: skip
-        atomic.write_json(folder / SIDECAR, summary)
+        # the folder is put on a web server as it is
+        atomic.write_json(folder / SIDECAR, hide_all_folders(summary))
     return summary
 
 
