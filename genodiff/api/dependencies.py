@@ -29,7 +29,7 @@ from genodiff.scoring.map_format import DRAWN, find_map_format
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
-    from genodiff.io.annotation import Gene
+    from genodiff.io.genes import Gene
     from genodiff.scoring.dependency_map import CompanyCheck, DependencyMap
     from genodiff.scoring.map_files import PairMap
     from genodiff.scoring.map_regions import MapRegion

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from genodiff.api.model import Model
     from genodiff.finetuning.oracle import FittedOracle
-    from genodiff.io.annotation import Gene
+    from genodiff.io.genes import Gene
     from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.map_files import SaturationMap
     from genodiff.scoring.map_regions import MapRegion

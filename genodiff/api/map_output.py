@@ -18,7 +18,7 @@ from genodiff.io.target import check_target, describe_file, is_own_file, is_stre
 from genodiff.scoring.map_format import DRAWN, PICTURES
 
 if TYPE_CHECKING:
-    from genodiff.io.annotation import Gene
+    from genodiff.io.genes import Gene
     from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.map_regions import MapRegion
     from genodiff.scoring.variant_windows import Contigs
@@ -93,7 +93,7 @@ def list_genes(
 
     A place without genes is told. Raises `DataError` for a faulty file.
     """
-    from genodiff.io.annotation import pick_genes, read_genes
+    from genodiff.io.genes import pick_genes, read_genes
 
     if features is None:
         return [[] for _ in places]

@@ -24,7 +24,7 @@ from genodiff.io.target import (
 from genodiff.scoring.track_format import DRAWN, FOR_BROWSERS, SIDECAR, check_hub_options
 
 if TYPE_CHECKING:
-    from genodiff.io.annotation import Gene
+    from genodiff.io.genes import Gene
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.row_journal import RowJournal
     from genodiff.scoring.track_files import Blocks

@@ -7,7 +7,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from genodiff.io.annotation import Gene
+from genodiff.io.genes import Gene
 from genodiff.reports.gene_rows import draw_genes
 from genodiff.reports.heat_map import draw_scale, find_limit, place_map
 from genodiff.reports.ism_page import weigh_by_information

@@ -6,7 +6,7 @@ overlap, names included, stand in rows below one another.
 
 from collections.abc import Sequence
 
-from genodiff.io.annotation import Gene
+from genodiff.io.genes import Gene
 from genodiff.reports.shapes import Box, Label, Line, Shape, measure_text
 
 _ROW, _TALL, _LOW = 24.0, 9.0, 5.0  # pixels of a row, of a coding and of another box

@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from genodiff import __version__
-from genodiff.io.annotation import Gene
+from genodiff.io.genes import Gene
 from genodiff.reports.map_page import encode_numbers
 from genodiff.reports.shapes import GLYPHS
 from genodiff.reports.template import render_template

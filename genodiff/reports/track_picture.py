@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.io.annotation import Gene
+from genodiff.io.genes import Gene
 from genodiff.reports.gene_rows import draw_genes
 from genodiff.reports.logo import LETTERS, draw_numbers, stack_letters
 from genodiff.reports.map_page import put_head

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.image import imread
 from matplotlib.textpath import TextPath
 
-from genodiff.io.annotation import Gene
+from genodiff.io.genes import Gene
 from genodiff.reports.dependency_page import list_dependency_picture, render_dependency_page
 from genodiff.reports.gene_rows import arrange_genes, draw_genes
 from genodiff.reports.ism_page import list_ism_picture, render_ism_page

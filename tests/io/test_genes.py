@@ -10,7 +10,7 @@ from Bio.SeqFeature import CompoundLocation, SeqFeature, SimpleLocation
 from Bio.SeqRecord import SeqRecord
 
 from genodiff.errors import DataError
-from genodiff.io.annotation import Gene, pick_genes, read_genes
+from genodiff.io.genes import Gene, pick_genes, read_genes
 
 CONTIGS = {"chr1": 1000, "chr2": 200}
 # A gene of two exons on the - strand, at bases 101 to 130 and 151 to 190 (from 1), of which 111 to
