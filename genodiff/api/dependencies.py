@@ -21,6 +21,7 @@ from genodiff.api.map_output import (
     identify_genome,
     list_genes,
     name_memory,
+    name_regions,
     write_drawn,
 )
 from genodiff.errors import UsageError
@@ -64,8 +65,9 @@ def dependencies(
 
     `sequences` is a FASTA file, or strings and records. `region` (chr1:1,000-2,000, 1-based and
     inclusive) or `bed` say which part, at most 1,024 bases each; without them each sequence is a
-    region. `out` ends in .tsv, .parquet, .npz, .svg, .png, .pdf or .html; "-" is a table on stdout.
-    `features` (GFF3, GTF, BED or GenBank) are genes that are drawn below a picture.
+    region. A row of `bed` on - is read as its reverse complement, as in `genodiff.ism`. `out` ends
+    in .tsv, .parquet, .npz, .svg, .png, .pdf or .html; "-" is a table on stdout. `features` (GFF3,
+    GTF, BED or GenBank) are genes that are drawn below a picture.
 
     The dependency of target j on source i is the largest change of the log-odds of any base at j,
     with j masked, by putting another base at i, in `unit`. Targets `every` bases apart are masked
@@ -108,7 +110,7 @@ def dependencies(
             **name_memory(work.loci),
         }  # fmt: skip
         identity = identify_genome(genome)
-        request = {"dependencies": about, "genome": identity, "regions": [r[:4] for r in regions]}
+        request = {"dependencies": about, "genome": identity, "regions": name_regions(regions)}
         kept = gather_rows(target, request, bases, work.rows, "bases")
         maps = work.split(kept, _scale(unit))
         check = work.check(maps, _scale(unit))

@@ -49,9 +49,10 @@ def embed(
 
     `run` is a run, a checkpoint or a published folder. `sequences` are strings, `SeqRecord`s or a
     FASTA, GenBank or EMBL file ("-" is stdin): each record is a window, unless `bed`, `regions`
-    (chr1:1,000-2,000, 1-based and inclusive) or `features` (CDS, or CDS=dnaA) say otherwise.
-    `window` cuts into pieces of so many bases, one every `stride`. `layer`, `pool` and `strand` are
-    those of `genodiff.Model.embed`, which gives arrays in memory.
+    (chr1:1,000-2,000, 1-based and inclusive) or `features` (CDS, or CDS=dnaA) say otherwise. A row
+    of `bed` on - is read as its reverse complement, and so is a feature; with `features`, `bed` is
+    GTF or GFF3. `window` cuts into pieces of so many bases, one every `stride`. `layer`, `pool` and
+    `strand` are those of `genodiff.Model.embed`, which gives arrays in memory.
 
     `out` ends in .npz, .parquet or .zarr; OUT.json beside it says where it comes from, and that is
     what is returned. With `shard`, "i/n", the i-th of n parts of the windows is written, and

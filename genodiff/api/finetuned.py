@@ -73,19 +73,23 @@ class FinetunedModel(Model):
 
     def predict(  # type: ignore[override]
         self,
-        sequences: Any,
+        sequences: Any = None,
         *,
         column: tuple[str, ...] | list[str] = (),
         fasta: str | Path | None = None,
+        region: tuple[str, ...] | list[str] = (),
         batch_size: int = 64,
     ) -> "pl.DataFrame":
         """A frame with name, prediction, and a p_CLASS for each class, as `genodiff predict`.
 
         `sequences` are strings, `SeqRecord`s, a mapping from names or a file: FASTA, a table
-        (`column` names its sequences) or a BED file of a genome (`fasta`). The batch size changes
-        the speed alone. Raises `DataError` for a faulty record.
+        (`column` names its sequences) or a BED file of a genome (`fasta`), whose rows on - are read
+        as their reverse complement. Without them, `region` (chr1:1,000-2,000) says which parts of
+        the genome. The batch size changes the speed alone. Raises `DataError` for a faulty record.
         """
-        return self._fitted.predict(sequences, column=column, fasta=fasta, batch_size=batch_size)
+        return self._fitted.predict(
+            sequences, column=column, fasta=fasta, region=region, batch_size=batch_size
+        )
 
     def sample(self, *args: Any, **options: Any) -> NoReturn:
         """Raises `UsageError`."""

@@ -19,6 +19,7 @@ from genodiff.api.map_output import (
     identify_genome,
     list_genes,
     name_memory,
+    name_regions,
     write_drawn,
 )
 from genodiff.errors import UsageError
@@ -65,9 +66,11 @@ def ism(
     """Write the scores of every substitution of regions to `out`; what its sidecar says.
 
     `sequences` is a FASTA file, or strings and records. `region` (chr1:1,000-2,000, 1-based and
-    inclusive) or `bed` say which part; without them each sequence is a region. `out` ends in .tsv,
-    .parquet, .npz, .svg, .png, .pdf or .html; "-" is a table on stdout. `features` (GFF3, GTF, BED
-    or GenBank) are genes that are drawn below a picture.
+    inclusive) or `bed` say which part; without them each sequence is a region. A row of `bed` on -
+    is read as its reverse complement: its scores run in the row's direction, and its bases are of
+    that strand; positions are the genome's. `out` ends in .tsv, .parquet, .npz, .svg, .png, .pdf or
+    .html; "-" is a table on stdout. `features` (GFF3, GTF, BED or GenBank) are genes that are drawn
+    below a picture.
 
     A score is log p(base | all others) − log p(reference | all others) in `unit`, what `genodiff
     score --exact` gives for the same SNV. `context` is in bases (default: the trained length).
@@ -117,7 +120,7 @@ def ism(
             **name_memory(loci),
         }  # fmt: skip
         identity = identify_genome(genome)
-        request = {"ism": about, "genome": identity, "regions": [one[:4] for one in regions]}
+        request = {"ism": about, "genome": identity, "regions": name_regions(regions)}
         kept = gather_rows(target, request, sites, rows, "sites")
         maps = _split(regions, kept, unit, oracle)
         score = describe_score(oracle, label)

@@ -136,6 +136,11 @@ def identify_genome(genome: Contigs) -> str:
     return sha256_json(letters)
 
 
+def name_regions(regions: Sequence[MapRegion]) -> list[Any]:
+    """What a request says of its regions."""
+    return [[*one[:4], one.strand] for one in regions]
+
+
 def name_memory(loci: OwnLoci | None) -> dict[str, Any]:
     """What a request and its sidecar say of the memory of a training genome; empty without one."""
     from genodiff.runs.training_memory import identify_memory
@@ -213,7 +218,10 @@ def finish_map(
         "file": None if stream else describe_file(target.path), **told,
         "fasta": {"path": str(sequences) if is_file(sequences) else None, "sha256": genome},
         "regions": [
-            {"name": one.name, "contig": one.contig, "start": one.start, "end": one.end}
+            {
+                "name": one.name, "contig": one.contig, "start": one.start, "end": one.end,
+                "strand": one.strand,
+            }
             for one in regions
         ],
         "device": device, "argv": sys.argv,

@@ -277,6 +277,8 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
         self,
         sequences: Any,
         *,
+        bed: str | Path | None = None,
+        region: Sequence[str] = (),
         layer: int | Sequence[int] = -1,
         pool: Literal["mean", "max", "center", "none"] = "mean",
         strand: Literal["average", "forward", "both"] = "average",
@@ -286,17 +288,19 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
     ) -> Any:
         """Embeddings (n, D), float32, one for each sequence, as `genodiff embed` gives them.
 
-        `layer` is 0 (the embedding) to n_layer, -1 the last; several add an axis before D. `pool`
-        is over the bases of a sequence; "none" keeps each base and gives a list of arrays (L, D).
-        `strand` "average" is the mean over both strands, the same for a sequence and its reverse
-        complement; "both" adds an axis of two; "forward" is the sequence as it stands. `window`
-        cuts into pieces of so many bases, one every `stride` (default: `window`). One sequence
-        gives (1, D). Raises `UsageError` for text, `DataError` for letters that are no DNA.
+        `sequences` may be a FASTA file; `region` (chr1:1,000-2,000) or `bed` then say which parts.
+        A row on - is read as its reverse complement. `layer` is 0 (the embedding) to n_layer, -1
+        the last; several add an axis before D. `pool` is over the bases of a sequence; "none" keeps
+        each base and gives a list of arrays (L, D). `strand` "average" is the mean over both
+        strands, the same for a sequence and its reverse complement; "both" adds an axis of two;
+        "forward" is the sequence as it stands. `window` cuts into pieces of so many bases, one
+        every `stride` (default: `window`). One sequence gives (1, D). Raises `UsageError` for text,
+        `DataError` for letters that are no DNA.
         """
         layers = [layer] if isinstance(layer, int) else list(layer)
         how = make_reading(self._trained.backbone, self.alphabet, layers, pool, strand)
         given = sequences if not isinstance(sequences, Iterator) else list(sequences)
-        windows = cut_windows(given, window=window, stride=stride)
+        windows = cut_windows(given, bed=bed, regions=region, window=window, stride=stride)
         found = [
             array
             for _, array in embed(

@@ -38,7 +38,8 @@ class ModelMaps:
         value of a regression.
 
         One sequence gives one array, several a list. `sequences` may be a FASTA file; `region`
-        (chr1:1,000-2,000) or `bed` then say which parts, and give a list. `context` is in bases
+        (chr1:1,000-2,000) or `bed` then say which parts, and give a list. A row of `bed` on - is
+        read as its reverse complement, as if that were the sequence. `context` is in bases
         (default: the trained length). `memory` is that of `score_variants`. Raises `UsageError` for
         a model of text.
         """
@@ -105,7 +106,8 @@ class ModelMaps:
 
         Each base is masked by itself: L evaluations. `every=m` masks every m-th base of a tile at
         once, which is quicker and not exact. One sequence gives one object, several a list; regions
-        and `memory` as in `ism`. Raises `UsageError` for a model of text.
+        and `memory` as in `ism`, but tracks run along the genome: the strand of a row is not used.
+        Raises `UsageError` for a model of text.
         """
         from genodiff.api.tracks import map_tracks
 

@@ -39,12 +39,13 @@ class FittedChoice:
 
 def predict(
     run: str | Path,
-    sequences: Any,
+    sequences: Any = None,
     *,
     out: str | Path | None = None,
     form: Format | None = None,
     column: Sequence[str] = (),
     fasta: str | Path | None = None,
+    region: Sequence[str] = (),
     task: str | None = None,
     model: str | None = None,
     method: str | None = None,
@@ -62,7 +63,9 @@ def predict(
     and `spread`, the standard deviation between them. `sequences` are strings, `SeqRecord`s, a
     mapping from names, or a file ("-" is stdin): FASTA or GenBank, a table (.csv, .tsv, .parquet;
     `column` names its column of sequences), intervals (.bed) of a genome (`fasta`), and for models
-    of text sentences, one a line or in a table.
+    of text sentences, one a line or in a table. A row of BED on - is read as its reverse
+    complement. In place of `sequences`, `region` (chr1:1,000-2,000, 1-based and inclusive) says
+    which parts of the genome are read.
 
     Without `out` a frame is returned: name, prediction, and p_CLASS (float32) for each class. With
     `out` (.csv, .tsv, .jsonl, .parquet, "-" for stdout in the format `form`) they are written as
@@ -98,7 +101,7 @@ def predict(
 
     from genodiff.finetuning.prediction_files import write_predictions
 
-    source = models[0].source(column, fasta)
+    source = models[0].source(column, fasta, region)
     job = _look(sequences, source, models[0])
     began = time.monotonic()
     if out is None or chosen is None:
@@ -135,6 +138,7 @@ class _Job:
     source: QuerySource
     total: int | None = None
     n_cut: int = 0
+    n_turned: int = 0
 
     def queries(self) -> Iterator[Query]:
         from genodiff.tasks.unlabelled import read_queries
@@ -146,13 +150,18 @@ def _look(given: Any, source: QuerySource, model: FittedModel) -> _Job:
     """Read all that can be read twice, so that a fault comes before hours of work."""
     if str(given) == STDOUT:
         return _Job(given, source)
-    if not isinstance(given, str | bytes | Path) and not hasattr(given, "__len__"):
+    if (
+        given is not None
+        and not isinstance(given, str | bytes | Path)
+        and not hasattr(given, "__len__")
+    ):
         given = list(given)  # an iterator cannot be read twice
     job = _Job(given, source)
-    total = n_cut = 0
+    total = n_cut = n_turned = 0
     first: Query | None = None
     for query in job.queries():
         total += 1
+        n_turned += query.strand == "-"
         if model.cuts(query.sequence):
             n_cut, first = n_cut + 1, first or query
     if first is not None:
@@ -165,7 +174,10 @@ def _look(given: Any, source: QuerySource, model: FittedModel) -> _Job:
             f"{model.card.max_length:,}",
             first.name,
         )
-    return replace(job, total=total, n_cut=n_cut)
+    if n_turned:
+        said = "%s of %s rows are on -, and are read as their reverse complement"
+        _log.info(said, f"{n_turned:,}", f"{total:,}")
+    return replace(job, total=total, n_cut=n_cut, n_turned=n_turned)
 
 
 def _frames(models: list[FittedModel], job: _Job, batch_size: int) -> Iterator[pl.DataFrame]:
@@ -202,7 +214,7 @@ def _summary(
     return {
         "genodiff": __version__, "out": str(out), "format": form,
         "file": None if is_stream(out) else describe_file(out), "rows": rows,
-        "cut": job.n_cut, "max_length": card.max_length,
+        "cut": job.n_cut, "on_minus": job.n_turned, "max_length": card.max_length,
         "run": str(run), "suite": card.unit.suite, "task": card.unit.task,
         "model": card.unit.model, "method": card.unit.method, "kind": card.kind,
         "classes": list(card.classes), "strands": None if card.settings is None
@@ -211,6 +223,7 @@ def _summary(
                   for m in models],
         "sequences": _identity(job.given), "columns": list(source.columns),
         "fasta": None if source.fasta is None else _identity(Path(source.fasta)),
+        "regions": list(source.regions) or None,
         "argv": sys.argv, "seconds": round(seconds, 3), "created": stamp_time(),
     }  # fmt: skip
 

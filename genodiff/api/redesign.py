@@ -60,6 +60,7 @@ def redesign(
     """Write `n` designs (default 1) of each region to the FASTA file `out`; what its sidecar says.
 
     The regions `bed` and `region` of the genome `fasta` are designed anew, their flanks being kept.
+    Designs are edits along the genome: the strand of a row is not used.
     Or the open letters of `template` are, N as any base and an IUPAC code as its set. `rules` are
     constraints as the flags have them, such as `{"avoid": ["GGTCTC"], "max_edits": 5}`, and
     `constraints` is a YAML or JSON file of them. Every design satisfies all. What cannot be met is

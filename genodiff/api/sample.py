@@ -81,14 +81,14 @@ def sample(
     4) of `length` positions are new (default: the trained length). `template` is a FASTA file whose
     N and ? are filled, `n` times each (default 1), every other letter kept. With `bed` (a file) or
     `region` (chr1:1,000-2,000, 1-based and inclusive) only these bases of the template are filled,
-    whatever stands there, and `only_filled` writes them alone. Of text, `prompt` is how each sample
-    begins, and a template has gaps such as [[20]]. The other settings are those of
-    `genodiff.Model.sample`. `bits_lost` chooses the steps: as few as lose that many bits per 1,000
-    positions against one at a time, by the curve of the valid split. `memory` is "off", "on" (the
-    network remembers its training genome) or "novel" (so too, and no record has a longer match with
-    it than 9 in 10 held-out sequences). None is "on" for a run that was trained with a memory and
-    "off" for any other. A window of `bed` or `region` leaves its own locus out; "novel" is not for
-    them. Record i depends on (`seed`, i) alone.
+    whatever stands there and on whatever strand, and `only_filled` writes them alone. Of text,
+    `prompt` is how each sample begins, and a template has gaps such as [[20]]. The other settings
+    are those of `genodiff.Model.sample`. `bits_lost` chooses the steps: as few as lose that many
+    bits per 1,000 positions against one at a time, by the curve of the valid split. `memory` is
+    "off", "on" (the network remembers its training genome) or "novel" (so too, and no record has a
+    longer match with it than 9 in 10 held-out sequences). None is "on" for a run that was trained
+    with a memory and "off" for any other. A window of `bed` or `region` leaves its own locus out;
+    "novel" is not for them. Record i depends on (`seed`, i) alone.
 
     `label` is a class of a run that was trained with labels: its law is drawn from. With cfg it is
     what the law of all is guided to.

@@ -71,7 +71,8 @@ def tracks(
     Tracks are p(A), p(C), p(G) and p(T) given all other bases, the heights of a logo, entropy,
     information and the surprisal of the reference, in bits. `sequences` is a FASTA file, or strings
     and records. `region` (chr1:1,000-2,000, 1-based and inclusive) or `bed` say which part; without
-    them all is read. Each base is read once, wherever regions overlap.
+    them all is read. Each base is read once, wherever regions overlap. Tracks run along the genome:
+    the strand of a row is not used.
 
     `formats` are bigwig (with a track hub), bedgraph, bedgraph.gz, npz, parquet, html, and svg, png
     and pdf of one region; by default bigwig, and html up to 100,000 bases. `features` (GFF3, GTF,

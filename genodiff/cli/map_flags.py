@@ -11,6 +11,9 @@ from genodiff.cli.common import OUTPUT, convert_whole_number
 from genodiff.errors import UsageError
 from genodiff.io.progress import format_duration
 
+STRAND_RULE = "a row on - is read as its reverse complement"
+"""The rule of every verb that reads rows of BED in their own direction."""
+
 _log = logging.getLogger("genodiff")
 
 MapOutput = Annotated[
@@ -26,13 +29,12 @@ MapRegions = Annotated[
     list[str] | None,
     Parameter(
         name=["--region", "--regions"],
-        help="chr1:1,000-1,200, 1-based and inclusive; may be given several times.",
+        help="chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several "
+        "times.",
         negative="",
     ),
 ]
-MapBed = Annotated[
-    str | None, Parameter(help="BED file of regions (its strand column is not applied).")
-]
+MapBed = Annotated[str | None, Parameter(help=f"BED file of regions; {STRAND_RULE}.")]
 MapFeatures = Annotated[
     str | None,
     Parameter(help="GFF3, GTF, BED or GenBank file whose genes are drawn below the picture."),

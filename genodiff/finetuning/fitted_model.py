@@ -88,24 +88,32 @@ class FittedModel:
 
     def predict(
         self,
-        sequences: Sequences,
+        sequences: Sequences | None = None,
         *,
         column: Sequence[str] = (),
         fasta: str | Path | None = None,
+        region: Sequence[str] = (),
         batch_size: int = 64,
     ) -> pl.DataFrame:
         """The predictions for sequences: a frame with name, prediction, and a p_CLASS per class.
 
         `sequences` is what `genodiff predict` reads (see `genodiff.tasks.unlabelled`): a path,
         strings, `Bio.SeqRecord`s, a mapping from names. `column` names the columns of a table,
-        `fasta` is the genome of a BED file. Raises `DataError` for a faulty record.
+        `fasta` is the genome of a BED file, whose rows on - are read as their reverse complement,
+        or of `region`, which is then all that is read. Raises `DataError` for a faulty record.
         """
-        queries = read_queries(sequences, self.source(column, fasta))
+        queries = read_queries(sequences, self.source(column, fasta, region))
         return pl.concat(predict_queries([self], queries, batch_size=batch_size))
 
-    def source(self, column: Sequence[str] = (), fasta: str | Path | None = None) -> QuerySource:
+    def source(
+        self,
+        column: Sequence[str] = (),
+        fasta: str | Path | None = None,
+        region: Sequence[str] = (),
+    ) -> QuerySource:
         """How files are read for this model."""
-        return QuerySource(tuple(column), fasta, self.card.domain, self.card.n_texts)
+        domain, n_texts = self.card.domain, self.card.n_texts
+        return QuerySource(tuple(column), fasta, domain, n_texts, tuple(region))
 
     def cuts(self, sequence: bytes) -> bool:
         """Whether a sequence of DNA is longer than what is read of it."""

@@ -17,8 +17,8 @@ from genodiff.errors import UsageError
 from genodiff.generate.filler import DraftPart
 from genodiff.generate.infill import plan_rounds_of_edges
 from genodiff.generate.sampling import Ids
-from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
+from genodiff.io.places import list_places
 from genodiff.io.regions import parse_region
 
 _LOWER = 0x20
@@ -72,13 +72,14 @@ class Stretch(NamedTuple):
 def read_gaps(genome: Genome, bed: str | None, regions: Sequence[str]) -> list[Gap]:
     """The rows of a BED file and then the region strings, in their order, each once.
 
-    Raises `DataError` for a row and `UsageError` for a region that is not within the genome.
+    The strand of a row is not used. Raises `DataError` for a row and `UsageError` for a region that
+    is not within the genome.
     """
     found = [Gap(*parse_region(text, genome.contigs)) for text in regions]
     if bed is not None:
-        table = read_bed(bed, genome.contigs)
-        rows = table.select("contig", "start", "end").iter_rows()
-        found = [Gap(*row) for row in rows] + found
+        along = "bases are filled in place, along the genome"
+        rows = list_places(genome.contigs, (), bed, along=along)
+        found = [Gap(*row[:3]) for row in rows] + found
     for gap in found:
         if gap.start == gap.end:
             raise UsageError(f"region '{gap.contig}' holds no base", fix="leave it out")

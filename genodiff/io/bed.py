@@ -2,17 +2,21 @@
 
 Accepted besides rows of 3 or more tab-separated columns: `#`, `track` and `browser` lines, blank
 lines, CRLF, blanks and tabs at line ends, gzip and BGZF. An interval of no bases is legal BED; it
-is dropped and counted.
+is dropped and counted. GTF, GFF3 and SAF are known by their rows, and are an error that says how to
+make BED of them.
 """
 
 import logging
 import re
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NoReturn
 
 import polars as pl
 
 from genodiff.errors import DataError, did_you_mean
+from genodiff.io.annotation_rows import find_annotation
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import suggest_contig
 from genodiff.io.text_lines import read_text_lines
@@ -33,6 +37,7 @@ _SPLITS = {
     "test": "test",
 }
 _LARGEST = 1 << 40  # no contig is longer; below it all sums fit into 64 bits
+_STRANDS = ("+", "-")
 _DIGITS = re.compile("[0-9]{1,13}")
 _Row = tuple[str, int, int, str | None, str | None, str | None, int]
 
@@ -46,20 +51,24 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
     """
     rows: list[_Row] = []
     columns = empty = 0
-    for number, text in read_text_lines(path, "BED"):
+    lines = read_text_lines(path, "BED")
+    for number, text in lines:
         line = text.rstrip(" \t")
         if not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser"):
             continue
         fields = line.split("\t")
-        if len(fields) < 3:
-            raise _too_few(path, number, line)
+        try:
+            row = _row(path, number, fields, contigs, first=not columns)
+        except DataError as fault:
+            if not columns:  # no row was BED so far
+                fault = _name_annotation(path, number, line, lines) or fault
+            raise fault from None
         if columns and len(fields) != columns:
             what = f"has {len(fields)} columns where the rows before have {columns}"
             raise _fault(
                 path, number, what, "give every row the same columns ('.' for an unknown value)"
             )
         columns = len(fields)
-        row = _row(path, number, fields, contigs)
         if row[1] == row[2]:
             empty += 1
         else:
@@ -117,7 +126,27 @@ def check_splits(table: pl.DataFrame, path: str | Path) -> None:
             reach[split] = (contig, end, line)
 
 
-def _row(path: str | Path, number: int, fields: list[str], contigs: dict[str, int] | None) -> _Row:
+def _name_annotation(
+    path: str | Path, number: int, line: str, rest: Iterator[tuple[int, str]]
+) -> DataError | None:
+    """What refuses GTF, GFF3 and SAF; None where the first row and the `rest` are none of them."""
+    try:
+        found = find_annotation(chain([(number, line)], rest))
+    except DataError:  # a fault further down, which comes after that of the row
+        return None
+    return found and found.refuse(path, number)
+
+
+def _row(
+    path: str | Path,
+    number: int,
+    fields: list[str],
+    contigs: dict[str, int] | None,
+    *,
+    first: bool,
+) -> _Row:
+    if len(fields) < 3:
+        raise _too_few(path, number, "\t".join(fields))
     contig = fields[0]
     name, score, strand = (fields[i] if len(fields) > i else None for i in (3, 4, 5))
     if not contig or contig != "".join(contig.split()) or contig[0] in "\"'>":
@@ -125,7 +154,7 @@ def _row(path: str | Path, number: int, fields: list[str], contigs: dict[str, in
             path, number, f"'{contig}' is not the name of a contig", "remove blanks, quotes and '>'"
         )
     start, end = (
-        _position(path, number, fields[i], which) for i, which in ((1, "start"), (2, "end"))
+        _position(path, number, fields[i], which, first) for i, which in ((1, "start"), (2, "end"))
     )
     if end < start:
         raise _fault(
@@ -152,10 +181,14 @@ def _row(path: str | Path, number: int, fields: list[str], contigs: dict[str, in
             )
     if strand not in (None, "+", "-", "."):
         raise _fault(path, number, f"'{strand}' is no strand", "write +, - or . in column 6")
+    if strand is None and (score in _STRANDS or name in _STRANDS):
+        at, text, kind = (5, score, "score") if score in _STRANDS else (4, name, "name")
+        what = f"column {at} is the {kind}, and '{text}' is a strand"
+        raise _fault(path, number, what, "write the strand in column 6")
     return contig, start, end, name, score, strand, number
 
 
-def _position(path: str | Path, number: int, text: str, which: str) -> int:
+def _position(path: str | Path, number: int, text: str, which: str, first: bool) -> int:
     if _DIGITS.fullmatch(text) and int(text) <= _LARGEST:
         return int(text)
     fix = "write a whole number from 0 without separators"
@@ -165,7 +198,7 @@ def _position(path: str | Path, number: int, text: str, which: str) -> int:
         what = f"the {which} {text} is out of range: larger than any contig is long"
     elif re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text):
         what = f"the {which} '{text}' has thousands separators: not an integer"
-    elif number == 1 and re.fullmatch(r"[A-Za-z_ ]+", text):
+    elif first and re.fullmatch(r"[A-Za-z_ ]+", text):
         what, fix = (
             f"the {which} '{text}' is not an integer",
             "start a line of column names with '#', or remove it",

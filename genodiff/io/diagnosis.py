@@ -102,6 +102,8 @@ def find_file_format(head: bytes) -> Diagnosis | None:
     fields = line.split(b"\t")
     if len(fields) == 5 and all(f.isdigit() for f in fields[1:]):
         return "a FASTA index (.fai), not the FASTA", "give the FASTA itself"
+    if len(fields) in (8, 9) and fields[3].isdigit() and fields[4].isdigit():
+        return "GTF or GFF (annotation), not FASTA", "give the FASTA itself"
     if len(fields) >= 3 and fields[1].isdigit() and fields[2].isdigit():
         return "BED (intervals), not FASTA", "name it .bed"
     if len(fields) > 1:

@@ -4,7 +4,7 @@ Positions count from 1, as in a VCF. Columns are known by their usual names, in 
 not read. An insertion or deletion has its anchor base, as in a VCF.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -88,3 +88,9 @@ def _choose_columns(table: pl.DataFrame, path: str | Path) -> pl.DataFrame:
     if not table.height:
         raise DataError("is empty: no variant", file=shown, fix="give a row for each variant")
     return table
+
+
+def has_variants(names: Iterable[str]) -> bool:
+    """Whether columns of these names have contig, position, REF and ALT."""
+    known = {name.removeprefix("#").strip().lower() for name in names}
+    return all(known.intersection(usual) for usual in _NAMES.values())

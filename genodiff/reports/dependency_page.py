@@ -8,11 +8,11 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from genodiff.io.genes import Gene
-from genodiff.reports.gene_rows import draw_genes
+from genodiff.reports.gene_rows import draw_region_genes
 from genodiff.reports.heat_map import draw_scale, find_limit, place_map
 from genodiff.reports.ism_page import weigh_by_information
 from genodiff.reports.logo import draw_numbers, list_logo_shapes, list_ticks
-from genodiff.reports.map_page import encode_numbers, put_head, render_map_page
+from genodiff.reports.map_page import encode_numbers, explain_strand, put_head, render_map_page
 from genodiff.reports.shapes import Box, Label, Shape, find_frame, move, write_svg
 from genodiff.scoring.map_files import PairMap
 
@@ -50,11 +50,11 @@ def render_dependency_page(
                 "width": f"{find_frame(shapes).width:g}",
                 "caption": f"{told['score'].capitalize()}, in {told['unit']}. Rows are sources, "
                 "columns are targets. The darker, the stronger; grey is N. Above: the chances that "
-                "the model gives each base, times information.",
+                "the model gives each base, times information." + explain_strand(one.region),
                 "kind": "dependencies",
                 "numbers": {
                     "contig": one.region.contig,
-                    "start": one.region.start + 1,
+                    "first": one.region.first,
                     "letters": one.region.letters,
                     "scale": scale,
                     "change": encode_numbers(change),
@@ -85,20 +85,19 @@ def _list_shapes(one: PairMap, unit: str, genes: Sequence[Gene]) -> list[Shape]:
     if cell >= _SMALLEST_LETTER:
         shapes += list_logo_shapes(
             weigh_by_information(np.log(np.maximum(one.p.T, 1e-300))),
-            first=one.region.start + 1,
+            first=one.region.first,
             column=cell,
             height=_LOGO_HEIGHT,
         )
         shapes = move(shapes, 0, -_LOGO_HEIGHT - _LOGO_EDGES)
     shapes += _list_square(one, cell, unit)
     below = find_frame(shapes)
-    region = one.region
-    return shapes + draw_genes(genes, region.start, region.end, cell, below.top + below.height + 4)
+    return shapes + draw_region_genes(genes, one.region, cell, below.top + below.height + 4)
 
 
 def _list_square(one: PairMap, cell: float, unit: str) -> list[Shape]:
     n, values = len(one.region.letters), one.dependency
-    limit, side, first = find_limit(values), cell * n, one.region.start + 1
+    limit, side, first = find_limit(values), cell * n, one.region.first
     return [
         Box(0, 0, side, side, edge="grid"),
         place_map(values, limit, 0, 0, side, side),

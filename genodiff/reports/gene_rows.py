@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from genodiff.io.genes import Gene
 from genodiff.reports.shapes import Box, Label, Line, Shape, measure_text
+from genodiff.scoring.map_regions import MapRegion
 
 _ROW, _TALL, _LOW = 24.0, 9.0, 5.0  # pixels of a row, of a coding and of another box
 _SIZE = 9.0
@@ -34,6 +35,27 @@ def draw_genes(
         y = top + _ROW * len(rows) + _SIZE
         shapes.append(Label(left, y, f"and {hidden:,} more", _SIZE, anchor="start"))
     return shapes
+
+
+def draw_region_genes(
+    genes: Sequence[Gene], region: MapRegion, scale: float, top: float
+) -> list[Shape]:
+    """The same of a region of a map, in the direction in which it is read."""
+    if region.strand == "-":
+        genes = [turn_gene(one, region.start, region.end) for one in genes]
+    return draw_genes(genes, region.start, region.end, scale, top)
+
+
+def turn_gene(one: Gene, start: int, end: int) -> Gene:
+    """A gene as it lies where [start, end) is read from its end."""
+    both = start + end
+    exons, coding = (
+        tuple((both - last, both - first) for first, last in reversed(parts))
+        for parts in (one.exons, one.coding)
+    )
+    return one._replace(
+        start=both - one.end, end=both - one.start, strand=-one.strand, exons=exons, coding=coding
+    )
 
 
 def arrange_genes(

@@ -8,10 +8,10 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from genodiff.io.genes import Gene
-from genodiff.reports.gene_rows import draw_genes
+from genodiff.reports.gene_rows import draw_region_genes
 from genodiff.reports.heat_map import draw_scale, find_limit, place_map
 from genodiff.reports.logo import list_logo_shapes
-from genodiff.reports.map_page import encode_numbers, put_head, render_map_page
+from genodiff.reports.map_page import encode_numbers, explain_strand, put_head, render_map_page
 from genodiff.reports.shapes import Dot, Label, Shape, find_frame, move, write_svg
 from genodiff.scoring.map_files import SaturationMap
 from genodiff.scoring.map_regions import BASES, MapRegion
@@ -44,11 +44,11 @@ def render_ism_page(
                 "region": one.region,
                 "figure": Markup(write_svg(shapes, name, title)),
                 "width": f"{find_frame(shapes).width:g}",
-                "caption": _explain(told),
+                "caption": _explain(told) + explain_strand(one.region),
                 "kind": "ism",
                 "numbers": {
                     "contig": one.region.contig,
-                    "start": one.region.start + 1,
+                    "first": one.region.first,
                     "letters": one.region.letters,
                     "scores": encode_numbers(one.score.T.astype("<f4")),
                 },
@@ -87,9 +87,7 @@ def _list_shapes(one: SaturationMap, told: Mapping[str, Any], genes: Sequence[Ge
     shapes = _list_letters(one, told)
     shapes += move(_list_cells(one, told["unit"]), 0, _LOGO_HEIGHT + _LOGO_EDGES)
     below = find_frame(shapes)
-    region = one.region
-    bottom = below.top + below.height + 4
-    return shapes + draw_genes(genes, region.start, region.end, _CELL, bottom)
+    return shapes + draw_region_genes(genes, one.region, _CELL, below.top + below.height + 4)
 
 
 def _list_letters(one: SaturationMap, told: Mapping[str, Any]) -> list[Shape]:
@@ -98,7 +96,7 @@ def _list_letters(one: SaturationMap, told: Mapping[str, Any]) -> list[Shape]:
     natural = one if is_oracle else SaturationMap(one.region, one.score * scale)
     return list_logo_shapes(
         find_heights(natural, is_oracle),
-        first=one.region.start + 1,
+        first=one.region.first,
         unit="mean effect" if is_oracle else "bits",
         column=_CELL,
         height=_LOGO_HEIGHT,

@@ -42,11 +42,10 @@ def list_logo_shapes(
     column: float = 12.0,
     height: float = 90.0,
     marked: Collection[int] = (),
-    numbered: bool = True,
 ) -> list[Shape]:
     """The shapes of a logo of `heights` (L, 4); its columns begin at 0, its letters at 6 pixels.
 
-    `first` is the number of the first column on the axis, which is left out unless `numbered`.
+    `first` is the number of the first column on the axis; numbers fall from a negative one.
     `limits` are the ends of the scale (default: 0, or the lowest sum, to the highest). `column` and
     `height` are pixels of a column and of the letters. `marked` columns (from 0) have a wash behind
     them. Raises `ValueError` for an array of another shape, and for limits that hold no range.
@@ -65,8 +64,7 @@ def list_logo_shapes(
         for place in sorted({one for one in marked if 0 <= one < len(values)})
     ]
     shapes += draw_height_axis(column * len(values), _ABOVE, height, (low, high), unit)
-    if numbered:
-        shapes += draw_numbers(first, len(values), column, _ABOVE + height + 13)
+    shapes += draw_numbers(first, len(values), column, _ABOVE + height + 13)
     for place, row in enumerate(values):
         shapes += stack_letters(column * place, column, row * scale, zero)
     return shapes
@@ -125,10 +123,13 @@ def draw_numbers(first: int, columns: int, column: float, y: float) -> list[Shap
 
 
 def list_ticks(first: int, n: int, cell: float) -> list[tuple[int, float]]:
-    """Numbers for an axis of `n` cells that begins with `first`, and the middle of each cell."""
+    """Numbers for an axis of `n` cells that begins with `first`, and the middle of each cell.
+
+    Numbers fall from a negative `first`.
+    """
     step = find_step(n, cell, len(f"{first + n:,}"))
     numbers = range(first + -first % step, first + n, step)
-    return [(number, cell * (number - first + 0.5)) for number in numbers]
+    return [(abs(number), cell * (number - first + 0.5)) for number in numbers]
 
 
 def find_step(columns: int, column: float, letters: int) -> int:

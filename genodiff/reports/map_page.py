@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from genodiff import __version__
 from genodiff.reports.shapes import Label, Shape, find_frame
 from genodiff.reports.template import render_template
+from genodiff.scoring.map_regions import MapRegion
 
 _TITLES = {"ism": "saturation mutagenesis", "dependencies": "dependency map"}
 
@@ -25,6 +26,13 @@ def put_head(shapes: list[Shape], head: str) -> list[Shape]:
     """The shapes with a line of text above them."""
     frame = find_frame(shapes)
     return [Label(frame.left + 4, frame.top - 6, head, 11, "ink", "start"), *shapes]
+
+
+def explain_strand(region: MapRegion) -> str:
+    """What a caption says of a region on the - strand."""
+    if region.strand == "+":
+        return ""
+    return " The region is read on the - strand: as its reverse complement, from right to left."
 
 
 def render_map_page(

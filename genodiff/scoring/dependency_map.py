@@ -37,6 +37,7 @@ from scipy.special import logsumexp  # type: ignore[import-untyped]
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
+from genodiff.io.places import Place
 from genodiff.scoring.map_regions import MapRegion
 from genodiff.scoring.masked_reader import Logs, MaskedReader
 from genodiff.scoring.spelling_pair import Ids
@@ -54,7 +55,10 @@ Floats = NDArray[np.float64]
 
 
 class MapWindow(NamedTuple):
-    """Ids of contig[start:end], and where the region stands in it: [first, last)."""
+    """Ids of contig[start:end], and where the region stands in them: [first, last).
+
+    Of a region on - they are those of the reverse complement.
+    """
 
     ids: Ids
     first: int
@@ -94,8 +98,10 @@ def cut_map_window(
     """The window of a region: `context` bases, and at least half of that around the region."""
     length, width = genome.contigs[region.contig], region.end - region.start
     start, end = place_window(region.start, region.end, width, context, length)
-    ids = alphabet.encode(genome.fetch(region.contig, start, end))
-    return MapWindow(ids, region.start - start, region.end - start, start, end, region.contig)
+    window = Place(region.contig, start, end, region.name, region.strand)
+    first = end - region.end if region.strand == "-" else region.start - start
+    ids = alphabet.encode(window.read(genome.fetch))
+    return MapWindow(ids, first, first + width, start, end, region.contig)
 
 
 class DependencyMap:

@@ -30,10 +30,9 @@ from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.backbones.strand import flip_positions, stack_strands
 from genodiff.errors import DataError, GenodiffError, UsageError
-from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
 from genodiff.io.features import read_features
-from genodiff.io.regions import parse_region
+from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences
 
 LONGEST = 1 << 20
@@ -45,17 +44,22 @@ _HELD_BASES, _HELD_WINDOWS, _HELD_NUMBERS = 1 << 22, 4096, 1 << 25
 _POOLS, _STRANDS = ("mean", "max", "center", "none"), ("average", "forward", "both")
 
 Array = NDArray[np.float32]
+Cut = Callable[[int, int], tuple[int, int]]
 Fetch = Callable[[int, int], bytes]
 
 
 class Window(NamedTuple):
-    """contig[start:end] (0-based, half-open) and its letters."""
+    """contig[start:end] (0-based, half-open) and its letters, which `-` reads from the other end.
+
+    `strand` is `.` for a spliced feature with parts on both.
+    """
 
     contig: str
     start: int
     end: int
     name: str
     letters: bytes
+    strand: str = "+"
 
 
 class Reading(NamedTuple):
@@ -117,8 +121,9 @@ def cut_windows(
 
     They are its records, the rows of a BED file, regions or features, each cut into pieces: with
     `window`, pieces of that many bases begin every `stride` (default: `window`) bases; the last may
-    be shorter. `fasta` is what `read_sequences` accepts. The strand column of a BED file is not
-    applied; features (`CDS`, `CDS=dnaA`) are read in their own direction, their parts joined.
+    be shorter. `fasta` is what `read_sequences` accepts. A row on - is read as its reverse
+    complement, and its pieces run in its direction. Features (`CDS`, `CDS=dnaA`) are read in their
+    own direction, their parts joined; with `bed`, which is then GTF or GFF3, they are its rows.
     Raises `DataError`, `UsageError`.
     """
     for name, value in (("window", window), ("stride", stride)):
@@ -126,40 +131,31 @@ def cut_windows(
             raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
     if stride is not None and window is None:
         raise UsageError("--stride without --window", fix="give both")
-    if sum((bed is not None, bool(regions), bool(features))) > 1:
-        what = "--bed, --regions and --features exclude each other"
-        raise UsageError(what, fix="give one of them")
-    if features:
+    if regions and features:
+        raise UsageError("--region and --features exclude each other", fix="give one of them")
+    if features and bed is None:
         for feature in read_features(fasta, features):
-            whole = Window(feature.contig, 0, len(feature.letters), feature.name, b"")
-            for piece in _pieces(whole, window, stride, _letters_of(feature.letters)):
-                start, end = feature.span(piece.start, piece.end)
-                yield piece._replace(start=start, end=end)
+            strands = {strand for _, _, strand in feature.parts}
+            strand = "." if len(strands) > 1 else "-" if -1 in strands else "+"
+            whole = Window(feature.contig, 0, len(feature.letters), feature.name, b"", strand)
+            yield from _pieces(whole, window, stride, feature.span, _letters_of(feature.letters))
         return
     if bed is None and not regions:
         for record in read_sequences(fasta):
             whole = Window(record.name, 0, len(record.sequence), record.name, b"")
-            yield from _pieces(whole, window, stride, _letters_of(record.sequence))
+            yield from _pieces(whole, window, stride, _as_it_is, _letters_of(record.sequence))
         return
     contigs, fetch = _random_access(fasta)
-    if bed is not None:
-        table = read_bed(bed, contigs)
-        places = [
-            (c, s, e, n or "")
-            for c, s, e, n in table.select("contig", "start", "end", "name").iter_rows()
-        ]
-    else:
-        places = [(*parse_region(text, contigs), text) for text in regions]
-    for contig, start, end, name in places:
-        whole = Window(contig, start, end, name, b"")
-        yield from _pieces(whole, window, stride, partial(fetch, contig))
+    for place in list_places(contigs, regions, bed, features=features):
+        whole = Window(place.contig, place.start, place.end, place.name, b"", place.strand)
+        yield from _pieces(whole, window, stride, place.cut, partial(place.read, fetch))
 
 
 def _random_access(given: Sequences) -> tuple[dict[str, int], Callable[[str, int, int], bytes]]:
     """Lengths of the contigs, and a function that gives the letters of contig, start and end."""
     if str(given) == "-":
         raise UsageError(
-            "--bed and --regions need a FASTA file, not a stream", fix="give the file itself"
+            "--bed and --region need a FASTA file, not a stream", fix="give the file itself"
         )
     if is_file(given):
         genome = Genome(given)
@@ -171,12 +167,17 @@ def _random_access(given: Sequences) -> tuple[dict[str, int], Callable[[str, int
 
 
 def _letters_of(letters: bytes) -> Fetch:
-    return lambda start, end: letters[start:end]
+    return lambda first, last: letters[first:last]
+
+
+def _as_it_is(first: int, last: int) -> tuple[int, int]:
+    return first, last
 
 
 def _pieces(
-    whole: Window, window: int | None, stride: int | None, fetch: Fetch
+    whole: Window, window: int | None, stride: int | None, cut: Cut, fetch: Fetch
 ) -> Iterator[Window]:
+    """The pieces of a window; `cut` and `fetch` take letters [first, last) of it as it is read."""
     length = whole.end - whole.start
     if window is None:
         if length > LONGEST:
@@ -185,12 +186,12 @@ def _pieces(
                 f"more than {LONGEST:,} at a time"
             )
             raise UsageError(what, fix="cut it with --window and --stride")
-        yield whole._replace(letters=fetch(whole.start, whole.end))
-        return
-    for start in range(whole.start, whole.end, stride or window):
-        end = min(start + window, whole.end)
-        yield whole._replace(start=start, end=end, letters=fetch(start, end))
-        if end == whole.end:
+        window = max(length, 1)
+    for first in range(0, max(length, 1), stride or window):
+        last = min(first + window, length)
+        start, end = cut(first, last) if last else (whole.start, whole.end)
+        yield whole._replace(start=start, end=end, letters=fetch(first, last))
+        if last == length:
             return
 
 

@@ -1,10 +1,12 @@
 """Embeddings as files, written as they come: memory holds one batch of them and the windows' names.
 
-    .npz      embeddings (windows, ...) float32; contig, start, end, name; unpooled: (bases, ...)
-              and offsets (windows + 1)
-    .parquet  a row for each window: contig, start, end, name, and a list of numbers for each strand
-              and layer
+    .npz      embeddings (windows, ...) float32; contig, start, end, name, strand; unpooled:
+              (bases, ...) and offsets (windows + 1)
+    .parquet  a row for each window: contig, start, end, name, strand, and a list of numbers for
+              each strand that was read and each layer
     .zarr     a group of arrays as in .npz; names of contigs as attributes (needs genodiff[zarr])
+
+The strand of a window is - where its letters are the reverse complement of contig[start:end].
 
 Beside each stands OUT.json: where it comes from, and what its axes mean.
 """
@@ -44,6 +46,7 @@ class Kept(NamedTuple):
     start: int
     end: int
     name: str
+    strand: str
     bases: int
 
 
@@ -54,7 +57,7 @@ def write_embeddings(
 
     Raises `MachineError`, `DataError`.
     """
-    kept = ((Kept(*one[:4], len(one.letters)), array) for one, array in found)
+    kept = ((Kept(*one[:4], one.strand, len(one.letters)), array) for one, array in found)
     return write_kept(path, kept, how, shape)
 
 
@@ -88,6 +91,7 @@ def _columns(windows: list[Kept], unpooled: bool) -> dict[str, Any]:
         "start": np.array([w.start for w in windows], np.int64),
         "end": np.array([w.end for w in windows], np.int64),
         "name": np.array([w.name for w in windows], dtype=np.str_),
+        "strand": np.array([w.strand for w in windows], dtype=np.str_),
     }
     if unpooled:
         columns["offsets"] = np.concatenate([[0], np.cumsum([w.bases for w in windows])]).astype(
@@ -200,6 +204,7 @@ def _part(
             "start": [w.start for w in windows],
             "end": [w.end for w in windows],
             "name": [w.name for w in windows],
+            "strand": [w.strand for w in windows],
         }
     )
     vector = pl.Array(pl.Float32, shape[-1])
@@ -259,7 +264,12 @@ def _write_zarr(
         columns = _columns(windows, unpooled)
         contigs, codes = np.unique(columns["contig"], return_inverse=True)
         group.attrs.update(
-            {"contigs": contigs.tolist(), "names": columns.pop("name").tolist(), "axes": how.axes()}
+            {
+                "contigs": contigs.tolist(),
+                "names": columns.pop("name").tolist(),
+                "strands": "".join(columns.pop("strand")),
+                "axes": how.axes(),
+            }
         )
         for name, column in (columns | {"contig": codes.astype(np.int64)}).items():
             group.create_array(name, data=column)

@@ -44,6 +44,7 @@ def _read_zarr(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tup
     columns = {name: np.asarray(group[name][:]) for name in group.array_keys()}
     columns["contig"] = np.array(group.attrs["contigs"])[columns["contig"]]
     columns["name"] = np.array(group.attrs["names"], dtype=np.str_)
+    columns["strand"] = np.array(list(group.attrs["strands"]), dtype=np.str_)
     yield from _cut_rows(columns, how)
 
 
@@ -51,7 +52,8 @@ def _cut_rows(columns: dict[str, Any], how: Reading) -> Iterator[tuple[Kept, Arr
     numbers, unpooled = columns["embeddings"], how.pool == "none"
     columns = {name: column.tolist() for name, column in columns.items() if name != "embeddings"}
     for i, contig in enumerate(columns["contig"]):
-        place = contig, columns["start"][i], columns["end"][i], columns["name"][i]
+        start, end, name, strand = (columns[key][i] for key in ("start", "end", "name", "strand"))
+        place = contig, start, end, name, strand
         if unpooled:
             first, last = columns["offsets"][i : i + 2]
             yield Kept(*place, bases=last - first), numbers[first:last]
@@ -69,5 +71,5 @@ def _read_parquet(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[
             parts = [np.array(row[name], np.float32).reshape(-1, width) for name in names]
             numbers = np.stack(parts, 1)
             bases = len(numbers) if how.pool == "none" else 0
-            place = (row["contig"], row["start"], row["end"], row["name"])
+            place = (row["contig"], row["start"], row["end"], row["name"], row["strand"])
             yield Kept(*place, bases=bases), numbers.reshape(*((bases,) if bases else ()), *shape)

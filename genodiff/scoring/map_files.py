@@ -3,6 +3,9 @@
 .tsv, .parquet    a row for each substitution of a site, or for each pair of bases
 .npz              an array for each quantity with a first axis of regions, padded with NaN (or
                   0) to the longest; sites lie on the last axis, as in one-hot arrays (N, 4, L)
+
+A map of a row on - runs in the row's direction, and its bases are those of that strand; `strand`
+says so. Positions are those of the genome.
 """
 
 import zipfile
@@ -52,7 +55,10 @@ class PairMap:
 
 
 def make_saturation_frame(maps: Sequence[SaturationMap]) -> pl.DataFrame:
-    """A row for each substitution: region, chrom, pos (from 1), ref, alt, score; none of N."""
+    """A row for each substitution: region, chrom, strand, pos (from 1), ref, alt, score; none of N.
+
+    Letters are as the strand has them.
+    """
     parts = []
     for one in maps:
         columns = one.region.columns
@@ -62,15 +68,16 @@ def make_saturation_frame(maps: Sequence[SaturationMap]) -> pl.DataFrame:
             {
                 "region": np.full(len(place), one.region.name, dtype=object),
                 "chrom": np.full(len(place), one.region.contig, dtype=object),
-                "pos": place + one.region.start + 1,
+                "strand": np.full(len(place), one.region.strand, dtype=object),
+                "pos": one.region.positions[place] + 1,
                 "ref": letters[columns[place]],
                 "alt": letters[alt],
                 "score": one.score[alt, place],
             }
         )
     schema = {
-        "region": pl.String, "chrom": pl.String, "pos": pl.Int64, "ref": pl.String,
-        "alt": pl.String, "score": pl.Float64,
+        "region": pl.String, "chrom": pl.String, "strand": pl.String, "pos": pl.Int64,
+        "ref": pl.String, "alt": pl.String, "score": pl.Float64,
     }  # fmt: skip
     return _join(parts, schema)
 
@@ -93,9 +100,10 @@ def make_pair_frame(maps: Sequence[PairMap]) -> pl.DataFrame:
             {
                 "region": np.full(len(source), one.region.name, dtype=object),
                 "chrom": np.full(len(source), one.region.contig, dtype=object),
-                "source": source + one.region.start + 1,
+                "strand": np.full(len(source), one.region.strand, dtype=object),
+                "source": one.region.positions[source] + 1,
                 "source_ref": letters[own[source]],
-                "target": target + one.region.start + 1,
+                "target": one.region.positions[target] + 1,
                 "target_ref": letters[own[target]],
                 "dependency": strength[source, target],
                 "alt": letters[alt],
@@ -104,9 +112,9 @@ def make_pair_frame(maps: Sequence[PairMap]) -> pl.DataFrame:
             }
         )
     schema = {
-        "region": pl.String, "chrom": pl.String, "source": pl.Int64, "source_ref": pl.String,
-        "target": pl.Int64, "target_ref": pl.String, "dependency": pl.Float32, "alt": pl.String,
-        "base": pl.String, "change": pl.Float32,
+        "region": pl.String, "chrom": pl.String, "strand": pl.String, "source": pl.Int64,
+        "source_ref": pl.String, "target": pl.Int64, "target_ref": pl.String,
+        "dependency": pl.Float32, "alt": pl.String, "base": pl.String, "change": pl.Float32,
     }  # fmt: skip
     return _join(parts, schema)
 
@@ -148,6 +156,7 @@ def _describe(regions: Sequence[MapRegion]) -> dict[str, Array]:
         "start": np.array([region.start for region in regions], np.int64),
         "end": np.array([region.end for region in regions], np.int64),
         "name": np.array([region.name for region in regions], dtype=np.str_),
+        "strand": np.array([region.strand for region in regions], dtype=np.str_),
     }
 
 

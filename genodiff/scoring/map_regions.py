@@ -1,4 +1,8 @@
-"""The regions of a map: of a genome by region strings or BED, or each sequence as a region."""
+"""The regions of a map: of a genome by region strings or BED, or each sequence as a region.
+
+A row of BED on - is read as its reverse complement: its map runs in the row's direction, from the
+last base of contig[start:end] to the first.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import UsageError
-from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
-from genodiff.io.regions import parse_region
+from genodiff.io.places import Place, list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.scoring.variant_windows import Contigs, HeldContigs
 
@@ -19,13 +22,28 @@ BASES = "ACGT"
 
 
 class MapRegion(NamedTuple):
-    """contig[start:end] (0-based, half-open) and its letters in upper case, N for any other."""
+    """contig[start:end] (0-based, half-open) and its letters in upper case, N for any other.
+
+    On the strand `-` the letters are those of the reverse complement.
+    """
 
     contig: str
     start: int
     end: int
     name: str
     letters: str
+    strand: str = "+"
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """(L,): where each letter stands on the contig, from 0."""
+        places = np.arange(self.start, self.end)
+        return places[::-1] if self.strand == "-" else places
+
+    @property
+    def first(self) -> int:
+        """The number of the first letter, from 1, for an axis; below 0 where numbers fall."""
+        return -self.end if self.strand == "-" else self.start + 1
 
     @property
     def columns(self) -> NDArray[np.int64]:
@@ -34,19 +52,15 @@ class MapRegion(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The region as samtools writes it."""
-        return f"{self.contig}:{self.start + 1:,}-{self.end:,}"
+        """The region as samtools writes it, and whether it is on -."""
+        turned = " (-)" if self.strand == "-" else ""
+        return f"{self.contig}:{self.start + 1:,}-{self.end:,}{turned}"
 
     @property
     def title(self) -> str:
         """The label, after the region's own name where it has one."""
-        plain = (self.contig, name_place(self.contig, self.start, self.end))
+        plain = (self.contig, self.label.replace(",", "").replace(" ", ""))
         return self.label if self.name in plain else f"{self.name}, {self.label}"
-
-
-def name_place(contig: str, start: int, end: int) -> str:
-    """The name of a region that has none of its own."""
-    return f"{contig}:{start + 1}-{end}"
 
 
 @contextmanager
@@ -70,31 +84,21 @@ def list_map_regions(
 ) -> list[MapRegion]:
     """The regions, in their order; each contig where neither `regions` nor `bed` is given.
 
-    The strand column of a BED file is not applied. Raises `UsageError` for a region of more than
-    `longest` bases, and for both kinds at once; `DataError` for a faulty BED file.
+    Raises `UsageError` for a region of more than `longest` bases, and for both kinds at once;
+    `DataError` for a faulty BED file.
     """
-    contigs = dict(genome.contigs)
-    if regions and bed is not None:
-        raise UsageError("--bed and --region exclude each other", fix="give one of them")
-    places: list[tuple[str, int, int, str]]
-    if bed is not None:
-        table = read_bed(bed, contigs).select("contig", "start", "end", "name")
-        places = [(c, s, e, n or "") for c, s, e, n in table.iter_rows()]
-    elif regions:
-        places = [(*parse_region(text, contigs), "") for text in regions]
+    if bed is not None or regions:
+        places = list_places(genome.contigs, regions, bed)
     else:
-        places = [(contig, 0, length, contig) for contig, length in contigs.items()]
-    for contig, start, end, _ in places:
+        places = [Place(contig, 0, length, contig) for contig, length in genome.contigs.items()]
+    for contig, start, end, *_ in places:
         if end - start > longest:
             what = f"{contig}:{start + 1:,}-{end:,} has {end - start:,} bases"
             fix = f"give regions of {longest:,} or fewer (--region chr1:1,000-1,200)"
             raise UsageError(f"{what}, more than {longest:,}", fix=fix)
-    return [
-        MapRegion(c, s, e, name or name_place(c, s, e), _read_letters(genome, c, s, e))
-        for c, s, e, name in places
-    ]
+    return [MapRegion(*one[:4], _read_letters(genome, one), one.strand) for one in places]
 
 
-def _read_letters(genome: Contigs, contig: str, start: int, end: int) -> str:
-    letters = genome.fetch(contig, start, end).decode("latin-1").upper()
+def _read_letters(genome: Contigs, place: Place) -> str:
+    letters = place.read(genome.fetch).decode("latin-1").upper()
     return "".join(letter if letter in BASES else "N" for letter in letters)

@@ -11,7 +11,8 @@ of the reference is 0.
 An oracle, such as a fine-tuned model, reads the whole region with one base changed, and a row has
 the change of the number that it gives.
 
-A site that is not A, C, G or T has a row of NaN.
+A site that is not A, C, G or T has a row of NaN. Of a region on - the rows run in its direction,
+and bases are those of its strand.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.io.places import orient
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci
@@ -62,25 +64,35 @@ def score_saturation(
     for first in range(skip, len(sites), _SITES):
         some = sites[first : first + _SITES]
         scores = score_alleles(
-            model, genome, [x for site in some for x in list_substitutions(*site)], options, loci
+            model,
+            genome,
+            [allele for site in some for _, allele in list_substitutions(*site)],
+            options,
+            loci,
         )
         for region, place in some:
             row = np.full(4, np.nan)
             if region.letters[place] in BASES:
                 row[BASES.index(region.letters[place])] = 0.0
-            for allele in list_substitutions(region, place):
+            for column, _ in list_substitutions(region, place):
                 value = next(scores).value
-                row[BASES.index(allele.alt)] = np.nan if value is None else value
+                row[column] = np.nan if value is None else value
             yield row
 
 
-def list_substitutions(region: MapRegion, place: int) -> list[Allele]:
-    """The three substitutions of one base of a region; none of N."""
+def list_substitutions(region: MapRegion, place: int) -> list[tuple[int, Allele]]:
+    """The three substitutions of one base of a region; none of N.
+
+    Each is the column of the base that is put there, and the allele as the genome has it.
+    """
     ref = region.letters[place]
     if ref not in BASES:
         return []
-    start = region.start + place
-    return [Allele(region.contig, start, ref, alt) for alt in BASES if alt != ref]
+    start = int(region.positions[place])
+    pairs = [(column, ref + alt) for column, alt in enumerate(BASES) if alt != ref]
+    spelled = [(column, orient(two.encode(), region.strand).decode()) for column, two in pairs]
+    at, to = (1, 0) if region.strand == "-" else (0, 1)
+    return [(column, Allele(region.contig, start, two[at], two[to])) for column, two in spelled]
 
 
 def score_oracle(
@@ -102,15 +114,15 @@ def score_oracle(
         for first in range(skip, len(region.letters), _SITES):
             places = range(first, min(first + _SITES, len(region.letters)))
             changed = [
-                (region.letters[:place] + allele.alt + region.letters[place + 1 :]).encode()
+                (region.letters[:place] + BASES[column] + region.letters[place + 1 :]).encode()
                 for place in places
-                for allele in list_substitutions(region, place)
+                for column, _ in list_substitutions(region, place)
             ]
             found = iter(ask(changed).tolist() if changed else [])
             for place in places:
                 row = np.full(4, np.nan)
-                for allele in list_substitutions(region, place):
-                    row[BASES.index(allele.ref)] = 0.0
-                    row[BASES.index(allele.alt)] = next(found) - before
+                for column, _ in list_substitutions(region, place):
+                    row[BASES.index(region.letters[place])] = 0.0
+                    row[column] = next(found) - before
                 yield row
         skip = 0

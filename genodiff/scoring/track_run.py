@@ -10,8 +10,7 @@ import numpy as np
 from genodiff.alphabet import Alphabet
 from genodiff.errors import DataError, UsageError
 from genodiff.io.atomic import open_atomic
-from genodiff.io.bed import read_bed
-from genodiff.io.regions import parse_region
+from genodiff.io.places import list_places
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.row_journal import RowJournal
 from genodiff.scoring.track_reader import Chances, TrackRequest, read_pieces
@@ -34,17 +33,13 @@ def list_intervals(
 ) -> list[Interval]:
     """The intervals (0-based, half-open) as they are asked for; all contigs where none is.
 
-    Raises `UsageError` for a region outside the genome and for both kinds at once, `DataError` for
-    a faulty BED file.
+    The strand of a row is not used: tracks run along the genome. Raises `UsageError` for a region
+    outside the genome and for both kinds at once, `DataError` for a faulty BED file.
     """
-    contigs = dict(genome.contigs)
-    if regions and bed is not None:
-        raise UsageError("--bed and --region exclude each other", fix="give one of them")
-    if bed is not None:
-        return list(read_bed(bed, contigs).select("contig", "start", "end").iter_rows())
-    if regions:
-        return [parse_region(text, contigs) for text in regions]
-    return [(contig, 0, length) for contig, length in contigs.items() if length]
+    if bed is None and not regions:
+        return [(contig, 0, length) for contig, length in genome.contigs.items() if length]
+    along = "tracks run along the genome"
+    return [one[:3] for one in list_places(genome.contigs, regions, bed, along=along)]
 
 
 class TrackRun(NamedTuple):

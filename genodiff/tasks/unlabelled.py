@@ -1,7 +1,7 @@
 """Sequences without labels, one after another, from any file that holds such.
 
     .csv .tsv .tab .txt .parquet    a column of sequences, found by its usual name or named
-    .bed                            intervals of a FASTA file; a row on - is reverse-complemented
+    .bed, or with a genome          intervals of a FASTA file; a row on - is reverse-complemented
     anything else, and -            FASTA, GenBank or EMBL, told by its first bytes
 
 Of text a .txt file has one sentence a line, and tables have a column of sentences, or two. Tables,
@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.input_file import name_input, open_input
+from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.io.text_lines import read_text_lines
 from genodiff.tasks.examples import check_sequence
@@ -29,6 +28,7 @@ from genodiff.tasks.labelled_file import NAME, SEQUENCE
 from genodiff.tasks.table import SEPARATORS, check_columns, find_ending, read_rows
 
 _TEXTS = {1: (("sentence", "text"),), 2: (("sentence1",), ("sentence2",))}
+_NO_BED = (*SEPARATORS, ".parquet", ".fa", ".fasta", ".fna", ".gb", ".gbk", ".gbff", ".embl")
 _ROWS = 4096  # of a parquet file at a time
 _TAB = "\t"
 
@@ -39,12 +39,14 @@ class Query(NamedTuple):
     """A sequence to predict for: upper-case DNA, or UTF-8 with a tab between two sentences.
 
     `line` is that of its record or row, `file` the name for messages; None for one in memory.
+    `strand` is - of a row whose reverse complement it is.
     """
 
     name: str
     sequence: bytes
     line: int
     file: str | None = None
+    strand: str = "+"
 
 
 class QuerySource(NamedTuple):
@@ -53,16 +55,19 @@ class QuerySource(NamedTuple):
     columns: tuple[str, ...] = ()
     """Columns of the sequence, or of a text's sentences; none: by their usual names."""
     fasta: str | Path | None = None
-    """The genome of a BED file."""
+    """The genome of a BED file, and of `regions`."""
     domain: str = "dna"
     n_texts: int = 1
+    regions: tuple[str, ...] = ()
+    """Parts of the genome in the place of a file, as chr1:1,000-2,000."""
 
 
-def read_queries(given: Sequences, source: QuerySource = QuerySource()) -> Iterator[Query]:
+def read_queries(given: Sequences | None, source: QuerySource = QuerySource()) -> Iterator[Query]:
     """The sequences of a file, "-" (stdin), or of a program, each judged before it is given.
 
-    A `Path` is a file; of DNA so is a string that is no DNA (see `genodiff.io.sequences`). Raises
-    `DataError` for a faulty record, a name that stands twice, a missing column or nothing at all.
+    `given` is None where the source has regions. A `Path` is a file; of DNA so is a string that is
+    no DNA (see `genodiff.io.sequences`). Raises `DataError` for a faulty record, a name that stands
+    twice, a missing column or nothing at all.
     """
     seen: set[str] = set()
     for query in _queries(given, source):
@@ -81,7 +86,12 @@ def read_queries(given: Sequences, source: QuerySource = QuerySource()) -> Itera
         raise DataError("holds no sequence", file=shown, fix="give at least one")
 
 
-def _queries(given: Sequences, source: QuerySource) -> Iterator[Query]:
+def _queries(given: Sequences | None, source: QuerySource) -> Iterator[Query]:
+    if source.regions or given is None:
+        if given is not None or not source.regions:
+            what = "regions of a genome, and sequences beside them" if given else "no sequences"
+            raise UsageError(what, fix="give SEQUENCES, or --fasta with --region")
+        return _intervals(None, source)
     if source.domain != "dna" and not isinstance(given, Path) and given != "-":
         return _texts_in_memory(given, source)
     if source.domain == "dna" and not is_file(given):
@@ -89,14 +99,14 @@ def _queries(given: Sequences, source: QuerySource) -> Iterator[Query]:
         return (Query(r.name, r.sequence.upper(), r.line) for r in read_sequences(given))
     path = Path(given)
     ending = find_ending(path) if str(given) != "-" else ""
-    if source.fasta is not None and ending != ".bed":
+    if source.fasta is not None and ending in _NO_BED:
         raise UsageError(
             "--fasta is the genome of a BED file, and this is none",
             file=name_input(given),
             fix="leave it out, or give intervals as .bed",
         )
-    if ending == ".bed":
-        return _intervals(path, source)
+    if ending == ".bed" or source.fasta is not None:
+        return _intervals(given if str(given) == "-" else path, source)
     if source.domain != "dna" and ending not in (".csv", ".tsv", ".tab", ".parquet"):
         _refuse_columns(source, "one sentence a line")
         return _text_lines(given, source)
@@ -120,23 +130,18 @@ def _records(given: str | Path) -> Iterator[Query]:
         yield Query(record.name, sequence, record.line, shown)
 
 
-def _intervals(path: Path, source: QuerySource) -> Iterator[Query]:
+def _intervals(path: Any, source: QuerySource) -> Iterator[Query]:
+    """The rows of a BED file, or the source's regions where `path` is None."""
     if source.fasta is None:
-        raise UsageError(
-            "is BED: of which genome?", file=path, fix="give its FASTA file with --fasta"
-        )
-    _refuse_columns(source, "BED")
+        what = "is BED: of which genome?" if path else "--region: of which genome?"
+        raise UsageError(what, file=path, fix="give its FASTA file with --fasta")
+    _refuse_columns(source, "BED" if path else "a region")
+    shown = name_input(path) if path else None
     with Genome(source.fasta) as genome:
-        table = read_bed(path, genome.contigs)
-        columns = table.select("contig", "start", "end", "name", "strand", "line")
-        for contig, start, end, name, strand, line in columns.iter_rows():
-            letters = genome.fetch(contig, start, end)
-            shown = name if name not in (None, "", ".") else f"{contig}:{start + 1}-{end}"
-            sequence = check_sequence(letters, str(source.fasta), record=shown)
-            if strand == "-":
-                sequence = bytes(reverse_complement(sequence))  # type: ignore[arg-type]
-                shown = shown if name not in (None, "", ".") else f"{shown}(-)"
-            yield Query(shown, sequence, line, str(path))
+        for place in list_places(genome.contigs, source.regions, path):
+            letters = place.read(genome.fetch)
+            sequence = check_sequence(letters, str(source.fasta), record=place.name)
+            yield Query(place.name, sequence, place.line, shown, place.strand)
 
 
 def _text_lines(given: str | Path, source: QuerySource) -> Iterator[Query]:

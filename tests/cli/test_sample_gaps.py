@@ -9,8 +9,9 @@ import pytest
 from tiny_run import SEQ_LEN
 
 from genodiff.generate import gap_request
-from genodiff.generate.gaps import Gap, merge_gaps, split_contig
+from genodiff.generate.gaps import Gap, merge_gaps, read_gaps, split_contig
 from genodiff.generate.infill import plan_rounds
+from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from tests.cli.conftest import Command
 
@@ -214,3 +215,16 @@ def test_stretches_are_the_windows_of_the_whole_contig_cut_where_none_overlap(se
         assert before.end <= after.start
     for s in found:
         assert (s.mask() == mask[s.start : s.end]).all()
+
+
+def test_the_strand_of_a_row_changes_nothing_and_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_genome(tmp_path / "g.fa", {"a": b"CCGATTACAC"})
+    (tmp_path / "r.bed").write_text("a\t2\t9\t.\t0\t-\n")
+    with Genome(tmp_path / "g.fa") as opened:
+        assert read_gaps(opened, str(tmp_path / "r.bed"), ["a:1-2"]) == [
+            Gap("a", 2, 9),
+            Gap("a", 0, 2),
+        ]
+    assert "1 row on -; the strand column is not used: bases are filled in place" in caplog.text

@@ -12,7 +12,7 @@ from matplotlib.textpath import TextPath
 
 from genodiff.io.genes import Gene
 from genodiff.reports.dependency_page import list_dependency_picture, render_dependency_page
-from genodiff.reports.gene_rows import arrange_genes, draw_genes
+from genodiff.reports.gene_rows import arrange_genes, draw_genes, draw_region_genes
 from genodiff.reports.ism_page import list_ism_picture, render_ism_page
 from genodiff.reports.logo import draw_logo
 from genodiff.reports.paint import read_outline, render_picture
@@ -176,6 +176,16 @@ def test_genes_stand_where_their_bases_are() -> None:
     assert all(tip[0] < tail[0] for tail, tip, _ in arrows)  # to the left
     cut = draw_genes([gene], 145, 200, 2.0, top=0)
     assert [(one.x, one.x + one.width) for one in cut if isinstance(one, Box)] == [(0, 10)]
+
+
+def test_genes_below_a_region_of_the_other_strand_run_the_other_way() -> None:
+    gene = Gene("c", 110, 150, -1, "X", ((110, 120), (140, 150)), ((112, 120),))
+    region = MapRegion("c", 100, 200, "r", "A" * 100, "-")
+    shapes = draw_region_genes([gene], region, 2.0, 0)
+    # base 110 is the 90th from the right end: its right edge is at (200 - 110) · 2
+    boxes = [(one.x, one.x + one.width) for one in shapes if isinstance(one, Box)]
+    assert boxes == [(100, 120), (160, 180), (160, 176)]
+    assert Label(100, 9, "X →", 9, "ink", "start") in shapes
 
 
 def test_genes_that_would_touch_stand_below_one_another_and_too_many_are_counted() -> None:

@@ -24,6 +24,7 @@ from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
 from genodiff.scoring.embed import Window, cut_windows, embed, make_reading
 from genodiff.scoring.embedding_files import write_embeddings
+from genodiff.scoring.embedding_merge import join_embeddings
 from tests.commands import exit_code
 
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
@@ -160,6 +161,40 @@ def test_windows_come_from_records_rows_and_regions(tmp_path: Path) -> None:
             places(**wrong)
 
 
+def test_a_row_on_minus_is_cut_in_its_own_direction(tmp_path: Path) -> None:
+    fasta, bed = tmp_path / "x.fa", tmp_path / "x.bed"
+    fasta.write_text(">a\nCCGATTACAC\n")
+    bed.write_text("a\t2\t9\tword\t0\t-\na\t2\t9\t.\t0\t+\n")
+    (minus, plus) = cut_windows(fasta, bed=bed)
+    assert minus == Window("a", 2, 9, "word", b"TGTAATC", "-")
+    assert plus == Window("a", 2, 9, "a:3-9", b"GATTACA", "+")
+    pieces = [(w.start, w.end, w.letters) for w in cut_windows(fasta, bed=bed, window=3, stride=2)]
+    assert pieces[:3] == [(6, 9, b"TGT"), (4, 7, b"TAA"), (2, 5, b"ATC")]
+    assert pieces[3:] == [(2, 5, b"GAT"), (4, 7, b"TTA"), (6, 9, b"ACA")]
+    annotation = tmp_path / "x.gtf"
+    annotation.write_text('a\tx\tgene\t3\t9\t.\t-\t.\tgene_id "word";\n')
+    assert list(cut_windows(fasta, bed=annotation, features=["gene"])) == [minus]
+
+
+def test_every_format_says_the_strand_of_a_window(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    model, how = network(), make_reading(network(), DNA, [-1], "mean", "forward")
+    windows = [
+        Window("a", 0, 4, "x", b"ACGT", strand) for strand in ("-", "+", ".")
+    ]  # fmt: skip
+    shape = how.shape(model.d_out, True)
+    for kind in ("npz", "parquet", "zarr"):
+        write_embeddings(tmp_path / f"e.{kind}", embed(model, DNA, windows, how), how, shape)
+        told = {"layers": how.layers, "pool": how.pool, "strand": how.strand, "shape": [3, *shape]}
+        shards = [tmp_path / f"e.{kind}"]
+        join_embeddings(tmp_path / f"joined.{kind}", shards, told, kind)
+    for name in ("e", "joined"):
+        assert np.load(tmp_path / f"{name}.npz")["strand"].tolist() == ["-", "+", "."]
+        assert pl.read_parquet(tmp_path / f"{name}.parquet")["strand"].to_list() == ["-", "+", "."]
+        group = zarr.open_group(tmp_path / f"{name}.zarr", mode="r")
+        assert group.attrs["strands"] == "-+."
+
+
 def annotated(path: Path) -> SeqRecord:
     """A record with a spliced gene on the - strand, also written to `path` as GenBank."""
     made = SeqRecord(Seq("ACGTTGCAAGGATTACACCA"), id="c.1", name="c")
@@ -175,7 +210,7 @@ def test_windows_come_from_features_and_from_sequences_in_memory(tmp_path: Path)
     whole = record.features[0].extract(record.seq)
     for given in (record, [record], tmp_path / "x.gb", str(tmp_path / "x.gb")):
         (window,) = cut_windows(given, features=["CDS"])
-        assert window == Window("c.1", 2, 16, "x", bytes(whole))
+        assert window == Window("c.1", 2, 16, "x", bytes(whole), "-")
         pieces = list(cut_windows(given, features=["CDS=x"], window=4))
         assert [(w.start, w.end) for w in pieces] == [(12, 16), (4, 8), (2, 4)]
         assert b"".join(w.letters for w in pieces) == bytes(whole)
@@ -299,7 +334,7 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
     assert (
         exit_code(
             *words,
-            "--regions",
+            "--region",
             "c1:1-100",
             "--regions",
             "c2:1-100",

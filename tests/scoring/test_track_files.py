@@ -276,6 +276,14 @@ def test_intervals_are_regions_rows_or_the_whole_genome(tmp_path: Path) -> None:
         list_intervals(GENOME, ["Z"], tmp_path / "x.bed")
 
 
+def test_tracks_run_along_the_genome_whatever_the_strand_of_a_row(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "x.bed").write_text("chr2\t2\t5\tx\t0\t-\nZ\t0\t5\ty\t0\t+\n")
+    assert list_intervals(GENOME, (), tmp_path / "x.bed") == [("chr2", 2, 5), ("Z", 0, 5)]
+    assert "1 row on -; the strand column is not used: tracks run along" in caplog.text
+
+
 def test_names_and_formats_that_cannot_be_meant_are_refused() -> None:
     assert choose_formats(None, 10) == ("bigwig", "html")
     assert choose_formats(None, MOST_DRAWN + 1) == ("bigwig",)

@@ -68,6 +68,26 @@ def test_intervals_are_read_on_their_strand(tmp_path: Path) -> None:
         ("chr1:1-4(-)", b"GGTT"),
         ("chr1:9-10", b"AC"),
     ]
+    queries = read_queries(bed, QuerySource(fasta=genome))
+    assert [query.strand for query in queries] == ["+", "-", "+"]
+
+
+def test_with_a_genome_rows_of_any_name_and_regions_are_read(tmp_path: Path) -> None:
+    genome = write(tmp_path / "g.fa", ">chr1\nAACCGGTTAC\n")
+    rows = write(tmp_path / "r.narrowPeak", "chr1\t0\t5\tx\t0\t-\n")
+    assert found(rows, fasta=genome) == [("x", b"CGGTT")]
+    places = ("chr1:1-5", "chr1:9-10")
+    assert found(None, fasta=genome, regions=places) == [
+        ("chr1:1-5", b"AACCG"),
+        ("chr1:9-10", b"AC"),
+    ]
+    annotation = write(tmp_path / "r.gtf", 'chr1\tx\tgene\t1\t5\t.\t-\t.\tgene_id "x";\n')
+    with pytest.raises(DataError, match="is GTF"):
+        found(annotation, fasta=genome)
+    with pytest.raises(UsageError, match="of which genome"):
+        found(None, regions=places)
+    with pytest.raises(UsageError, match="sequences beside them"):
+        found(rows, fasta=genome, regions=places)
 
 
 def test_sentences_come_from_lines_and_from_columns(tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ def compare(
         str | None, Parameter(help="FASTA in place of the first run's, or of the recipe's.")
     ] = None,
     bed: Annotated[
-        str | None, Parameter(help="BED file whose 4th column names the splits.")
+        str | None,
+        Parameter(help="BED file whose 4th column names the splits; the strand is not used."),
     ] = None,
     text: Annotated[
         str | None,

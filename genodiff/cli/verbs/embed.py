@@ -16,6 +16,7 @@ from genodiff.cli.common import (
     convert_whole_number,
     stop_on_sigterm,
 )
+from genodiff.cli.map_flags import MapBed, MapRegions
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
@@ -28,25 +29,19 @@ def embed(
         Parameter(
             allow_leading_hyphen=True,
             help="FASTA, GenBank or EMBL file, - for stdin; each record is a window unless --bed, "
-            "--regions, --features or --window says otherwise.",
+            "--region, --features or --window says otherwise.",
         ),
     ],
     *,
     out: Annotated[Path, OUTPUT, Parameter(help="File to write: .npz, .parquet or .zarr.")],
-    bed: Annotated[
-        str | None, Parameter(help="BED file of windows (its strand column is not applied).")
-    ] = None,
-    regions: Annotated[
-        list[str] | None,
-        Parameter(
-            help="chr1:1,000-2,000, 1-based and inclusive; may be given several times.", negative=""
-        ),
-    ] = None,
+    bed: MapBed = None,
+    regions: MapRegions = None,
     features: Annotated[
         list[str] | None,
         Parameter(
             help="CDS, or CDS=dnaA: features of a GenBank or EMBL file, by type and name, in their "
-            "own direction, with joined parts as one; may be given several times.",
+            "own direction, with joined parts as one; with --bed, rows of that GTF or GFF3 file, "
+            "each by itself; may be given several times.",
             negative="",
         ),
     ] = None,

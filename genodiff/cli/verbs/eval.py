@@ -40,7 +40,8 @@ def eval(
         ),
     ] = None,
     bed: Annotated[
-        str | None, Parameter(help="BED file whose 4th column names the splits.")
+        str | None,
+        Parameter(help="BED file whose 4th column names the splits; the strand is not used."),
     ] = None,
     repeats: Annotated[
         int, Parameter(help="Masks for each window: more make the interval narrower.")

@@ -1,9 +1,10 @@
 """A fine-tuned model on new sequences: classes with probabilities, or values.
 
 RUN is the folder of `genodiff finetune`, or of one of its units. SEQUENCES is FASTA or GenBank (-
-is stdin), a table (.csv, .tsv, .parquet), intervals (.bed, with --fasta) or, for models of text,
-sentences. The fit's own protocol is followed: what is longer than it read is cut, and strands are
-read as in training.
+is stdin), a table (.csv, .tsv, .parquet), intervals (BED, with --fasta: a row on - is read as its
+reverse complement) or, for models of text, sentences. With --region, parts of the genome --fasta
+are read in its place. The fit's own protocol is followed: what is longer than it read is cut, and
+strands are read as in training.
 """
 
 import logging
@@ -15,6 +16,7 @@ from cyclopts import Parameter
 
 from genodiff.api.predict import predict as predict_sequences
 from genodiff.cli.common import OUTPUT, Common, Force, convert_whole_number, stop_on_sigterm
+from genodiff.cli.map_flags import MapRegions
 from genodiff.errors import UsageError
 from genodiff.io.progress import format_duration
 
@@ -66,7 +68,10 @@ def predict(
             negative="",
         ),
     ] = None,
-    fasta: Annotated[Path | None, Parameter(help="The genome of a BED file.")] = None,
+    fasta: Annotated[
+        Path | None, Parameter(help="The genome of a BED file, or of --region.")
+    ] = None,
+    region: MapRegions = None,
     task: Annotated[str | None, Parameter(help="Task, where a sweep has several.")] = None,
     model: Annotated[
         str | None, Parameter(help="Model's name in the sweep, or RUN itself.")
@@ -91,7 +96,7 @@ def predict(
     common.prepare()
     if sequences is None and model is not None and Path(model).is_dir():
         run, sequences, model = Path(model), run, None  # --model RUN SEQUENCES
-    if run is None or sequences is None:
+    if run is None or (sequences is None and not region):
         missing = "RUN" if run is None else "SEQUENCES"
         raise UsageError(f"{missing} is missing", fix="give genodiff predict RUN SEQUENCES")
     if json and str(out) != "-":
@@ -106,6 +111,7 @@ def predict(
             form="jsonl" if json else None,
             column=column or (),
             fasta=fasta,
+            region=region or (),
             task=task,
             model=model,
             method=method,

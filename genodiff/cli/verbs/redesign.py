@@ -33,7 +33,13 @@ def redesign(
         str | None, OUTPUT, Parameter(help="FASTA file to write; - for stdout, .gz for BGZF.")
     ] = None,
     fasta: Annotated[str | None, Parameter(help="The genome that the regions are of.")] = None,
-    bed: Annotated[str | None, Parameter(help="Regions to design.")] = None,
+    bed: Annotated[
+        str | None,
+        Parameter(
+            help="BED file of regions to design. The strand column is not used: designs are edits "
+            "along the genome, and --protein says which way a gene is read."
+        ),
+    ] = None,
     region: Annotated[
         Words,
         Parameter(

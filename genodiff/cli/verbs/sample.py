@@ -63,7 +63,8 @@ def sample(
     bed: Annotated[
         str | None,
         Parameter(
-            help="Fill these bases of --template alone, whatever stands there; N elsewhere stays."
+            help="BED file: fill these bases of --template alone, whatever stands there; N "
+            "elsewhere stays. The strand column is not used: bases are filled in place."
         ),
     ] = None,
     region: Annotated[

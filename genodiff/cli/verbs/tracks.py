@@ -25,7 +25,7 @@ from genodiff.cli.common import (
     convert_whole_number,
     stop_on_sigterm,
 )
-from genodiff.cli.map_flags import Fresh, MapBed, MapContext, MapFeatures, MapRegions, WindowBatch
+from genodiff.cli.map_flags import Fresh, MapContext, MapFeatures, MapRegions, WindowBatch
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
@@ -41,7 +41,12 @@ def tracks(
         str, OUTPUT, Parameter(help="Folder to write; with --shard a .npy file of the part.")
     ],
     region: MapRegions = None,
-    bed: MapBed = None,
+    bed: Annotated[
+        str | None,
+        Parameter(
+            help="BED file of regions; the strand column is not used: tracks run along the genome."
+        ),
+    ] = None,
     format: Annotated[
         list[
             Literal[

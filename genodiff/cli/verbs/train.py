@@ -48,7 +48,11 @@ def train(
         str | None, Parameter(help="Your FASTA in the recipe's place (or without any recipe).")
     ] = None,
     bed: Annotated[
-        str | None, Parameter(help="Your intervals; column 4 says train, valid or test.")
+        str | None,
+        Parameter(
+            help="Your intervals as BED; column 4 says train, valid or test. The strand column is "
+            "not used: a base is in one split, whichever strand is read."
+        ),
     ] = None,
     text: Annotated[
         str | None,
@@ -66,8 +70,9 @@ def train(
     labels: Annotated[
         str | None,
         Parameter(
-            help="Conditional training: CONTIG LABEL, or BED with the label in column 4, or the "
-            "word species with --genomes. See sample --label."
+            help="Conditional training: CONTIG LABEL, or BED with the label in column 4 (its "
+            "strand is not used: a label is of a window), or the word species with --genomes. See "
+            "sample --label."
         ),
     ] = None,
     memory: Annotated[

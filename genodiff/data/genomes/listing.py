@@ -35,7 +35,7 @@ log = logging.getLogger("genodiff")
 
 RULES = ("cluster", "assembly", "chromosome", "train", "valid", "test")
 MOST_GENOMES = 100_000
-_COLUMNS = ("path", "name", "weight", "species", "split", "sha256")
+COLUMNS = ("path", "name", "weight", "species", "split", "sha256")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ENDINGS = re.compile(
@@ -119,8 +119,8 @@ def read_genome_list(path: str | Path) -> GenomeList:
 def _read_header(path: str | Path, number: int, fields: list[str]) -> list[str]:
     columns = ["path" if field.lower() == "url" else field.lower() for field in fields]
     for name in columns:
-        if name not in _COLUMNS:
-            what = f"no column '{printable(name, 40)}'; {did_you_mean(name, _COLUMNS)}"
+        if name not in COLUMNS:
+            what = f"no column '{printable(name, 40)}'; {did_you_mean(name, COLUMNS)}"
             raise DataError(what, file=path, line=number, fix=_HEADER_FIX)
         if columns.count(name) > 1:
             raise DataError(f"the column {name} stands twice", file=path, line=number)

@@ -31,7 +31,11 @@ def build(
     ] = "auto",
     domain: Annotated[Literal["dna", "text"] | None, Parameter(help="What it should hold.")] = None,
     bed: Annotated[
-        str | None, Parameter(help="Your splits: a BED file with train, valid or test in column 4.")
+        str | None,
+        Parameter(
+            help="Your splits: a BED file with train, valid or test in column 4; the strand is not "
+            "used."
+        ),
     ] = None,
     seq_len: Annotated[int, Parameter(help="Window length to count windows by.")] = 1024,
     force: Annotated[bool, Parameter(negative="", help="Build again even if it is there.")] = False,

@@ -1,22 +1,25 @@
 """Read a file from end to end and judge it; exit 3 with one line where it is not sound.
 
-Nothing is written. With --json: FASTA {"name", "length", "sha", "gc", "n", "soft_masked",
-"codes"} (sha256 of the upper-case sequence, IUPAC codes as N; GC among A, C, G and T; shares of N
-and of soft-masked bases; how often each IUPAC code stands that is read as N), GenBank and EMBL
-also {"cds": {"n", "stops_inside", "odd_length", "translation_differs", "not_judged"}}; motifs
-{"name", "id", "length", "consensus", "information_bits"}; BED {"contig", "start", "end", "name",
-"strand"}; text {"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes); a text recipe,
-folder or table {"name": split, "documents", "length", "repeated", "in_train"}; VCF {"chrom", "pos",
-"id", "ref", "alt", "kinds"} (of each ALT: snv, mnv, ins, del, delins, or why it has no score).
+What a file holds is told by its content. Nothing is written. With --json: FASTA {"name", "length",
+"sha", "gc", "n", "soft_masked", "codes"} (sha256 of the upper-case sequence, IUPAC codes as N; GC
+among A, C, G and T; shares of N and of soft-masked bases; how often each IUPAC code stands that is
+read as N), GenBank and EMBL also {"cds": {"n", "stops_inside", "odd_length", "translation_differs",
+"not_judged"}}; motifs {"name", "id", "length", "consensus", "information_bits"}; BED, GTF, GFF3 and
+SAF {"contig", "start", "end", "name", "strand"}, all as BED counts; labels {"contig", "start",
+"end", "label"}; tables of sequences {"name", "length", "label"}; codon usage {"codon",
+"frequency"}; text {"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes); a text recipe,
+folder or table {"name": split, "documents", "length", "repeated", "in_train"}; VCF and tables of
+variants {"chrom", "pos", "id", "ref", "alt", "kinds"} (of each ALT: snv, mnv, ins, del, delins, or
+why it has no score).
 """
 
 # It starts at once: what loads numpy or polars is imported where it is needed.
 
 import json as json_module
 import logging
-import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,23 +27,26 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from genodiff.api.data import check_documents, holds_documents
+from genodiff.api.data_kind import find_data_kind
+from genodiff.api.data_tables import read_genome_rows, read_label_rows, read_sequence_rows
 from genodiff.cli.common import Common
 from genodiff.errors import DataError, UsageError, printable
+from genodiff.io.annotation_rows import find_annotation, read_annotation
 from genodiff.io.coding import CodingReport, judge_coding
 from genodiff.io.composition import Composition
 from genodiff.io.fasta import read_contig_lengths, read_digests
 from genodiff.io.genbank import FlatRecord
-from genodiff.io.input_file import STDIN, open_input
-from genodiff.io.motif_format import find_motif_format
+from genodiff.io.input_file import STDIN
 from genodiff.io.text_file import digest_text
+from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variants import Allele
 
 _SPOOL = 1 << 26  # bytes of the answer that stay in memory
-_BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))
-_VCF = (".vcf", ".bcf")
-_ZIPPED = (".gz", ".bgz")
-_HEAD = 1 << 16  # bytes that tell what a file is
 _SHOWN = 3  # names of CDS in a line
+_MOST_NAMED = 12  # values of a column that are counted in a line
+_STRANDS = {"+": "on +", "-": "on -", ".": "on no strand"}
+_PLACED = ("BED", "annotation", "VCF", "labels")
+"""Kinds of data that a FASTA is checked with."""
 _FINDINGS = {
     "stops_inside": "with a stop codon inside",
     "odd_length": "of a length that is no multiple of three",
@@ -53,8 +59,9 @@ def check(
     file: Annotated[
         str | None,
         Parameter(
-            help="FASTA, GenBank, EMBL, BED, VCF or motifs (MEME, JASPAR, TRANSFAC), also gzip; "
-            "- is FASTA from stdin."
+            help="FASTA, GenBank, EMBL; BED, GTF, GFF3, SAF; VCF, BCF or a table of variants; "
+            "motifs (MEME, JASPAR, TRANSFAC); codon usage; a table of sequences or labels; a list "
+            "of genomes; also gzip; - is FASTA from stdin."
         ),
     ] = None,
     /,
@@ -65,7 +72,10 @@ def check(
     json: Annotated[
         bool, Parameter(negative="", help="One JSON line per record on stdout.")
     ] = False,
-    fasta: Annotated[str | None, Parameter(help="The FASTA that a BED or a VCF must fit.")] = None,
+    fasta: Annotated[
+        str | None,
+        Parameter(help="The FASTA that intervals, annotation, variants or labels must fit."),
+    ] = None,
     seq_len: Annotated[
         int | None, Parameter(help="Refuse FASTA or text without one window of this length.")
     ] = None,
@@ -82,11 +92,11 @@ def check(
             "give one FILE, or - for stdin", fix="a name that starts with - needs ./ before it"
         )
     file = STDIN if file is None else file
-    kind = "text" if domain == "text" else _find_kind(file)
+    kind = "text" if domain == "text" else find_data_kind(file)
     if kind == "text" and holds_documents(file, text):
         _check_documents(file, text, json, seq_len)
         return
-    if fasta is not None and kind not in ("BED", "VCF"):
+    if fasta is not None and kind not in _PLACED:
         raise UsageError(
             f"--fasta: {printable(file)} is read as {kind}, which needs no reference",
             fix="leave it out",
@@ -98,26 +108,24 @@ def check(
         _check_motifs(file, json)
     elif kind == "VCF":
         _check_variants(file, fasta, json)
-    elif kind == "BED":
+    elif kind in ("BED", "annotation", "labels"):
         contigs = None if fasta is None else read_contig_lengths(fasta)
-        _answer(file, _read_intervals(file, contigs), json, "interval", "base", None)
+        _check_places(file, kind, contigs, json)
+    elif kind == "codon usage":
+        from genodiff.constraints.codon_usage import read_codon_usage
+
+        usage = read_codon_usage(file, 1)
+        _answer(file, ({"codon": c, "frequency": f} for c, f in usage), json, "codon")
+    elif kind == "sequences":
+        labels: Counter[str] = Counter()
+        rows = _counting(read_sequence_rows(file), "label", labels)
+        _answer(file, rows, json, "sequence", "base", seq_len, names=labels)
+    elif kind == "genomes":
+        _answer(file, read_genome_rows(file), json, "genome")
     else:
         found = digest_text(file)
         rows = iter([{"name": Path(file).name, "length": found.characters, "sha": found.sha}])
         _answer(file, rows, json, "text", "character", seq_len)
-
-
-def _find_kind(file: str) -> str:
-    name = Path(file).name.lower()
-    for ending in _ZIPPED:
-        name = name.removesuffix(ending)
-    if name.endswith((*_BED, *_VCF)):
-        return "BED" if name.endswith(_BED) else "VCF"
-    head = b""
-    if file != STDIN and os.path.isfile(file):  # a pipe can be read once only
-        with open_input(file) as source:
-            head = next(source.blocks(), b"")[:_HEAD]
-    return "motifs" if find_motif_format(file, head) else "FASTA"
 
 
 def _check_records(file: str, json: bool, shortest: int | None) -> None:
@@ -234,6 +242,27 @@ def _check_documents(name: str, text: str | None, json: bool, shortest: int | No
         print(f"{printable(text or name)}: sound; {said}")
 
 
+def _check_places(file: str, kind: str, contigs: dict[str, int] | None, json: bool) -> None:
+    """The rows of BED, of annotation or of labels, which must fit the FASTA where one is given."""
+    names: Counter[str] = Counter()
+    strands: Counter[str] = Counter()
+    types: Counter[str] = Counter()
+    if kind == "labels":
+        rows = _counting(read_label_rows(file, contigs), "label", names)
+        _answer(file, rows, json, "label", names=names)
+    elif kind == "BED":
+        rows = _counting(_read_intervals(file, contigs), "name", names)
+        rows = _counting(rows, "strand", strands)
+        _answer(file, rows, json, "interval", "base", names=names, more=(strands,))
+    else:
+        rows = _counting(_read_annotation(file, contigs), "type", types)
+        rows = _counting(rows, "strand", strands)
+        _answer(file, rows, json, "row", "base", more=(types, strands))
+        found = find_annotation(read_text_lines(file, "annotation"))
+        if found and not json:
+            print(f"{printable(file)}: {found.kind}, counted from 1; {found.explain(file)}")
+
+
 def _read_intervals(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:
     from genodiff.io.bed import check_splits, read_bed  # polars
 
@@ -245,22 +274,46 @@ def _read_intervals(file: str, contigs: dict[str, int] | None) -> Iterator[dict[
     yield from lengths.iter_rows(named=True)
 
 
+def _read_annotation(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:
+    for row in read_annotation(file, contigs):
+        found = row._asdict() | {"length": row.end - row.start}
+        yield {key: value for key, value in found.items() if key != "line"}
+
+
+def _counting(
+    rows: Iterator[dict[str, Any]], column: str, counts: Counter[str]
+) -> Iterator[dict[str, Any]]:
+    """The same rows; `counts` has the values of a column, where it has any."""
+    for row in rows:
+        if row[column] not in (None, "") and len(counts) <= _MOST_NAMED:
+            counts[str(row[column])] += 1
+        yield row
+
+
 def _answer(
     file: str,
     rows: Iterator[dict[str, Any]],
     json: bool,
     thing: str,
-    part: str,
-    shortest: int | None,
+    part: str | None = None,
+    shortest: int | None = None,
+    *,
+    names: Counter[str] | None = None,
+    more: tuple[Counter[str], ...] = (),
 ) -> None:
-    """Rows, or their sum, on stdout; nothing at all unless every row is sound."""
+    """Rows, or their sum, on stdout; nothing at all unless every row is sound.
+
+    `names` and `more` are counts that are told where they have few values; those of `names` only
+    where some value stands more than once.
+    """
     n = total = longest = 0
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="utf-8") as kept:
         for row in rows:
-            n, total, longest = n + 1, total + row["length"], max(longest, row["length"])
+            length = row["length"] if part else 0
+            n, total, longest = n + 1, total + length, max(longest, length)
             if json:
                 kept.write(json_module.dumps(row) + "\n")
-        if shortest is not None and longest < shortest:
+        if part and shortest is not None and longest < shortest:
             what = (
                 f"every {thing} is shorter than --seq-len {shortest}: the longest has "
                 f"{_count(longest, part)}"
@@ -271,8 +324,19 @@ def _answer(
             for line in kept:
                 sys.stdout.write(line)
         else:
-            print(f"{printable(file)}: sound; {_count(n, thing)}, {_count(total, part)}")
+            said = [_count(n, thing), *([_count(total, part)] if part else [])]
+            again = names is not None and max(names.values(), default=0) > 1
+            told = [_describe_counts(one) for one in ((names, *more) if again else more) if one]
+            print(f"{printable(file)}: sound; {'; '.join([', '.join(said), *filter(None, told)])}")
     sys.stdout.flush()  # a full disk or a closed pipe is noticed here, not at the interpreter's end
+
+
+def _describe_counts(counts: Counter[str]) -> str:
+    """`3 train, 1 test`; nothing of many values."""
+    if len(counts) > _MOST_NAMED:
+        return ""
+    some = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{n:,} {_STRANDS.get(value, printable(value, 40))}" for value, n in some)
 
 
 def _count(n: int, thing: str) -> str:

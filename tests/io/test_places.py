@@ -1,0 +1,171 @@
+"""Places on a genome of sixteen bases: GATTACA stands at 6 to 12, its complement is TGTAATC."""
+
+import gzip
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from genodiff.errors import DataError, UsageError
+from genodiff.io.annotation_rows import read_annotation
+from genodiff.io.bed import read_bed
+from genodiff.io.places import list_places
+
+LETTERS = b"CCCCCGATTACACCCC"
+CONTIGS = {"1": 16, "chr2": 9}
+GTF = (
+    '1\tx\tgene\t6\t12\t.\t-\t.\tgene_id "g1"; gene_name "word";\n'
+    '1\tx\texon\t6\t8\t.\t-\t0\tgene_id "g1";\n'
+    '1\tx\texon\t10\t12\t.\t-\t0\tgene_id "g1";\n'
+)
+GFF3 = (
+    "##gff-version 3\n#!x\n1\tx\tgene\t6\t12\t.\t-\t.\tID=g1;Name=a%20word\n"
+    "1\tx\tCDS\t6\t8\t.\t-\t0\tParent=g1\n##FASTA\n>1\nACGT\n"
+)
+SAF = "GeneID\tChr\tStart\tEnd\tStrand\nword\t1\t6\t12\t-\n"
+
+
+def fetch(contig: str, start: int, end: int) -> bytes:
+    assert contig == "1"
+    return LETTERS[start:end]
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_a_row_on_minus_is_its_reverse_complement_and_all_others_stand(tmp_path: Path) -> None:
+    rows = "1\t5\t12\ta\t0\t-\n1\t5\t12\t.\t0\t-\n1\t5\t12\tb\t0\t+\n1\t5\t12\t.\t0\t.\n"
+    found = list_places(CONTIGS, (), write(tmp_path / "r.bed", rows))
+    found += list_places(CONTIGS, ["1:6-12"])
+    assert [(one.name, one.read(fetch)) for one in found] == [
+        ("a", b"TGTAATC"),
+        ("1:6-12(-)", b"TGTAATC"),
+        ("b", b"GATTACA"),
+        ("1:6-12", b"GATTACA"),
+        ("1:6-12", b"GATTACA"),
+    ]
+    assert [one.line for one in found] == [1, 2, 3, 4, 0]
+
+
+def test_a_part_of_a_row_on_minus_is_counted_from_its_right_end(tmp_path: Path) -> None:
+    (one,) = list_places(CONTIGS, (), write(tmp_path / "r.bed", "1\t5\t12\ta\t0\t-\n"))
+    assert (one.read(fetch, 0, 3), one.cut(0, 3)) == (b"TGT", (9, 12))
+    assert (one.read(fetch, 3, 7), one.cut(3, 7)) == (b"AATC", (5, 9))
+
+
+def test_a_verb_that_uses_no_strand_says_how_many_rows_have_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bed = write(tmp_path / "r.bed", "1\t5\t12\t.\t0\t-\n1\t0\t2\t.\t0\t+\n")
+    found = list_places(CONTIGS, (), bed, along="tracks run along the genome")
+    assert [(one.name, one.strand) for one in found] == [("1:6-12", "+"), ("1:1-2", "+")]
+    said = "1 row on -; the strand column is not used: tracks run along the genome"
+    assert said in caplog.text
+    caplog.clear()
+    list_places(CONTIGS, (), write(bed, "1\t5\t12\t.\t0\t+\n"), along="tracks run along")
+    assert not caplog.text
+
+
+def test_places_of_both_kinds_are_refused(tmp_path: Path) -> None:
+    bed = write(tmp_path / "r.bed", "1\t5\t12\n")
+    with pytest.raises(UsageError, match="--bed and --region exclude each other"):
+        list_places(CONTIGS, ["1:1-2"], bed)
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "said"),
+    [
+        ("1\t0\t2\ta\t0\t+\n1\t5\t12\tb\t0\tx\n", 2, "'x' is no strand"),
+        ("1\t0\t2\ta\t0\t+\n1\t5\t12\tb\t0\t1\n", 2, "'1' is no strand"),
+        ("1\t0\t2\ta\t+\t0\n", 1, "'0' is no strand"),
+        ("1\t0\t2\ta\t0\n1\t5\t12\tb\t-\n", 2, "column 5 is the score, and '-' is a strand"),
+        ("1\t0\t2\ta\n1\t5\t12\t-\n", 2, "column 4 is the name, and '-' is a strand"),
+        ("1\t5\t12\t3\t-\n", 1, "column 5 is the score, and '-' is a strand"),
+        ("1\t0\t2\n0\t5\t1\n", 2, "the end 1 is before the start 5"),
+        ("1\t0\t2\n1\t5.5\t12\n", 2, "the start '5.5' is not an integer"),
+        ("1\t0\t2\n1\t5\t1.2e1\n", 2, "the end '1.2e1' is "),
+        ("#c\n\nChrom\tStart\tEnd\n1\t5\t12\n", 3, "start a line of column names with '#'"),
+        ("1\t0\t2\n1\tx\tgene\t6\t12\t.\t-\t.\tID=g\n", 2, "the start 'x' is not an integer"),
+    ],
+)
+def test_a_row_that_is_not_what_its_columns_say_is_named(
+    tmp_path: Path, rows: str, line: int, said: str
+) -> None:
+    with pytest.raises(DataError) as caught:
+        read_bed(write(tmp_path / "r.bed", rows))
+    assert (caught.value.line, said in str(caught.value)) == (line, True), caught.value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind", "line", "row"),
+    [
+        ("x.gtf", GTF, "GTF (annotation that counts from 1: 2 exon, 1 gene)", 1, ".\t0"),
+        ("x y.bed", GTF, "GTF", 1, ".\t0"),
+        ("x.gff3", GFF3, "GFF3 (annotation that counts from 1: 1 gene, 1 CDS)", 3, ".\t0"),
+        ("x.gtf.gz", GTF, "GTF", 1, ".\t0"),
+        ("x.saf", SAF, "SAF (annotation that counts from 1)", 1, "word\t0"),
+        ("x.bed", SAF.partition("\n")[2], "SAF", 1, "word\t0"),
+        ("x.bed", SAF.partition("\n")[2].replace("word", "7"), "SAF", 1, "7\t0"),
+    ],
+)
+def test_annotation_is_named_with_a_command_that_makes_bed_of_it(
+    tmp_path: Path, name: str, text: str, kind: str, line: int, row: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    with pytest.raises(DataError) as caught:
+        read_bed(path, CONTIGS)
+    assert f"is {kind}" in caught.value.what
+    assert caught.value.line == line
+    command = str(caught.value.fix).partition(": ")[2].partition(" (genodiff")[0]
+    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    made = tmp_path / ("rows.bed" if "SAF" in kind else "gene.bed")
+    assert made.read_text() == f"1\t5\t12\t{row}\t-\n"
+    (one,) = list_places(CONTIGS, (), made)
+    assert one.read(fetch) == b"TGTAATC"
+
+
+@pytest.mark.parametrize(("text", "name"), [(GTF, "word"), (GFF3, "a word")])
+def test_rows_of_annotation_are_read_by_their_type(tmp_path: Path, text: str, name: str) -> None:
+    path = write(tmp_path / "x", text)
+    for features in (["gene"], [f"gene={name}"], ["gene=g1"]):
+        (one,) = list_places(CONTIGS, (), path, features=features)
+        assert (one.name, one.read(fetch)) == (name, b"TGTAATC")
+    with pytest.raises(UsageError, match="no row has the type 'genes'; did you mean 'gene'"):
+        list_places(CONTIGS, (), path, features=["genes"])
+    with pytest.raises(UsageError, match="no gene is called 'g2'"):
+        list_places(CONTIGS, (), path, features=["gene=g2"])
+
+
+def test_exons_are_read_each_by_itself(tmp_path: Path) -> None:
+    found = list_places(CONTIGS, (), write(tmp_path / "x", GTF), features=["exon"])
+    assert [(one.start, one.end, one.read(fetch)) for one in found] == [
+        (5, 8, b"ATC"),
+        (9, 12, b"TGT"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("\t10\t12\t", "\t0\t12\t", "the start '0' is no whole number from 1"),
+        ("\t10\t12\t", "\t10\t1e1\t", "the end '1e1' is no whole number from 1"),
+        ("\t10\t12\t", "\t12\t10\t", "the end 10 is before the start 12"),
+        ("\t10\t12\t", "\t10\t17\t", "the end 17 is past the end of 1 .length 16"),
+        ("\t10\t12\t.\t-", "\t10\t12\t.\tx", "'x' is no strand"),
+        ("\t10\t12\t.\t-\t0", "\t10\t12\t", "has 7 columns, not 9"),
+        ("1\tx\texon\t10", "2\tx\texon\t10", "unknown contig '2'.*did you mean 'chr2'"),
+    ],
+)
+def test_a_faulty_row_of_annotation_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert GTF.count(old) == 1
+    with pytest.raises(DataError, match=said) as caught:
+        list(read_annotation(write(tmp_path / "x.gtf", GTF.replace(old, new)), CONTIGS))
+    assert caught.value.line == 3
+
+
+def test_saf_counts_from_one(tmp_path: Path) -> None:
+    (row,) = read_annotation(write(tmp_path / "x.saf", SAF), CONTIGS)
+    assert (row.contig, row.start, row.end, row.name, row.strand) == ("1", 5, 12, "word", "-")
