@@ -78,9 +78,9 @@ def find_limits(values: NDArray[Any]) -> tuple[float, float]:
     return (low, high) if low < high else (0.0, 1.0)
 
 
-def stack_letters(left: float, column: float, pixels: NDArray[Any], zero: float) -> list[Shape]:
+def stack_letters(left: float, column: float, pixels: NDArray[Any], zero: float) -> list[Letter]:
     """The letters of one column, from the axis outwards, the smallest first."""
-    shapes: list[Shape] = []
+    shapes: list[Letter] = []
     up = down = zero
     for i in np.argsort(np.abs(pixels), kind="stable"):
         size = abs(float(pixels[i]))

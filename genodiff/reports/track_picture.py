@@ -101,12 +101,13 @@ def _draw_heights(
             continue
         pixels = some[known].mean(0) / highest * bottom
         stack = stack_letters(wide * number, wide, pixels, bottom)
-        if scale < _READABLE:
-            stack = [
-                Box(wide * number, letter.y, wide, letter.height, letter.base.lower())
-                for letter in stack
-            ]
-        shapes += stack
+        if scale >= _READABLE:
+            shapes += stack
+            continue
+        shapes += [
+            Box(wide * number, letter.y, wide, letter.height, letter.base.lower())
+            for letter in stack
+        ]
     return shapes
 
 
