@@ -13,21 +13,25 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff.api.machine import choose_device
 from genodiff.api.map_output import (
     MapTarget,
+    check_features,
     check_map_options,
     check_picture,
     finish_map,
     gather_rows,
     identify_genome,
+    list_genes,
     name_memory,
     name_regions,
     plan_time,
+    write_drawn,
 )
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
-from genodiff.scoring.map_format import find_map_format
+from genodiff.scoring.map_format import DRAWN, find_map_format
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
+    from genodiff.io.genes import Gene
     from genodiff.scoring.dependency_map import CompanyCheck, DependencyMap
     from genodiff.scoring.map_files import PairMap
     from genodiff.scoring.map_regions import MapRegion
@@ -51,6 +55,7 @@ def dependencies(
     context: int | None = None,
     unit: Literal["nats", "bits"] = "nats",
     memory: Literal["on", "off"] | None = None,
+    features: str | Path | None = None,
     batch_size: int = 8,
     device: str = "auto",
     plan: bool = False,
@@ -62,7 +67,8 @@ def dependencies(
     `sequences` is a FASTA file, or strings and records. `region` (chr1:1,000-2,000, 1-based and
     inclusive) or `bed` say which part, at most 1,024 bases each; without them each sequence is a
     region. A row of `bed` on - is read as its reverse complement, as in `genodiff.ism`. `out` ends
-    in .tsv, .parquet, .npz, .svg or .html; "-" is a table on stdout.
+    in .tsv, .parquet, .npz, .svg, .png, .pdf or .html; "-" is a table on stdout. `features` (GFF3,
+    GTF, BED or GenBank) are genes that are drawn below a picture.
 
     The dependency of target j on source i is the largest change of the log-odds of any base at j,
     with j masked, by putting another base at i, in `unit`. Targets `every` bases apart are masked
@@ -77,7 +83,8 @@ def dependencies(
     """
     apart = _check(unit, context, batch_size, every, exact)
     target = MapTarget(str(out), find_map_format(out), fresh, force)
-    target.check((bed, sequences if isinstance(sequences, str | Path) else None))
+    check_features(features, target.ending in DRAWN, f"give --out x{DRAWN[0]}")
+    target.check((bed, features, sequences if isinstance(sequences, str | Path) else None))
     device = choose_device(device)
     from genodiff.api.load import load
     from genodiff.scoring.dependency_map import LONGEST, count_pair_evaluations
@@ -88,6 +95,7 @@ def dependencies(
     with open_contigs(sequences) as genome:
         regions = list_map_regions(genome, region, bed, longest=LONGEST)
         check_picture(target.ending, regions)
+        genes = list_genes(features, genome, regions)
         evaluations = count_pair_evaluations(regions, apart)
         bases = sum(len(one.letters) for one in regions)
         model = load(run, device=device)
@@ -115,7 +123,8 @@ def dependencies(
         maps = work.split(kept, _scale(unit))
         check = work.check(maps, _scale(unit))
         told = {
-            **about, "score": _SCORE, "unit": unit, "bases": bases,
+            "model": str(run), **about, "features": None if features is None else str(features),
+            "score": _SCORE, "unit": unit, "bases": bases,
             "scored": sum(int((one.columns >= 0).sum()) for one in regions),
             "evaluations": evaluations, "company": None if check is None else asdict(check),
         }  # fmt: skip
@@ -126,8 +135,8 @@ def dependencies(
                 check.pairs, check.median, check.worst, check.strongest,
             )  # fmt: skip
         return finish_map(
-            target, lambda: _write(target, maps, told, str(run)), told, run=run,
-            sequences=sequences, genome=identity, regions=regions, device=device, began=began,
+            target, lambda: _write(target, maps, told, genes), told, sequences=sequences,
+            genome=identity, regions=regions, device=device, began=began,
         )  # fmt: skip
 
 
@@ -236,8 +245,12 @@ class _MapWork:
         return check_pairs(self._open(longest.region, None), longest.dependency * scale)
 
 
-def _write(target: MapTarget, maps: Sequence[PairMap], told: dict[str, Any], run: str) -> None:
-    from genodiff.io import atomic
+def _write(
+    target: MapTarget,
+    maps: Sequence[PairMap],
+    told: dict[str, Any],
+    genes: Sequence[Sequence[Gene]],
+) -> None:
     from genodiff.scoring.map_files import make_pair_frame, stack_pairs, write_arrays, write_frame
 
     if target.ending == ".npz":
@@ -245,10 +258,8 @@ def _write(target: MapTarget, maps: Sequence[PairMap], told: dict[str, Any], run
     elif target.ending in (".tsv", ".parquet"):
         write_frame(target.path, make_pair_frame(maps))
     else:
-        from genodiff.reports.dependency_page import (
-            draw_dependency_picture,
-            render_dependency_page,
-        )
+        from genodiff.reports.dependency_page import list_dependency_picture, render_dependency_page
 
-        draw = draw_dependency_picture if target.ending == ".svg" else render_dependency_page
-        atomic.write_text(target.path, draw(maps, told, run))
+        write_drawn(
+            target, maps, told, genes, picture=list_dependency_picture, page=render_dependency_page
+        )

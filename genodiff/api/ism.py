@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff.api.machine import choose_device
 from genodiff.api.map_output import (
     MapTarget,
+    check_features,
     check_map_options,
     check_picture,
     finish_map,
     gather_rows,
     identify_genome,
+    list_genes,
     name_memory,
     name_regions,
     plan_time,
+    write_drawn,
 )
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
-from genodiff.scoring.map_format import find_map_format
+from genodiff.scoring.map_format import DRAWN, find_map_format
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
     from genodiff.api.model import Model
     from genodiff.finetuning.oracle import FittedOracle
+    from genodiff.io.genes import Gene
     from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.map_files import SaturationMap
     from genodiff.scoring.map_regions import MapRegion
@@ -53,6 +57,7 @@ def ism(
     context: int | None = None,
     unit: Literal["nats", "bits"] = "nats",
     memory: Literal["on", "off"] | None = None,
+    features: str | Path | None = None,
     batch_size: int = 8,
     device: str = "auto",
     plan: bool = False,
@@ -64,8 +69,9 @@ def ism(
     `sequences` is a FASTA file, or strings and records. `region` (chr1:1,000-2,000, 1-based and
     inclusive) or `bed` say which part; without them each sequence is a region. A row of `bed` on -
     is read as its reverse complement: its scores run in the row's direction, and its bases are of
-    that strand; positions are the genome's. `out` ends in .tsv, .parquet, .npz, .svg or .html; "-"
-    is a table on stdout.
+    that strand; positions are the genome's. `out` ends in .tsv, .parquet, .npz, .svg, .png, .pdf or
+    .html; "-" is a table on stdout. `features` (GFF3, GTF, BED or GenBank) are genes that are drawn
+    below a picture.
 
     A score is log p(base | all others) − log p(reference | all others) in `unit`, what `genodiff
     score --exact` gives for the same SNV. `context` is in bases (default: the trained length).
@@ -80,7 +86,8 @@ def ism(
     """
     check_map_options(unit, context, batch_size)
     target = MapTarget(str(out), find_map_format(out), fresh, force)
-    target.check((bed, sequences if isinstance(sequences, str | Path) else None))
+    check_features(features, target.ending in DRAWN, f"give --out x{DRAWN[0]}")
+    target.check((bed, features, sequences if isinstance(sequences, str | Path) else None))
     device = choose_device(device)
     from genodiff.api.load import load
     from genodiff.runs.own_loci import open_loci
@@ -91,6 +98,7 @@ def ism(
     with open_contigs(sequences) as genome:
         regions = list_map_regions(genome, region, bed, longest=LONGEST)
         check_picture(target.ending, regions)
+        genes = list_genes(features, genome, regions)
         model = load(run, device=device)
         oracle = open_oracle(model, regions, label, context, batch_size, memory)
         evaluations = count_saturation(regions, oracle=oracle is not None)
@@ -127,13 +135,14 @@ def ism(
         maps = _split(regions, kept, unit, oracle)
         score = describe_score(oracle, label)
         told = {
-            **about, "score": score, "unit": find_unit(oracle, unit), "sites": sites,
+            "model": str(run), **about, "features": None if features is None else str(features),
+            "score": score, "unit": find_unit(oracle, unit), "sites": sites,
             "scored": sum(int((one.columns >= 0).sum()) for one in regions),
             "evaluations": evaluations,
         }  # fmt: skip
         return finish_map(
-            target, lambda: _write(target, maps, told, str(run)), told, run=run,
-            sequences=sequences, genome=identity, regions=regions, device=device, began=began,
+            target, lambda: _write(target, maps, told, genes), told, sequences=sequences,
+            genome=identity, regions=regions, device=device, began=began,
         )  # fmt: skip
 
 
@@ -255,9 +264,11 @@ def _split(
 
 
 def _write(
-    target: MapTarget, maps: Sequence[SaturationMap], told: dict[str, Any], run: str
+    target: MapTarget,
+    maps: Sequence[SaturationMap],
+    told: dict[str, Any],
+    genes: Sequence[Sequence[Gene]],
 ) -> None:
-    from genodiff.io import atomic
     from genodiff.scoring.map_files import (
         make_saturation_frame,
         stack_saturation,
@@ -270,7 +281,6 @@ def _write(
     elif target.ending in (".tsv", ".parquet"):
         write_frame(target.path, make_saturation_frame(maps))
     else:
-        from genodiff.reports.ism_page import draw_ism_picture, render_ism_page
+        from genodiff.reports.ism_page import list_ism_picture, render_ism_page
 
-        draw = draw_ism_picture if target.ending == ".svg" else render_ism_page
-        atomic.write_text(target.path, draw(maps, told, run))
+        write_drawn(target, maps, told, genes, picture=list_ism_picture, page=render_ism_page)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import tempfile
 import time
@@ -14,16 +15,19 @@ from typing import TYPE_CHECKING, Any
 from genodiff import __version__
 from genodiff.errors import UsageError
 from genodiff.io.target import check_target, describe_file, is_own_file, is_stream
+from genodiff.scoring.map_format import DRAWN, PICTURES
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
+    from genodiff.io.genes import Gene
     from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.map_regions import MapRegion
     from genodiff.scoring.variant_windows import Contigs
 
 UNITS = ("nats", "bits")
-MOST_DRAWN = 20_000
-"""Bases of all regions of one page."""
+MOST_DRAWN, MOST_PAINTED = 20_000, 5_000
+"""Bases of all regions of one page, and of a picture of pixels."""
+_log = logging.getLogger("genodiff")
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,57 @@ def check_map_options(unit: str, context: int | None, batch_size: int) -> None:
 def check_picture(ending: str, regions: Sequence[MapRegion]) -> None:
     """Raises `UsageError` for regions that one picture cannot hold."""
     bases = sum(len(region.letters) for region in regions)
-    if ending == ".svg" and len(regions) > 1:
-        what = f"a .svg is of one region, and there are {len(regions):,}"
+    if ending in PICTURES and len(regions) > 1:
+        what = f"a {ending} is of one region, and there are {len(regions):,}"
         raise UsageError(what, fix="give one region, or --out x.html for all on one page")
-    if ending in (".svg", ".html") and bases > MOST_DRAWN:
-        what = f"{bases:,} bases are more than the {MOST_DRAWN:,} that a picture holds"
-        raise UsageError(what, fix="give fewer regions, or a .npz, .parquet or .tsv")
+    most = MOST_PAINTED if ending == ".png" else MOST_DRAWN
+    if ending in DRAWN and bases > most:
+        what = f"{bases:,} bases are more than the {most:,} that a {ending} holds"
+        other = ".svg" if bases <= MOST_DRAWN else ".npz, .parquet or .tsv"
+        raise UsageError(what, fix=f"give fewer regions, or a {other}")
+
+
+def check_features(features: str | Path | None, drawn: bool, where: str) -> None:
+    """Raises `UsageError` for features where nothing is drawn; `where` says what would be."""
+    if features is not None and not drawn:
+        raise UsageError("--features are drawn below a picture", fix=f"leave it out, or {where}")
+
+
+def list_genes(
+    features: str | Path | None, genome: Contigs, places: Iterable[Sequence[Any]]
+) -> list[list[Gene]]:
+    """The genes of each place (contig, start, end, ...), from a file; none without one.
+
+    A place without genes is told. Raises `DataError` for a faulty file.
+    """
+    from genodiff.io.genes import pick_genes, read_genes
+
+    if features is None:
+        return [[] for _ in places]
+    genes = read_genes(features, genome.contigs)
+    picked = [pick_genes(genes, *one[:3]) for one in places]
+    if not any(picked):
+        _log.warning("%s: no gene is in what is drawn", features)
+    return picked
+
+
+def write_drawn(
+    target: MapTarget,
+    maps: Sequence[Any],
+    told: Mapping[str, Any],
+    genes: Sequence[Sequence[Gene]],
+    *,
+    picture: Callable[..., Any],
+    page: Callable[..., str],
+) -> None:
+    """Write maps as one `picture` (of shapes, with a title) or as a `page`, by the ending."""
+    from genodiff.io import atomic
+    from genodiff.reports.paint import write_picture
+
+    if target.ending in PICTURES:
+        write_picture(target.path, target.ending, *picture(maps, told, genes))
+    else:
+        atomic.write_text(target.path, page(maps, told, genes))
 
 
 def identify_genome(genome: Contigs) -> str:
@@ -179,7 +228,6 @@ def finish_map(
     write: Callable[[], None],
     told: Mapping[str, Any],
     *,
-    run: str | Path,
     sequences: Any,
     genome: str,
     regions: Sequence[MapRegion],
@@ -195,7 +243,7 @@ def finish_map(
     stream = is_stream(target.path)
     summary = {
         "genodiff": __version__, "out": target.path, "format": target.ending[1:],
-        "file": None if stream else describe_file(target.path), "model": str(run), **told,
+        "file": None if stream else describe_file(target.path), **told,
         "fasta": {"path": str(sequences) if is_file(sequences) else None, "sha256": genome},
         "regions": [
             {

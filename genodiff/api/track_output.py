@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genodiff import __version__
+from genodiff.api.map_output import check_features, list_genes
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import (
     check_new_folder,
@@ -20,36 +21,43 @@ from genodiff.io.target import (
     is_own_file,
     read_json_object,
 )
-from genodiff.scoring.track_format import PAGE, SIDECAR, check_hub_options
+from genodiff.scoring.track_format import DRAWN, FOR_BROWSERS, SIDECAR, check_hub_options
 
 if TYPE_CHECKING:
+    from genodiff.io.genes import Gene
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.row_journal import RowJournal
     from genodiff.scoring.track_files import Blocks
     from genodiff.scoring.track_reader import TrackRequest
     from genodiff.scoring.track_run import TrackRun
+    from genodiff.scoring.track_values import BaseTracks
     from genodiff.scoring.variant_merge import ScoreShard
 
 
 @dataclass(frozen=True)
 class TrackForm:
-    """How tracks are written: formats, and what a hub is called."""
+    """How tracks are written: formats, what a hub is called, and a file of genes to draw."""
 
     formats: tuple[str, ...]
     genome: str | None
     email: str
+    features: str | None = None
 
     def check(self) -> None:
         """Raises `UsageError` for names that a hub cannot hold, `MachineError` for no pyBigWig."""
         from genodiff.scoring.track_files import import_bigwig
 
         check_hub_options(self.genome, self.email)
+        check_features(self.features, bool({*DRAWN} & {*self.formats}), "give --format html")
         if "bigwig" in self.formats:
             import_bigwig()
 
     def describe(self) -> dict[str, Any]:
         """As a sidecar has it."""
-        return {"formats": list(self.formats), "genome": self.genome, "email": self.email}
+        return {
+            "formats": list(self.formats), "genome": self.genome, "email": self.email,
+            "features": self.features,
+        }  # fmt: skip
 
     def list_files(self, assembly: str) -> list[str]:
         """The names of all files, the sidecar included."""
@@ -129,15 +137,21 @@ def fill_tracks(
 
 
 def write_folder(
-    out: str | Path, run: TrackRun, blocks: Blocks, form: TrackForm, told: Mapping[str, Any]
+    out: str | Path,
+    run: TrackRun,
+    blocks: Blocks,
+    form: TrackForm,
+    told: Mapping[str, Any],
+    genes: Sequence[Sequence[Gene]],
 ) -> dict[str, Any]:
     """Write all files of `out`, a folder that is complete or not there; what its sidecar says.
 
-    Raises `DataError` where no base was read, `MachineError`.
+    `genes` are those of each interval. Raises `DataError` where no base was read, `MachineError`.
     """
     from genodiff.io import atomic
     from genodiff.io.identity import stamp_time
-    from genodiff.reports.track_page import render_track_page
+    from genodiff.io.published_text import hide_all_folders
+    from genodiff.scoring.browser_names import name_contigs, rename_blocks
     from genodiff.scoring.track_files import write_format
     from genodiff.scoring.track_hub import HubRequest, name_assembly, write_hub
     from genodiff.scoring.track_values import count_tracks, join_intervals
@@ -147,12 +161,20 @@ def write_folder(
     if not tally.read:
         what = f"none of {tally.bases:,} bases is A, C, G or T"
         raise NothingReadError(what, file=told["fasta"]["path"], fix="give regions that are not N")
+    names = name_contigs(contigs, form.genome)
+    lengths = {names[name]: length for name, length in contigs.items()}
+
+    def renamed() -> Iterable[Any]:
+        return rename_blocks(blocks, names, [one[0] for one in run.intervals])
+
     own = is_own_folder(out)
     with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
         for one in form.formats:
-            if one == "html":
+            if one in DRAWN:
                 joined = list(join_intervals(blocks(), run.intervals))
-                atomic.write_text(folder / PAGE, render_track_page(joined, told))
+                _draw(folder / f"tracks.{one}", joined, {**told, **form.describe()}, genes)
+            elif one in FOR_BROWSERS:
+                write_format(folder, one, renamed, lengths, run.intervals)
             else:
                 write_format(folder, one, blocks, contigs, run.intervals)
         if "bigwig" in form.formats:
@@ -160,16 +182,36 @@ def write_folder(
             view = run.intervals[0]
             hub = HubRequest(form.genome, assembly, form.email, told["checkpoint"], view)
             write_hub(folder, run.genome, hub, told)
-        names = sorted(one.name for one in folder.iterdir())
+        files = sorted(one.name for one in folder.iterdir())
         summary = {
             "genodiff": __version__, "out": str(out), **form.describe(), **told,
             **tally.describe(), "intervals": [list(one) for one in run.intervals],
+            "names": {old: new for old, new in names.items() if old != new},
             "argv": sys.argv, "seconds": round(told["seconds"] + time.monotonic() - began, 3),
             "created": stamp_time(),
-            "files": {name: describe_file(folder / name) for name in names},
+            "files": {name: describe_file(folder / name) for name in files},
         }  # fmt: skip
-        atomic.write_json(folder / SIDECAR, summary)
+        # the folder is put on a web server as it is
+        atomic.write_json(folder / SIDECAR, hide_all_folders(summary))
     return summary
+
+
+def _draw(
+    path: Path,
+    regions: Sequence[BaseTracks],
+    told: Mapping[str, Any],
+    genes: Sequence[Sequence[Gene]],
+) -> None:
+    """Write the page of all regions, or the picture of one, by the path's ending."""
+    from genodiff.io import atomic
+    from genodiff.reports.paint import write_picture
+    from genodiff.reports.track_page import render_track_page
+    from genodiff.reports.track_picture import list_track_picture
+
+    if path.suffix == ".html":
+        atomic.write_text(path, render_track_page(regions, told, genes))
+    else:
+        write_picture(path, path.suffix, *list_track_picture(regions[0], told, genes[0]))
 
 
 def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str, Any]:
@@ -184,7 +226,7 @@ def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str,
     check_track_output(out, shard=False)
     check_folder_target(out, force=force)
     told = parts[0].told
-    form = TrackForm(tuple(told["formats"]), told["genome"], told["email"])
+    form = TrackForm(tuple(told["formats"]), told["genome"], told["email"], told["features"])
     form.check()
     with ExitStack() as stack:
         genome = stack.enter_context(Genome(told["fasta"]["path"]))
@@ -193,6 +235,7 @@ def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str,
             raise DataError("is not the genome of the shards", file=genome.path, fix=fix)
         intervals = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
         run = TrackRun.make(genome, intervals, told["context"], None)
+        genes = list_genes(form.features, genome, run.intervals)
         paths = [one.path for one in parts]
 
         def blocks() -> Iterable[Any]:
@@ -201,7 +244,7 @@ def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str,
         return write_folder(out, run, blocks, form, {
             **pick_common(told), "shard": None, "shards": paths,
             "seconds": round(sum(one.told["seconds"] for one in parts), 3),
-        })  # fmt: skip
+        }, genes)  # fmt: skip
 
 
 _COMMON = (

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
-from genodiff.api.map_output import check_map_options, identify_genome, name_memory, plan_time
+from genodiff.api.map_output import (
+    check_map_options,
+    identify_genome,
+    list_genes,
+    name_memory,
+    plan_time,
+)
 from genodiff.api.track_output import (
     NothingReadError,
     TrackForm,
@@ -53,6 +59,7 @@ def tracks(
     genome: str | None = None,
     email: str = NO_EMAIL,
     memory: Literal["on", "off"] | None = None,
+    features: str | Path | None = None,
     batch_size: int = 8,
     shard: str | None = None,
     device: str = "auto",
@@ -68,9 +75,11 @@ def tracks(
     them all is read. Each base is read once, wherever regions overlap. Tracks run along the genome:
     the strand of a row is not used.
 
-    `formats` are bigwig (with a track hub), bedgraph, bedgraph.gz, npz, parquet and html; by
-    default bigwig, and html up to 100,000 bases. A hub is for UCSC's `genome`, such as hg38, or
-    without it brings its own sequence; `email` stands in it.
+    `formats` are bigwig (with a track hub), bedgraph, bedgraph.gz, npz, parquet, html, and svg, png
+    and pdf of one region; by default bigwig, and html up to 100,000 bases. `features` (GFF3, GTF,
+    BED or GenBank) are genes that are drawn on the page and the pictures. A hub is for UCSC's
+    `genome`, such as hg38, whose names its contigs then have, or without it brings its own
+    sequence; `email` stands in it.
 
     Each base is masked by itself, or with `every=m` each m-th base of a tile at once, which is
     quicker; how far the two differ is measured and told. `context` is in bases (default: the
@@ -90,7 +99,7 @@ def tracks(
     if part is None:
         check_folder_target(out, force=force)
     else:
-        check_shard_target(str(out), journal_path, (bed, sequences), force=force)
+        check_shard_target(str(out), journal_path, (bed, sequences, features), force=force)
     device = choose_device(device)
     from genodiff.scoring.map_regions import open_contigs
     from genodiff.scoring.track_run import TrackRun, list_intervals
@@ -111,8 +120,10 @@ def tracks(
         request = TrackRequest(length or model.config.data.seq_len, every)
         request.check()
         work = TrackRun.make(contigs, wanted, request.context, part)
-        form = TrackForm(choose_formats(formats, work.bases), genome, email)
+        chosen = choose_formats(formats, work.bases, len(work.intervals))
+        form = TrackForm(chosen, genome, email, None if features is None else str(features))
         form.check()
+        genes = list_genes(features, contigs, work.intervals)
         if plan:
             told = _describe_plan(work, request, form, str(out), path, part is not None)
             files = told.pop("files")
@@ -146,7 +157,9 @@ def tracks(
             return _write_shard(str(out), work, journal, form, {**told, "shard": list(part)})
         about = {**told, "shard": None}
         try:
-            summary = write_folder(out, work, lambda: work.blocks(journal.rows()), form, about)
+            summary = write_folder(
+                out, work, lambda: work.blocks(journal.rows()), form, about, genes
+            )
         except NothingReadError:
             journal.remove()
             raise

@@ -20,7 +20,7 @@ _log = logging.getLogger("genodiff")
 MapOutput = Annotated[
     str,
     OUTPUT,
-    Parameter(help=".tsv, .parquet, .npz, .svg or .html; - for a table on stdout."),
+    Parameter(help=".tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout."),
 ]
 
 MapFasta = Annotated[
@@ -36,6 +36,10 @@ MapRegions = Annotated[
     ),
 ]
 MapBed = Annotated[str | None, Parameter(help=f"BED file of regions; {STRAND_RULE}.")]
+MapFeatures = Annotated[
+    str | None,
+    Parameter(help="GFF3, GTF, BED or GenBank file whose genes are drawn below the picture."),
+]
 MapContext = Annotated[
     int | None,
     Parameter(

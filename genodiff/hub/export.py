@@ -47,8 +47,10 @@ from genodiff.hub.vocabulary import (
 )
 from genodiff.hub.weight_files import SAFETENSORS
 from genodiff.io import atomic
+from genodiff.io.published_text import hide_all_folders, hide_folders
 from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
+from genodiff.runs.config import RunConfig
 from genodiff.runs.embedded_memory import embed_memory
 from genodiff.runs.model import (
     TrainedModel,
@@ -116,7 +118,7 @@ def export_model(
         found = writers[layout](model, folder, fused)
         if with_memory:
             found["memory"] = _write_memory(model, folder, layout)
-        atomic.write_text(folder / README, format_card(model, layout, found, licence))
+        atomic.write_text(folder / README, hide_folders(format_card(model, layout, found, licence)))
         files = sorted(p.name for p in folder.iterdir())
     return {
         "format": layout,
@@ -137,10 +139,12 @@ def _write_run(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, A
     raw = encode_tensors(collect_tensors(model.backbone))
     atomic.write_bytes(folder / WEIGHTS, raw)
     digest = hashlib.sha256(raw).hexdigest()
+    config = RunConfig.model_validate(hide_all_folders(model.config.model_dump(mode="json")))
+    data = hide_all_folders(model.data)
     atomic.write_json(
-        folder / CARD, describe_model(model.config, model.alphabet, model.step, digest, model.data)
+        folder / CARD, describe_model(config, model.alphabet, model.step, digest, data)
     )
-    atomic.write_text(folder / "config.yaml", to_yaml(model.config))
+    atomic.write_text(folder / "config.yaml", to_yaml(config))
     return {"tensors": len(collect_tensors(model.backbone))}
 
 

@@ -219,8 +219,7 @@ class _Scanner:
         lines = split_lines(blocks, flat.name, self.source.shown)
         for record in parse_flat_records(lines, flat, self.source.shown):
             self.starts.append(record.line)
-            topology = record.parsed.annotations.get("topology")
-            about = mark_circular(record.parsed.description, topology)
+            about = mark_circular(record.parsed)
             header = f">{record.name} {about}".replace("\n", " ")
             yield header.encode() + b"\n" + record.sequence + b"\n"
             if self.visit is not None:  # by now the sequence is judged good
@@ -348,7 +347,7 @@ class _Scanner:
             what = f"the record's name has an invisible or control character {hidden!a}"
             raise self._fault(what, "rename the record", record=name)
         if spoilt := find_spoilt_name(name):
-            raise self._fault(f"the record's name {spoilt[0]}", spoilt[1], record=name)
+            raise self._fault("the record's name " + spoilt[0], spoilt[1], record=name)
         if name in self.seen:
             what = f"duplicate name: it stands more than once (first at line {self.seen[name]})"
             raise self._fault(what, "rename or remove one of the records", record=name)

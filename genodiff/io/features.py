@@ -20,7 +20,7 @@ from genodiff.io.text_lines import split_lines
 
 log = logging.getLogger("genodiff")
 
-_NAMES = ("gene", "locus_tag", "label", "product", "protein_id")
+NAMES = ("gene", "locus_tag", "label", "product", "protein_id")
 """Qualifiers that name a feature; the first that it has is its name."""
 
 
@@ -60,7 +60,7 @@ def read_features(
     for record in _records(given):
         check_letters(record.sequence, record.name, shown or None)
         for feature in record.parsed.features:
-            names = [v for key in _NAMES for v in feature.qualifiers.get(key, ())]
+            names = [v for key in NAMES for v in feature.qualifiers.get(key, ())]
             seen.setdefault(feature.type, set()).update(names)
             hits = {
                 text

@@ -101,8 +101,7 @@ def _record(given: Any, number: int) -> Record:
         return Record(f"seq{number}", "", bytes(given), number)
     if hasattr(given, "seq") and hasattr(given, "id"):
         name = given.id if given.id and given.id != "<unknown id>" else f"seq{number}"
-        about = "" if given.description == "<unknown description>" else given.description
-        about = mark_circular(about or "", getattr(given, "annotations", {}).get("topology"))
+        about = mark_circular(given)
         try:
             return Record(name, about, bytes(given.seq), number)
         except UndefinedSequenceError:

@@ -9,6 +9,7 @@ import logging
 import re
 from collections.abc import Callable, Collection
 from functools import cache
+from typing import Any
 
 CIRCULAR = "[topology=circular]"
 _SAID = re.compile(r"(?:^|[\s\[;])topology=circular(?:$|[\s\];])", re.IGNORECASE)
@@ -22,11 +23,14 @@ def says_circular(description: str) -> bool:
     return bool(_SAID.search(description))
 
 
-def mark_circular(description: str, topology: object) -> str:
-    """`description` with the word, where `topology` is Biopython's "circular"."""
-    if topology != "circular" or says_circular(description):
-        return description
-    return f"{description} {CIRCULAR}".lstrip()
+def mark_circular(record: Any) -> str:
+    """The description of a record of Biopython, with the word where its topology is circular."""
+    about = record.description or ""
+    about = "" if about == "<unknown description>" else about
+    topology = getattr(record, "annotations", {}).get("topology")
+    if topology != "circular" or says_circular(about):
+        return about
+    return f"{about} {CIRCULAR}".lstrip()
 
 
 def read_round(fetch: Callable[[int, int], bytes], length: int, start: int, end: int) -> bytes:

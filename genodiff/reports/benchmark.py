@@ -10,6 +10,7 @@ from markupsafe import Markup
 from genodiff import __version__
 from genodiff.domain import DNA, DOMAINS
 from genodiff.io import atomic
+from genodiff.io.published_text import hide_folders
 from genodiff.io.target import seal_page
 from genodiff.reports import benchmark_figures as figures
 from genodiff.reports.benchmark_tables import (
@@ -50,7 +51,8 @@ def write_benchmark(out: Path, margin: float | None = None) -> WrittenBenchmark:
     """
     panels = read_sweep(out, margin)
     sessions = read_sessions(out)
-    atomic.write_text(out / RESULTS, seal_page("\n".join(format_markdown(panels, sessions)) + "\n"))
+    text = hide_folders("\n".join(format_markdown(panels, sessions)) + "\n")
+    atomic.write_text(out / RESULTS, seal_page(text))
     atomic.write_text(out / PAGE, seal_page(render_page(panels, sessions, out.resolve().name)))
     files = [out / RESULTS, out / PAGE]
     return WrittenBenchmark(files, list_comparisons(panels), list_ensembles(panels))

@@ -335,6 +335,9 @@ class FactTable(NamedTuple):
     rows: list[tuple[str, str]]
 
 
+_HOST = "host"  # the name of a machine is not for others
+
+
 def list_provenance(
     found: dict[str, Any] | None, windows: list[tuple[str, str]]
 ) -> list[FactTable]:
@@ -362,7 +365,8 @@ def _tables(key: str, value: object) -> list[FactTable]:
         many = len(value) > 1
         return [
             FactTable(
-                f"{name} {i}" if many else name, [(_name(k), _cell(k, x)) for k, x in v.items()]
+                f"{name} {i}" if many else name,
+                [(_name(k), _cell(k, x)) for k, x in v.items() if k != _HOST],
             )
             for i, v in list(enumerate(value, 1))[-MOST_SESSIONS:]
         ]

@@ -1,4 +1,4 @@
-"""Pictures of dependency maps: a square with a logo above, as .svg or on a page by itself."""
+"""Pictures of dependency maps: a square with a logo above, by themselves or on a page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,52 +7,47 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from genodiff.reports.heat_map import (
-    draw_scale,
-    find_limit,
-    list_ticks,
-    open_svg,
-    place_picture,
-    stack_pictures,
-    write_text,
-)
+from genodiff.io.genes import Gene
+from genodiff.reports.gene_rows import draw_region_genes
+from genodiff.reports.heat_map import draw_scale, find_limit, place_map
 from genodiff.reports.ism_page import weigh_by_information
-from genodiff.reports.logo import draw_logo
-from genodiff.reports.map_page import encode_numbers, explain_strand, render_map_page
+from genodiff.reports.logo import draw_numbers, list_logo_shapes, list_ticks
+from genodiff.reports.map_page import encode_numbers, explain_strand, put_head, render_map_page
+from genodiff.reports.shapes import Box, Label, Shape, find_frame, move, write_svg
 from genodiff.scoring.map_files import PairMap
 
-_LEFT, _TOP, _BELOW = 30.0, 4.0, 60.0
 _SIDE = 840.0  # pixels of a map, about
 _LARGEST_CELL = 12.0
 _SMALLEST_LETTER = 5.0  # pixels of a column of the logo
 _NO_VALUE = 255
-_LOGO_HEIGHT, _LOGO_EDGES = 50.0, 24.0
+_LOGO_HEIGHT, _LOGO_EDGES = 50.0, 26.0
 
 
-def draw_dependency_picture(maps: Sequence[PairMap], told: Mapping[str, Any], run: str) -> str:
-    """One region as an .svg that stands by itself."""
+def list_dependency_picture(
+    maps: Sequence[PairMap], told: Mapping[str, Any], genes: Sequence[Sequence[Gene]]
+) -> tuple[list[Shape], str]:
+    """The shapes of one region, with a line above that says what they are, and a title."""
     (one,) = maps
-    pictures = [(_draw_square(one, told["unit"]), *_size(one))]
-    logo = _draw_letters(one, "region-1")
-    if logo:
-        pictures.insert(0, (logo, _size(one)[0], _LOGO_HEIGHT + _LOGO_EDGES))
     head = f"{one.region.label} · dependencies in {told['unit']}"
-    return stack_pictures(pictures, f"Dependency map of {one.region.label}", head)
+    title = f"Dependency map of {one.region.label}"
+    return put_head(_list_shapes(one, told["unit"], genes[0]), head), title
 
 
-def render_dependency_page(maps: Sequence[PairMap], told: Mapping[str, Any], run: str) -> str:
-    """All regions on a page that needs no network."""
+def render_dependency_page(
+    maps: Sequence[PairMap], told: Mapping[str, Any], genes: Sequence[Sequence[Gene]]
+) -> str:
+    """All regions on a page that needs no network; `genes` are those of each region."""
     sections = []
-    for number, one in enumerate(maps, 1):
-        name = f"region-{number}"
+    for number, (one, beside) in enumerate(zip(maps, genes, strict=True), 1):
+        shapes = _list_shapes(one, told["unit"], beside)
+        name, title = f"region-{number}", f"Dependency map of {one.region.label}"
         change, code, scale = _pack(one)
         sections.append(
             {
                 "id": name,
-                "title": one.region.name,
-                "place": one.region.label,
-                "figure": Markup(_draw_letters(one, name) + _draw_square(one, told["unit"])),
-                "width": f"{_size(one)[0]:g}",
+                "region": one.region,
+                "figure": Markup(write_svg(shapes, name, title)),
+                "width": f"{find_frame(shapes).width:g}",
                 "caption": f"{told['score'].capitalize()}, in {told['unit']}. Rows are sources, "
                 "columns are targets. The darker, the stronger; grey is N. Above: the chances that "
                 "the model gives each base, times information." + explain_strand(one.region),
@@ -67,7 +62,7 @@ def render_dependency_page(maps: Sequence[PairMap], told: Mapping[str, Any], run
                 },
             }
         )
-    return render_map_page("dependencies", run, told, sections)
+    return render_map_page("dependencies", told, sections)
 
 
 def _pack(one: PairMap) -> tuple[NDArray[np.int16], NDArray[np.uint8], float]:
@@ -83,43 +78,35 @@ def _pack(one: PairMap) -> tuple[NDArray[np.int16], NDArray[np.uint8], float]:
     return change, code, scale
 
 
-def _cell(one: PairMap) -> float:
-    return min(_LARGEST_CELL, _SIDE / len(one.region.letters))
+def _list_shapes(one: PairMap, unit: str, genes: Sequence[Gene]) -> list[Shape]:
+    """The logo, where its letters can be read, the map, and the genes below its targets."""
+    n = len(one.region.letters)
+    cell, shapes = min(_LARGEST_CELL, _SIDE / n), list[Shape]()
+    if cell >= _SMALLEST_LETTER:
+        shapes += list_logo_shapes(
+            weigh_by_information(np.log(np.maximum(one.p.T, 1e-300))),
+            first=one.region.first,
+            column=cell,
+            height=_LOGO_HEIGHT,
+        )
+        shapes = move(shapes, 0, -_LOGO_HEIGHT - _LOGO_EDGES)
+    shapes += _list_square(one, cell, unit)
+    below = find_frame(shapes)
+    return shapes + draw_region_genes(genes, one.region, cell, below.top + below.height + 4)
 
 
-def _size(one: PairMap) -> tuple[float, float]:
-    side = _cell(one) * len(one.region.letters)
-    return max(_LEFT + side + 2, 260.0), _TOP + side + _BELOW
-
-
-def _draw_letters(one: PairMap, name: str) -> str:
-    """The logo above the map; nothing where its letters would be too narrow to be read."""
-    if _cell(one) < _SMALLEST_LETTER:
-        return ""
-    return draw_logo(
-        weigh_by_information(np.log(np.maximum(one.p.T, 1e-300))),
-        name=name,
-        title=f"Logo of {one.region.label}",
-        first=one.region.first,
-        column=_cell(one),
-        height=_LOGO_HEIGHT,
-    )
-
-
-def _draw_square(one: PairMap, unit: str) -> str:
-    n, cell, values = len(one.region.letters), _cell(one), one.dependency
-    limit, side = find_limit(values), cell * n
-    wide, tall = _size(one)
-    parts = [open_svg(wide, tall, f"Dependency map of {one.region.label}")]
-    parts.append(
-        f'<rect x="{_LEFT:g}" y="{_TOP:g}" width="{side:g}" height="{side:g}" '
-        'style="fill: none; stroke: var(--grid)"/>'
-    )
-    parts.append(place_picture(values, limit, _LEFT, _TOP, side, side))
-    for number, middle in list_ticks(one.region.first, n, cell):
-        parts.append(write_text(_LEFT + middle, _TOP + side + 13, f"{number:,}"))
-        parts.append(write_text(_LEFT - 5, _TOP + middle, f"{number:,}", turned=True))
-    parts.append(write_text(_LEFT + side / 2, _TOP + side + 25, "target"))
-    parts.append(write_text(10, _TOP + side / 2, "source", turned=True))
-    parts.append(draw_scale(limit, _LEFT, _TOP + side + 34, 200, signed=False, unit=unit))
-    return "".join([*parts, "</svg>"])
+def _list_square(one: PairMap, cell: float, unit: str) -> list[Shape]:
+    n, values = len(one.region.letters), one.dependency
+    limit, side, first = find_limit(values), cell * n, one.region.first
+    return [
+        Box(0, 0, side, side, edge="grid"),
+        place_map(values, limit, 0, 0, side, side),
+        *draw_numbers(first, n, cell, side + 13),
+        *(
+            Label(-5, middle, f"{number:,}", turned=True)
+            for number, middle in list_ticks(first, n, cell)
+        ),
+        Label(side / 2, side + 25, "target"),
+        Label(-20, side / 2, "source", turned=True),
+        *draw_scale(limit, 0, side + 34, 200, signed=False, unit=unit),
+    ]

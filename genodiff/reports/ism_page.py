@@ -1,4 +1,4 @@
-"""Pictures of saturation mutagenesis: a logo above a heat map, as .svg or on a page by itself."""
+"""Pictures of saturation mutagenesis: a logo above a heat map, by themselves or on a page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,48 +7,43 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from genodiff.reports.heat_map import (
-    draw_scale,
-    find_limit,
-    open_svg,
-    place_picture,
-    stack_pictures,
-    write_text,
-)
-from genodiff.reports.logo import draw_logo
-from genodiff.reports.map_page import encode_numbers, explain_strand, render_map_page
+from genodiff.io.genes import Gene
+from genodiff.reports.gene_rows import draw_region_genes
+from genodiff.reports.heat_map import draw_scale, find_limit, place_map
+from genodiff.reports.logo import list_logo_shapes
+from genodiff.reports.map_page import encode_numbers, explain_strand, put_head, render_map_page
+from genodiff.reports.shapes import Dot, Label, Shape, find_frame, move, write_svg
 from genodiff.scoring.map_files import SaturationMap
 from genodiff.scoring.map_regions import BASES, MapRegion
 
-_LEFT, _CELL, _ROW = 30.0, 12.0, 16.0  # of the labels, of a column, of a row
-_LOGO_HEIGHT, _LOGO_EDGES = 80.0, 24.0
+_CELL, _ROW = 12.0, 16.0  # of a column, of a row
+_LOGO_HEIGHT, _LOGO_EDGES = 80.0, 26.0
 
 
-def draw_ism_picture(maps: Sequence[SaturationMap], told: Mapping[str, Any], run: str) -> str:
-    """One region as an .svg that stands by itself."""
+def list_ism_picture(
+    maps: Sequence[SaturationMap], told: Mapping[str, Any], genes: Sequence[Sequence[Gene]]
+) -> tuple[list[Shape], str]:
+    """The shapes of one region, with a line above that says what they are, and a title."""
     (one,) = maps
-    wide = _LEFT + _CELL * len(one.region.letters) + 2
-    pictures = [
-        (_draw_letters(one, told, "region-1"), wide, _LOGO_HEIGHT + _LOGO_EDGES),
-        (_draw_cells(one, told["unit"]), max(wide, 260.0), 6 * _ROW + 30),
-    ]
     head = f"{one.region.label} · {told['score']}"
-    return stack_pictures(pictures, f"Saturation mutagenesis of {one.region.label}", head)
+    title = f"Saturation mutagenesis of {one.region.label}"
+    return put_head(_list_shapes(one, told, genes[0]), head), title
 
 
-def render_ism_page(maps: Sequence[SaturationMap], told: Mapping[str, Any], run: str) -> str:
-    """All regions on a page that needs no network."""
+def render_ism_page(
+    maps: Sequence[SaturationMap], told: Mapping[str, Any], genes: Sequence[Sequence[Gene]]
+) -> str:
+    """All regions on a page that needs no network; `genes` are those of each region."""
     sections = []
-    for number, one in enumerate(maps, 1):
+    for number, (one, beside) in enumerate(zip(maps, genes, strict=True), 1):
+        shapes = _list_shapes(one, told, beside)
+        name, title = f"region-{number}", f"Saturation mutagenesis of {one.region.label}"
         sections.append(
             {
-                "id": f"region-{number}",
-                "title": one.region.name,
-                "place": one.region.label,
-                "figure": Markup(
-                    _draw_letters(one, told, f"region-{number}") + _draw_cells(one, told["unit"])
-                ),
-                "width": f"{max(_LEFT + _CELL * len(one.region.letters) + 2, 260):g}",
+                "id": name,
+                "region": one.region,
+                "figure": Markup(write_svg(shapes, name, title)),
+                "width": f"{find_frame(shapes).width:g}",
                 "caption": _explain(told) + explain_strand(one.region),
                 "kind": "ism",
                 "numbers": {
@@ -59,7 +54,7 @@ def render_ism_page(maps: Sequence[SaturationMap], told: Mapping[str, Any], run:
                 },
             }
         )
-    return render_map_page("ism", run, told, sections)
+    return render_map_page("ism", told, sections)
 
 
 def find_heights(one: SaturationMap, is_oracle: bool) -> NDArray[np.float64]:
@@ -87,14 +82,20 @@ def weigh_by_information(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     return heights
 
 
-def _draw_letters(one: SaturationMap, told: Mapping[str, Any], name: str) -> str:
+def _list_shapes(one: SaturationMap, told: Mapping[str, Any], genes: Sequence[Gene]) -> list[Shape]:
+    """The logo, the cells, and the genes below."""
+    shapes = _list_letters(one, told)
+    shapes += move(_list_cells(one, told["unit"]), 0, _LOGO_HEIGHT + _LOGO_EDGES)
+    below = find_frame(shapes)
+    return shapes + draw_region_genes(genes, one.region, _CELL, below.top + below.height + 4)
+
+
+def _list_letters(one: SaturationMap, told: Mapping[str, Any]) -> list[Shape]:
     scale = np.log(2) if told["unit"] == "bits" else 1.0
     is_oracle = told["context"] is None
     natural = one if is_oracle else SaturationMap(one.region, one.score * scale)
-    return draw_logo(
+    return list_logo_shapes(
         find_heights(natural, is_oracle),
-        name=name,
-        title=f"Logo of {one.region.label}",
         first=one.region.first,
         unit="mean effect" if is_oracle else "bits",
         column=_CELL,
@@ -102,32 +103,27 @@ def _draw_letters(one: SaturationMap, told: Mapping[str, Any], name: str) -> str
     )
 
 
-def _draw_cells(one: SaturationMap, unit: str) -> str:
+def _list_cells(one: SaturationMap, unit: str) -> list[Shape]:
     """The reference, and a row for each base that is put in its place."""
     n, limit = len(one.region.letters), find_limit(one.score)
-    wide = max(_LEFT + _CELL * n + 2, 260.0)
-    parts = [open_svg(wide, 6 * _ROW + 30, f"Scores of {one.region.label}")]
-    parts.append(_draw_reference(one.region))
+    shapes = _list_reference(one.region)
     for row, base in enumerate(BASES):
-        y = _ROW * (row + 1.75)
-        parts.append(write_text(_LEFT - 8, y, base, size=11, colour=base.lower()))
-    parts.append(place_picture(one.score, limit, _LEFT, _ROW, _CELL * n, 4 * _ROW))
+        shapes.append(Label(-8, _ROW * (row + 1.75), base, 11, base.lower()))
+    shapes.append(place_map(one.score, limit, 0, _ROW, _CELL * n, 4 * _ROW))
     for place, column in enumerate(one.region.columns):
         if column >= 0:  # a dot is the base as it stands
-            x, y = _LEFT + _CELL * (place + 0.5), _ROW * (column + 1.5)
-            parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="1.6" style="fill: var(--muted)"/>')
-    parts.append(draw_scale(limit, _LEFT, 5.4 * _ROW, 200, signed=True, unit=unit))
-    return "".join([*parts, "</svg>"])
+            shapes.append(Dot(_CELL * (place + 0.5), _ROW * (column + 1.5), 1.6))
+    return shapes + draw_scale(limit, 0, 5.4 * _ROW, 200, signed=True, unit=unit)
 
 
-def _draw_reference(region: MapRegion) -> str:
-    return "".join(
-        write_text(
-            _LEFT + _CELL * (place + 0.5), _ROW * 0.75, letter, size=10,
-            colour=letter.lower() if letter in BASES else "muted",
+def _list_reference(region: MapRegion) -> list[Shape]:
+    return [
+        Label(
+            _CELL * (place + 0.5), _ROW * 0.75, letter, 10,
+            letter.lower() if letter in BASES else "muted",
         )
         for place, letter in enumerate(region.letters)
-    )  # fmt: skip
+    ]  # fmt: skip
 
 
 def _explain(told: Mapping[str, Any]) -> str:

@@ -3,12 +3,14 @@
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from genodiff import __version__
+from genodiff.reports.shapes import Label, Shape, find_frame
 from genodiff.reports.template import render_template
 from genodiff.scoring.map_regions import MapRegion
 
@@ -20,6 +22,12 @@ def encode_numbers(values: NDArray[Any]) -> str:
     return base64.b64encode(values.tobytes()).decode()
 
 
+def put_head(shapes: list[Shape], head: str) -> list[Shape]:
+    """The shapes with a line of text above them."""
+    frame = find_frame(shapes)
+    return [Label(frame.left + 4, frame.top - 6, head, 11, "ink", "start"), *shapes]
+
+
 def explain_strand(region: MapRegion) -> str:
     """What a caption says of a region on the - strand."""
     if region.strand == "+":
@@ -28,11 +36,11 @@ def explain_strand(region: MapRegion) -> str:
 
 
 def render_map_page(
-    verb: str, run: str, told: Mapping[str, Any], sections: Sequence[Mapping[str, Any]]
+    verb: str, told: Mapping[str, Any], sections: Sequence[Mapping[str, Any]]
 ) -> str:
     """A page with a picture for each region; nothing in it asks the network."""
     facts = [
-        ("model", f"{run} ({told['checkpoint']})"),
+        ("model", f"{Path(told['model']).name} ({told['checkpoint']})"),
         ("score", f"{told['score']}, in {told['unit']}"),
         ("evaluations of the network", f"{told['evaluations']:,}"),
     ]
@@ -52,6 +60,8 @@ def render_map_page(
                 f"{company['strongest']:.3g}",
             )
         )
+    if told.get("features"):
+        facts.append(("genes", Path(told["features"]).name))
     numbers = {section["id"]: section["numbers"] for section in sections}
     # "<" would end the script early
     data = json.dumps({"unit": told["unit"], "maps": numbers}).replace("<", "\\u003c")
@@ -61,7 +71,9 @@ def render_map_page(
             "version": __version__,
             "verb": verb,
             "title": _TITLES[verb],
-            "name": sections[0]["place"] if len(sections) == 1 else f"{len(sections)} regions",
+            "name": sections[0]["region"].title
+            if len(sections) == 1
+            else f"{len(sections)} regions",
             "facts": facts,
             "sections": sections,
             "data": Markup(data),

@@ -3,15 +3,27 @@
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from genodiff.io.published_text import hide_folders
 
 
 def render_template(name: str, context: dict[str, Any]) -> str:
-    """The template filled in: everything is escaped but `Markup`, an unknown name is an error."""
+    """The template filled in: everything is escaped but `Markup`, an unknown name is an error.
+
+    Pages are shown to others: paths of a machine are cut down to names, but for those in `Markup`.
+    """
     environment = Environment(
         loader=PackageLoader("genodiff", "reports"),
         autoescape=True,
+        finalize=_finish,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     return environment.get_template(name).render(context)
+
+
+def _finish(value: Any) -> Any:
+    plain = isinstance(value, str) and not isinstance(value, Markup)
+    return hide_folders(value) if plain else value

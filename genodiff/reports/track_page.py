@@ -6,20 +6,27 @@ It asks the network for nothing.
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from genodiff import __version__
-from genodiff.reports.logo import GLYPHS
+from genodiff.io.genes import Gene
 from genodiff.reports.map_page import encode_numbers
+from genodiff.reports.shapes import GLYPHS
 from genodiff.reports.template import render_template
 from genodiff.scoring.track_values import BaseTracks
 
 
-def render_track_page(regions: Sequence[BaseTracks], told: Mapping[str, Any]) -> str:
-    """A page of all `regions`; `told` is what the sidecar says of the model and how it read."""
+def render_track_page(
+    regions: Sequence[BaseTracks], told: Mapping[str, Any], genes: Sequence[Sequence[Gene]] = ()
+) -> str:
+    """A page of all `regions`; `told` is what the sidecar says of the model and how it read.
+
+    `genes` are those of each region.
+    """
     data = {
         "glyphs": GLYPHS,
         "regions": [
@@ -28,8 +35,9 @@ def render_track_page(regions: Sequence[BaseTracks], told: Mapping[str, Any]) ->
                 "start": one.start + 1,
                 "letters": one.letters,
                 "p": encode_numbers(np.ascontiguousarray(one.p, "<f4")),
+                "genes": [shift_gene(gene, one.start) for gene in some],
             }
-            for one in regions
+            for one, some in zip(regions, genes or [[]] * len(regions), strict=True)
         ],
     }
     # "<" would end the script early
@@ -39,6 +47,7 @@ def render_track_page(regions: Sequence[BaseTracks], told: Mapping[str, Any]) ->
         {
             "version": __version__,
             "name": _label(regions[0]) if len(regions) == 1 else f"{len(regions):,} regions",
+            "has_genes": any(genes),
             "labels": [_label(one) for one in regions],
             "facts": _list_facts(regions, told),
             "data": Markup(text),
@@ -46,15 +55,26 @@ def render_track_page(regions: Sequence[BaseTracks], told: Mapping[str, Any]) ->
     )
 
 
+def shift_gene(one: Gene, start: int) -> dict[str, Any]:
+    """A gene as the page's script reads it: places from the first base of the region, 0-based."""
+    parts = {"exons": one.exons, "coding": one.coding}
+    return {
+        "start": one.start - start, "end": one.end - start, "strand": one.strand, "name": one.name,
+        **{key: [[a - start, b - start] for a, b in some] for key, some in parts.items()},
+    }  # fmt: skip
+
+
 def _list_facts(regions: Sequence[BaseTracks], told: Mapping[str, Any]) -> list[tuple[str, str]]:
     bases = sum(len(one.letters) for one in regions)
     every = told.get("every")
     facts = [
-        ("model", f"{told['model']} ({told['checkpoint']})"),
+        ("model", f"{Path(told['model']).name} ({told['checkpoint']})"),
         ("bases", f"{bases:,}, of which {sum(int(one.known.sum()) for one in regions):,} read"),
         ("bases of a window", f"{told['context']:,}"),
         ("masked", f"every {every} bases at once" if every else "each base by itself"),
     ]
+    if told.get("features"):
+        facts.append(("genes", Path(told["features"]).name))
     company = told.get("company")
     if company:
         (median, worst), sites = company["bits"], company["sites"]

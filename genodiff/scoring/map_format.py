@@ -4,7 +4,10 @@ from pathlib import Path
 
 from genodiff.errors import UsageError
 
-FORMATS = (".tsv", ".parquet", ".npz", ".svg", ".html")
+PICTURES = (".svg", ".png", ".pdf")
+"""Of one region each."""
+DRAWN = (*PICTURES, ".html")
+FORMATS = (".tsv", ".parquet", ".npz", *DRAWN)
 
 
 def find_map_format(path: str | Path) -> str:

@@ -56,6 +56,12 @@ class MapRegion(NamedTuple):
         turned = " (-)" if self.strand == "-" else ""
         return f"{self.contig}:{self.start + 1:,}-{self.end:,}{turned}"
 
+    @property
+    def title(self) -> str:
+        """The label, after the region's own name where it has one."""
+        plain = (self.contig, self.label.replace(",", "").replace(" ", ""))
+        return self.label if self.name in plain else f"{self.name}, {self.label}"
+
 
 @contextmanager
 def open_contigs(sequences: Sequences) -> Iterator[Contigs]:

@@ -5,36 +5,49 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from genodiff.errors import UsageError, did_you_mean
+from genodiff.scoring import map_format
 
-FORMATS = ("bigwig", "bedgraph", "bedgraph.gz", "npz", "parquet", "html")
+PICTURES = tuple(one[1:] for one in map_format.PICTURES)
+"""Of one region each."""
+FORMATS = ("bigwig", "bedgraph", "bedgraph.gz", "npz", "parquet", *PICTURES, "html")
 DEFAULT = ("bigwig", "html")
+FOR_BROWSERS = ("bigwig", "bedgraph", "bedgraph.gz")
+"""With the contigs' names of the genome that a hub is for."""
 MOST_DRAWN = 100_000
 """Bases of one page."""
 SIDECAR = "tracks.json"
-PAGE = "tracks.html"
+DRAWN = (*PICTURES, "html")
+"""Written as tracks.html and so on."""
 SHARD_ENDING = ".npy"
 HOLDS = "chances of the bases of a shard of tracks"
 NO_EMAIL = "nobody@example.org"
 """An address of nobody's, since a hub must have one."""
 
 _ENDINGS = (
-    ".bw", ".bigwig", ".bedgraph", ".gz", ".npz", ".npy", ".parquet", ".html", ".tsv", ".json"
+    ".bw", ".bigwig", ".bedgraph", ".gz", ".npz", ".npy", ".parquet", ".tsv", ".json",
+    *map_format.DRAWN,
 )  # fmt: skip
 _GENOME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+")
 
 
-def choose_formats(wanted: Sequence[str] | None, bases: int) -> tuple[str, ...]:
+def choose_formats(wanted: Sequence[str] | None, bases: int, intervals: int = 1) -> tuple[str, ...]:
     """The formats, in the order of `FORMATS`; by default a page only where it can hold all.
 
-    Raises `UsageError` for an unknown one, and for a page of too many bases.
+    Raises `UsageError` for an unknown one, for a page of too many bases, and for a picture of
+    several intervals.
     """
     for one in wanted or ():
         if one not in FORMATS:
             raise UsageError(f"'{one}' is no format", fix=did_you_mean(one, FORMATS))
-    if "html" in (wanted or ()) and bases > MOST_DRAWN:
-        what = f"{bases:,} bases are more than the {MOST_DRAWN:,} that a page holds"
-        raise UsageError(what, fix="give fewer regions, or leave out --format html")
+    drawn = [one for one in wanted or () if one in DRAWN]
+    if drawn and bases > MOST_DRAWN:
+        what = f"{bases:,} bases are more than the {MOST_DRAWN:,} that a page or picture holds"
+        raise UsageError(what, fix=f"give fewer regions, or leave out --format {drawn[0]}")
+    pictures = [one for one in drawn if one in PICTURES]
+    if pictures and intervals > 1:
+        what = f"a .{pictures[0]} is of one region, and there are {intervals:,}"
+        raise UsageError(what, fix="give one region, or --format html for all on one page")
     chosen = set(wanted or DEFAULT)
     if not wanted and bases > MOST_DRAWN:
         chosen.discard("html")

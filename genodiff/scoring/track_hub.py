@@ -154,7 +154,7 @@ def _describe_hub(name: str, told: Mapping[str, Any]) -> str:
     every = told.get("every")
     how = f"every {every} bases masked together" if every else "each base masked by itself"
     rows = {
-        "model": f"{told['model']} ({told['checkpoint']})",
+        "model": f"{Path(told['model']).name} ({told['checkpoint']})",
         "genome": name,
         "masked": how,
         "bases of a window": f"{told['context']:,}",

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from genodiff import __version__
 from genodiff.io import atomic
+from genodiff.io.published_text import hide_folders
 from genodiff.io.target import seal_page
 from genodiff.reports.template import render_template
 from genodiff.statistics.comparisons import JudgedDifference, show_p
@@ -54,7 +55,7 @@ def write_comparison(
         "figures": [figure._replace(svg=Markup(figure.svg)) for figure in figures],
     }
     page = render_template("comparison.html.jinja", context)
-    atomic.write_text(out / TABLE, seal_page("\n".join(lines)))
+    atomic.write_text(out / TABLE, seal_page(hide_folders("\n".join(lines))))
     atomic.write_text(out / PAGE, seal_page(page + "\n"))
     atomic.write_json(out / RESULTS, {"genodiff": __version__, **results})
 

@@ -168,14 +168,14 @@ def _parts(
         return parts, kind, classes
     told = (kind, classes or None)
     test_part = read_examples(test, layout, kind=told[0], classes=told[1])[0]
-    notes = (_tell_kind(kind, classes),)
+    agreed = (_tell_kind(kind, classes),)
     if valid is None:
-        return Parts(train_part, test_part, notes), kind, classes
+        return Parts(train_part, test_part, agreed), kind, classes
     valid_part = read_examples(valid, layout, kind=told[0], classes=told[1])[0]
     note = f"validation: {Path(valid).name} ({valid_part.n:,} examples) for every seed"
     index = np.arange(train_part.n, train_part.n + valid_part.n)
     return (
-        Parts(concatenate(train_part, valid_part), test_part, (*notes, note), index),
+        Parts(concatenate(train_part, valid_part), test_part, (*agreed, note), index),
         kind,
         classes,
     )

@@ -21,5 +21,5 @@ def check_loggers(names: Sequence[str]) -> None:
         except ImportError:
             raise MachineError(
                 f"--logger {name} needs the package {name}, which is not installed",
-                fix="pip install 'genodiff[track]'",
+                fix="pip install 'genodiff[loggers]'",
             ) from None

@@ -21,6 +21,7 @@ _SCRIPT = """#!/bin/bash
 #SBATCH --open-mode=append
 #SBATCH --output={name}-%j.log
 
+# {cores}
 # {warning} s before its end the job gets SIGUSR1: genodiff saves and ends with code 138 (128 + 10).
 # The job then queues again, and the same command goes on from the checkpoint, with the same bits.
 srun {command}
@@ -42,9 +43,16 @@ def write_sbatch(
     minutes = _DAY if config.train.max_minutes is None else config.train.max_minutes * _MARGIN + 10
     on_gpu = device != "cpu"
     workers = 4 if config.train.workers == "auto" else max(1, config.train.workers)
+    cpus = devices * (1 + workers) if on_gpu else threads
+    why = (
+        f"{devices} x (1 that trains + {workers} that prepare windows, train.workers), a core each"
+        if on_gpu
+        else "--threads, or without it 2 for each process"
+    )
     return _SCRIPT.format(
         name=name,
-        cpus=devices * (1 + workers) if on_gpu else threads,
+        cpus=cpus,
+        cores=f"Cores: {cpus} = {why}. Change it to what your nodes have.",
         gpus=f"#SBATCH --gpus-per-node={devices}\n" if on_gpu else "",
         time=_format_time(minutes),
         warning=_WARNING,

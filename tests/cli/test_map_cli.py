@@ -30,8 +30,10 @@ def test_every_format_has_the_same_numbers(
     verb: str, run: Path, case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = ("--region", "chr1:5-13")
-    for ending in ("tsv", "parquet", "npz", "svg", "html"):
-        code, out, err = command(capsys, *words(verb, run, f"o.{ending}", *place))
+    (case / "genes.bed").write_text("chr1\t0\t9\tNEAR\nchr1\t30\t40\tFAR\n")
+    for ending in ("tsv", "parquet", "npz", "svg", "png", "pdf", "html"):
+        more = ("--features", "genes.bed") if ending in ("svg", "png", "pdf", "html") else ()
+        code, out, err = command(capsys, *words(verb, run, f"o.{ending}", *place, *more))
         assert (code, out) == (0, ""), err
         assert not (case / f"o.{ending}.partial").exists()
         told = json.loads((case / f"o.{ending}.json").read_text())
@@ -57,7 +59,12 @@ def test_every_format_has_the_same_numbers(
     page = (case / "o.html").read_text()
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "https://" not in page
+    assert str(run) not in page
     assert (case / "o.svg").read_text().startswith("<svg xmlns=")
+    assert (case / "o.png").read_bytes().startswith(b"\x89PNG")
+    assert (case / "o.pdf").read_bytes().startswith(b"%PDF")
+    for text in (page, (case / "o.svg").read_text()):
+        assert ("NEAR" in text, "FAR" in text) == (True, False)
 
 
 def test_a_broken_map_goes_on_to_the_same_bytes(
@@ -115,6 +122,8 @@ def test_a_plan_counts_and_writes_nothing(
     [
         ("ism", "o.vcf", (), "ends in none of"),
         ("ism", "o.svg", (), "one region"),
+        ("ism", "o.pdf", (), "a .pdf is of one region, and there are 2"),
+        ("ism", "o.tsv", ("--features", "ref.fa"), "--out x.svg"),
         ("ism", "o.tsv", ("--label", "x"), "fine-tuned"),
         ("ism", "o.tsv", ("--region", "chr3:1-5"), "chr3"),
         ("ism", "o.tsv", ("--context", 1), "context"),

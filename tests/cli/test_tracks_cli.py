@@ -45,7 +45,8 @@ def test_a_folder_has_all_formats_a_hub_and_its_provenance(
     code, out, err = command(capsys, *words(run, "o", *PLACES, *ALL, "--json"))
     assert code == 0, err
     told = json.loads(out)
-    assert told == json.loads((case / "o" / "tracks.json").read_text())
+    kept = json.loads((case / "o" / "tracks.json").read_text())
+    assert (set(kept), kept["model"]) == (set(told), run.name)
     assert told["intervals"] == [["chr1", 4, 20], ["chr1", 89, 140], ["chr2", 0, 5]]
     assert (told["bases"], told["read"]) == (72, 72 - LETTERS[4:20].count("N")
                                              - LETTERS[89:140].count("N"))  # fmt: skip
@@ -209,6 +210,45 @@ def test_the_hub_of_a_named_genome_brings_no_sequence(run: Path, case: Path, cap
     assert not list((case / "o").glob("*.2bit"))
 
 
+def test_a_hub_has_the_names_of_its_genome_and_no_folder_of_the_machine(
+    run: Path, case: Path, capsys: Caps
+) -> None:
+    (case / "ref.fa").write_text(">MT\nGGATCA\n>1\nGGATC\n>GL000195.1\nACGTACGT\n")
+    more = ("--genome", "hg38", "--format", "bigwig", "--format", "html", "--format", "bedgraph")
+    code, out, err = command(capsys, *words(run, "o", *more, "--json"))
+    assert code == 0, err
+    assert "'GL000195.1' is no name that hg38" in err
+    check_hub(case / "o")
+    assert (case / "o" / "chrom.sizes").read_text() == "GL000195.1\t8\nchr1\t5\nchrM\t6\n"
+    rows = (case / "o" / "p_A.bedGraph").read_text().splitlines()
+    assert [row.split("\t")[0] for row in rows] == ["GL000195.1"] * 8 + ["chr1"] * 5 + ["chrM"] * 6
+    assert json.loads(out)["names"] == {"1": "chr1", "MT": "chrM"}
+    for one in (case / "o").iterdir():
+        assert str(run.parent).encode() not in one.read_bytes(), one.name
+        assert str(case).encode() not in one.read_bytes(), one.name
+
+
+def test_a_region_is_a_picture_with_its_genes(run: Path, case: Path, capsys: Caps) -> None:
+    (case / "genes.gff3").write_text("chr1\tx\tgene\t3\t9\t.\t-\t.\tID=a;Name=NEAR\n")
+    pictures = ("svg", "png", "pdf", "html")
+    more = [word for one in pictures for word in ("--format", one)]
+    place = ("--region", "chr1:5-20", "--features", "genes.gff3")
+    code, _, err = command(capsys, *words(run, "o", *place, *more))
+    assert code == 0, err
+    assert {one.name for one in (case / "o").iterdir()} == {
+        "tracks.json", *(f"tracks.{one}" for one in pictures)
+    }  # fmt: skip
+    assert "NEAR ←" in (case / "o" / "tracks.svg").read_text()
+    page = (case / "o" / "tracks.html").read_text()
+    genes = json.loads(page.split('id="data">')[1].split("</script>")[0])["regions"][0]["genes"]
+    # bases 3 to 9 of the contig; the region begins at base 5
+    assert genes == [
+        {"start": -2, "end": 5, "strand": -1, "name": "NEAR", "exons": [[-2, 5]], "coding": []}
+    ]
+    assert (case / "o" / "tracks.png").read_bytes().startswith(b"\x89PNG")
+    assert (case / "o" / "tracks.pdf").read_bytes().startswith(b"%PDF")
+
+
 def test_a_plan_counts_and_writes_nothing(
     run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +283,9 @@ def test_a_plan_counts_and_writes_nothing(
         ("o", ("--email", "nobody"), 2, "--email"),
         ("o", ("--shard", "4/3"), 2, "--shard"),
         ("o", ("--shard", "1/3"), 2, ".npy"),
+        ("o", ("--region", "chr1:5-9", "--region", "chr2", "--format", "png"), 2, "one region"),
+        ("o", ("--features", "empty.bed", "--format", "npz"), 2, "--format html"),
+        ("o", ("--features", "empty.bed"), 3, "no gene"),
         ("o.npy", ("--region", "chr2", "--shard", "1/9"), 2, "none of 1"),
         ("o.bw", (), 2, "folder"),
         ("-", (), 2, "folder"),

@@ -52,7 +52,7 @@ def test_the_page_asks_the_network_for_nothing_and_escapes_names() -> None:
     assert "https:" not in page
     assert "default-src 'none'" in page
     assert not re.search(r"<(link|img|iframe)\b", page)
-    assert "runs/&lt;x&gt;" in page
+    assert "<td>&lt;x&gt; (0123456789ab)</td>" in page
     assert '<select id="region"' not in page
     assert render_track_page([make("chr1", 0, "ACGT")], TOLD) == render_track_page(
         [make("chr1", 0, "ACGT")], TOLD

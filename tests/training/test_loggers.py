@@ -84,7 +84,7 @@ def test_wandb_is_offline_and_a_run_keeps_its_id(
 def test_a_package_that_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("tensorboard", "wandb"):
         monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(MachineError, match=rf"--logger {name}.*genodiff\[track\]"):
+        with pytest.raises(MachineError, match=rf"--logger {name}.*genodiff\[loggers\]"):
             check_loggers([name])
     check_loggers(["csv"])
     with pytest.raises(UsageError, match="no logger 'wand'; did you mean 'wandb'"):

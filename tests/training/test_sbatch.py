@@ -42,6 +42,8 @@ def test_the_job_queues_again_where_the_run_was_told_to_save(
 def test_what_is_asked_of_the_cluster_follows_from_the_run() -> None:
     assert "#SBATCH --gpus-per-node=4\n#SBATCH --time=1-00:00:00" in printed(workers=2)
     assert "#SBATCH --cpus-per-task=12" in printed(workers=2)
+    because = "4 x (1 that trains + 2 that prepare windows, train.workers), a core each"
+    assert f"# Cores: 12 = {because}. Change it" in printed(workers=2)
     assert "gpus" not in printed("cpu")
     assert "#SBATCH --cpus-per-task=8" in printed("cpu")
     assert "#SBATCH --time=0-05:40:00" in printed(max_minutes=300, steps=None)

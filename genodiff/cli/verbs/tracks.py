@@ -26,7 +26,7 @@ from genodiff.cli.common import (
     print_plan,
     stop_on_sigterm,
 )
-from genodiff.cli.map_flags import Fresh, MapContext, MapRegions, WindowBatch
+from genodiff.cli.map_flags import Fresh, MapContext, MapFeatures, MapRegions, WindowBatch
 from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 
@@ -50,10 +50,15 @@ def tracks(
         ),
     ] = None,
     format: Annotated[
-        list[Literal["bigwig", "bedgraph", "bedgraph.gz", "npz", "parquet", "html"]] | None,
+        list[
+            Literal[
+                "bigwig", "bedgraph", "bedgraph.gz", "npz", "parquet", "svg", "png", "pdf", "html"
+            ]
+        ]
+        | None,
         Parameter(
-            help="bigwig comes with a track hub; may be given several times [bigwig, and html up "
-            "to 100,000 bases].",
+            help="bigwig comes with a track hub, svg, png and pdf are of one region; may be given "
+            "several times [bigwig, and html up to 100,000 bases].",
             negative="",
         ),
     ] = None,
@@ -68,12 +73,13 @@ def tracks(
     genome: Annotated[
         str | None,
         Parameter(
-            help="UCSC's name of the genome, such as hg38, for the hub (default: the hub brings "
-            "the sequence)."
+            help="UCSC's name of the genome, such as hg38, for the hub, whose names contigs then "
+            "have (default: the hub brings the sequence)."
         ),
     ] = None,
     email: Annotated[str, Parameter(help="Address that stands in the hub.")] = NO_EMAIL,
     memory: Memory = None,
+    features: MapFeatures = None,
     batch_size: WindowBatch = 8,
     shard: Annotated[
         str | None, Parameter(help="i/n: the i-th of n parts; `genodiff merge` joins them.")
@@ -99,6 +105,7 @@ def tracks(
             genome=genome,
             email=email,
             memory=memory,
+            features=features,
             batch_size=batch_size,
             shard=shard,
             device=common.device,

@@ -1,0 +1,144 @@
+"""Tracks of a region as a picture: a logo, information, entropy, surprisal, and genes below.
+
+From far, a column is the mean of its bases, and pale is from the least to the most. Nothing is
+drawn where nothing was read.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.io.genes import Gene
+from genodiff.reports.gene_rows import draw_genes
+from genodiff.reports.logo import LETTERS, draw_numbers, stack_letters
+from genodiff.reports.map_page import put_head
+from genodiff.reports.shapes import Box, Label, Line, Shape
+from genodiff.scoring.track_values import BaseTracks, find_columns
+
+_WIDTH, _CELL = 960.0, 16.0  # pixels of a picture, and of a column at most
+_READABLE = 3.5  # pixels of a column that is drawn as letters
+_LOGO, _HEIGHT, _GAP = 120.0, 60.0, 20.0
+_ROWS = (("information", "model"), ("entropy", "muted"), ("surprisal", "markov"))
+
+Limits = tuple[float, float]
+
+
+def list_track_picture(
+    one: BaseTracks, told: Mapping[str, Any], genes: Sequence[Gene]
+) -> tuple[list[Shape], str]:
+    """The shapes of a region, with a line above that says what they are, and a title."""
+    n = len(one.letters)
+    scale = min(_CELL, _WIDTH / n)
+    place = f"{one.contig}:{one.start + 1:,}-{one.end:,}"
+    shapes: list[Shape] = []
+    if scale >= _READABLE:
+        for column, letter in zip(find_columns(one.letters), one.letters, strict=True):
+            colour = LETTERS[column].lower() if column >= 0 else "muted"
+            shapes.append(Label(scale * (len(shapes) + 0.5), -4, letter, min(10, scale), colour))
+    limits = find_limits(one)
+    shapes += _frame("logo", 0, _LOGO, scale * n, limits["information"])
+    shapes += _draw_heights(one.logo, scale, _LOGO, limits["information"][1])
+    top = _LOGO + _GAP
+    for name, colour in _ROWS:
+        shapes += _frame(name, top, _HEIGHT, scale * n, limits[name])
+        shapes += _draw_values(getattr(one, name), scale, top, limits[name], colour)
+        top += _HEIGHT + _GAP
+    shapes += draw_numbers(one.start + 1, n, scale, top - 4)
+    shapes += draw_genes(genes, one.start, one.end, scale, top + 8)
+    return put_head(shapes, f"{place} · {told['checkpoint']}"), f"Tracks of {place}"
+
+
+def find_limits(one: BaseTracks) -> dict[str, Limits]:
+    """The ends of each scale, from what was read; information and entropy have 2 bits at most."""
+
+    def most(values: NDArray[Any]) -> float:
+        return float(np.nanmax(values, initial=0.0))
+
+    least = float(np.nanmin(one.entropy, initial=2.0))
+    return {
+        "information": (0.0, min(2.0, max(0.05, math.ceil(20 * most(one.information)) / 20))),
+        "entropy": (max(0.0, math.floor(20 * min(least, 1.95)) / 20), 2.0),
+        "surprisal": (0.0, max(3.0, math.ceil(most(one.surprisal)))),
+    }
+
+
+def _frame(name: str, top: float, height: float, right: float, limits: Limits) -> list[Shape]:
+    """The lines at the ends of a scale, their values, and what is drawn."""
+    low, high = limits
+    whole = "" if name == "surprisal" or (low, high) == (0, 2) else ", of 0 to 2"
+    return [
+        Line(((0, top), (right, top)), "grid"),
+        Line(((0, top + height), (right, top + height)), "grid"),
+        Label(-5, top + 8, f"{high:g}", anchor="end"),
+        Label(-5, top + height, f"{low:g}", anchor="end"),
+        Label(-34, top + height / 2, name, 9, "ink", turned=True),
+        Label(-24, top + height / 2, f"bits{whole}", 7, turned=True),
+    ]
+
+
+def split_columns(n: int, scale: float) -> list[slice]:
+    """The bases of each column: one by one, or from far those of a pixel."""
+    if scale >= 1:
+        return [slice(i, i + 1) for i in range(n)]
+    edges = np.linspace(0, n, round(n * scale) + 1).round().astype(int).tolist()
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def _draw_heights(
+    heights: NDArray[Any], scale: float, bottom: float, highest: float
+) -> list[Shape]:
+    """The logo: letters, or from far columns in their colours."""
+    shapes: list[Shape] = []
+    wide = max(scale, 1.0)
+    for number, part in enumerate(split_columns(len(heights), scale)):
+        some = heights[part]
+        known = np.isfinite(some[:, 0])
+        if not known.any():
+            continue
+        pixels = some[known].mean(0) / highest * bottom
+        stack = stack_letters(wide * number, wide, pixels, bottom)
+        if scale >= _READABLE:
+            shapes += stack
+            continue
+        shapes += [
+            Box(wide * number, letter.y, wide, letter.height, letter.base.lower())
+            for letter in stack
+        ]
+    return shapes
+
+
+def _draw_values(
+    values: NDArray[Any], scale: float, top: float, limits: Limits, colour: str
+) -> list[Shape]:
+    """Bars from the scale's lower end, or a line where that end is not 0."""
+    low, high = limits
+    shapes: list[Shape] = []
+    line: list[tuple[float, float]] = []
+    wide, bottom = max(scale, 1.0), top + _HEIGHT
+
+    def end_line() -> None:
+        if line:
+            shapes.append(Line(tuple(line), colour, 1.5))
+            line.clear()
+
+    for number, part in enumerate(split_columns(len(values), scale)):
+        some, x = values[part][np.isfinite(values[part])], wide * number
+        if not len(some):
+            end_line()
+            continue
+        least, mean, most = (
+            bottom - (float(np.clip(one, low, high)) - low) / (high - low) * _HEIGHT
+            for one in (some.min(), some.mean(), some.max())
+        )
+        if most < least:
+            shapes.append(Box(x, most, wide, least - most, colour, opacity=0.25))
+        if low:
+            line += [(x, mean), (x + wide, mean)]
+        else:
+            shapes.append(Box(x, mean, wide * (0.9 if scale > 4 else 1.0), bottom - mean, colour))
+    end_line()
+    return shapes

@@ -1,0 +1,124 @@
+"""Genes for pictures: where annotation files say that they are."""
+
+import io
+from pathlib import Path
+
+import pytest
+from Bio import SeqIO
+from Bio.Seq import Seq
+from Bio.SeqFeature import CompoundLocation, SeqFeature, SimpleLocation
+from Bio.SeqRecord import SeqRecord
+
+from genodiff.errors import DataError
+from genodiff.io.genes import Gene, pick_genes, read_genes
+
+CONTIGS = {"chr1": 1000, "chr2": 200}
+# A gene of two exons on the - strand, at bases 101 to 130 and 151 to 190 (from 1), of which 111 to
+# 130 and 151 to 180 are coding; and a shorter transcript of it.
+WANTED = Gene("chr1", 100, 190, -1, "ABC1", ((100, 130), (150, 190)), ((110, 130), (150, 180)))
+GFF3 = """##gff-version 3
+##sequence-region chr1 1 1000
+chr1\tx\tregion\t1\t1000\t.\t+\t.\tID=chr1
+chr1\tx\tgene\t101\t190\t.\t-\t.\tID=g1;Name=ABC1;Note=a%3Bb
+chr1\tx\tmRNA\t101\t130\t.\t-\t.\tID=t0;Parent=g1
+chr1\tx\texon\t101\t130\t.\t-\t.\tParent=t0
+chr1\tx\tmRNA\t101\t190\t.\t-\t.\tID=t1;Parent=g1;Name=ABC1-201
+chr1\tx\texon\t151\t190\t.\t-\t.\tParent=t1
+chr1\tx\texon\t101\t130\t.\t-\t.\tParent=t1
+chr1\tx\tCDS\t151\t180\t.\t-\t0\tID=c1;Parent=t1
+chr1\tx\tCDS\t111\t130\t.\t-\t0\tID=c1;Parent=t1
+chr1\tx\tpromoter\t191\t200\t.\t.\t.\tNote=alone
+chrUn\tx\tgene\t1\t9\t.\t+\t.\tID=far
+##FASTA
+>chr1
+ACGT
+"""
+_IDS = 'gene_id "g1"; transcript_id "{}"; gene_name "ABC1";'
+GTF = "#!genome-build x\n" + "".join(
+    f"chr1\tx\t{kind}\t{start}\t{end}\t.\t-\t.\t{ids}\n"
+    for kind, start, end, ids in (
+        ("gene", 101, 190, 'gene_id "g1"; gene_name "ABC1";'),
+        ("transcript", 101, 130, _IDS.format("t0")),
+        ("exon", 101, 130, _IDS.format("t0")),
+        ("transcript", 101, 190, _IDS.format("t1")),
+        ("exon", 101, 130, _IDS.format("t1")),
+        ("exon", 151, 190, _IDS.format("t1")),
+        ("CDS", 111, 130, _IDS.format("t1")),
+        ("CDS", 151, 180, _IDS.format("t1")),
+    )
+)
+BED = "track name=x\nchr1\t100\t190\tABC1\t0\t-\t110\t180\t0\t2\t30,40,\t0,50,\n"
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    (tmp_path / "genes").write_text(text)
+    return tmp_path / "genes"
+
+
+@pytest.mark.parametrize("text", [GFF3, GTF, BED], ids=["gff3", "gtf", "bed12"])
+def test_a_gene_stands_where_the_file_says_with_its_longest_transcript(
+    tmp_path: Path, text: str
+) -> None:
+    found = read_genes(write(tmp_path, text), CONTIGS)
+    assert found[0] == WANTED
+    assert [one.name for one in found[1:]] == (["promoter"] if text is GFF3 else [])
+    assert pick_genes(found, "chr1", 130, 150) == [WANTED]  # its intron
+    assert pick_genes(found, "chr1", 189, 190) == [WANTED]
+    assert pick_genes(found, "chr1", 0, 100) == pick_genes(found, "chr2", 100, 190) == []
+
+
+def test_exons_without_a_row_of_their_gene_are_joined(tmp_path: Path) -> None:
+    rows = [line for line in GTF.splitlines() if "\texon\t" in line or "\tCDS\t" in line]
+    assert read_genes(write(tmp_path, "\n".join(rows)), CONTIGS) == [WANTED]
+
+
+def test_short_rows_of_bed_have_no_name_and_no_strand(tmp_path: Path) -> None:
+    found = read_genes(write(tmp_path, "chr2\t5\t9\nchr1\t0\t2\tx\t0\t+\n"), CONTIGS)
+    assert found == [
+        Gene("chr1", 0, 2, 1, "x", ((0, 2),)),
+        Gene("chr2", 5, 9, 0, "", ((5, 9),)),
+    ]
+
+
+def test_a_genbank_record_gives_the_coding_part_of_each_gene(tmp_path: Path) -> None:
+    place = CompoundLocation([SimpleLocation(150, 180, -1), SimpleLocation(110, 130, -1)])
+    record = SeqRecord(Seq("ACGT" * 250), id="chr1", annotations={"molecule_type": "DNA"})
+    record.features = [
+        SeqFeature(SimpleLocation(0, 1000, 1), type="source"),
+        SeqFeature(SimpleLocation(100, 190, -1), type="gene", qualifiers={"gene": ["ABC1"]}),
+        SeqFeature(place, type="CDS", qualifiers={"gene": ["ABC1"]}),
+        SeqFeature(SimpleLocation(300, 370, 1), type="tRNA"),
+    ]
+    out = io.StringIO()
+    SeqIO.write([record], out, "genbank")
+    coding = ((110, 130), (150, 180))
+    assert read_genes(write(tmp_path, out.getvalue()), CONTIGS) == [
+        Gene("chr1", 110, 180, -1, "ABC1", coding, coding),
+        Gene("chr1", 300, 370, 1, "tRNA", ((300, 370),)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("chr1\tx\tgene\t9\t5\t.\t+\t.\tID=a\n", "line 1"),
+        ("chr1\t1\t5\nchr1\tx\tgene\t0\t5\t.\t+\t.\tID=a\n", "line 2"),
+        ("chr1\t1\t5\tx\t0\t+\t1\t5\t0\t2\t3\t0,2\n", "blocks"),
+        ("hello world\n", "neither"),
+        ("1\t1\t5\n", "did you mean 'chr1'"),
+        ("#nothing\n", "no gene"),
+    ],
+)
+def test_a_faulty_file_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read_genes(write(tmp_path, text), CONTIGS)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_lies_beyond_a_contig_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = read_genes(write(tmp_path, "chr2\t190\t300\tx\nchr2\t250\t300\ty\n"), CONTIGS)
+    assert [one.name for one in found] == ["x"]
+    assert "2 genes end beyond their contig" in caplog.text

@@ -1,0 +1,219 @@
+"""Pictures of maps and tracks: no label is cut, and every form shows the same shapes."""
+
+import io
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+from matplotlib.textpath import TextPath
+
+from genodiff.io.genes import Gene
+from genodiff.reports.dependency_page import list_dependency_picture, render_dependency_page
+from genodiff.reports.gene_rows import arrange_genes, draw_genes, draw_region_genes
+from genodiff.reports.ism_page import list_ism_picture, render_ism_page
+from genodiff.reports.logo import draw_logo
+from genodiff.reports.paint import read_outline, render_picture
+from genodiff.reports.shapes import Box, Label, Line, Shape, write_svg
+from genodiff.reports.track_picture import find_limits, list_track_picture, split_columns
+from genodiff.scoring.map_files import PairMap, SaturationMap
+from genodiff.scoring.map_regions import MapRegion
+from genodiff.scoring.track_values import BaseTracks
+
+TOLD = {
+    "model": "runs/x", "checkpoint": "0123456789ab", "score": "log p(base)", "unit": "nats",
+    "context": 64, "evaluations": 8,
+}  # fmt: skip
+GENES = [
+    Gene("chrI", 499_805, 499_830, -1, "A long name of a gene", ((499_805, 499_830),)),
+    Gene("chrI", 499_829, 600_000, 1, "AT THE VERY EDGE"),
+]
+LETTERS = "ACGTN" * 8
+REGION = MapRegion("chrI", 499_800, 499_840, "chrI:499801-499840", LETTERS)
+Form = list[Shape]
+
+
+def tracks() -> BaseTracks:
+    p = np.random.default_rng(0).dirichlet(np.full(4, 50.0), len(LETTERS)).astype(np.float32)
+    p[4::5] = np.nan
+    return BaseTracks("chrI", 499_800, LETTERS, p)
+
+
+def saturation() -> SaturationMap:
+    return SaturationMap(REGION, 0.163 * np.random.default_rng(1).normal(size=(4, 40)))
+
+
+def pairs() -> PairMap:
+    made = np.random.default_rng(2)
+    change = made.normal(size=(40, 4, 40)).astype(np.float32)
+    p = made.dirichlet(np.full(4, 9.0), 40).T
+    return PairMap(REGION, change, np.zeros((40, 4, 40), np.int8), p, (0, 9))
+
+
+def pictures() -> dict[str, str]:
+    drawn = {
+        "ism": list_ism_picture([saturation()], TOLD, [GENES]),
+        "dependencies": list_dependency_picture([pairs()], TOLD, [GENES]),
+        "tracks": list_track_picture(tracks(), TOLD, GENES),
+    }
+    found = {name: write_svg(*one[:1], "x", one[1], alone=True) for name, one in drawn.items()}
+    p = np.full((18, 4), 0.163)
+    found["logo"] = draw_logo(p, name="x", title="t", first=248_956_405, unit="mean effect")
+    found["ism page"] = render_ism_page([saturation()], TOLD, [GENES])
+    found["dependencies page"] = render_dependency_page([pairs()], TOLD, [GENES])
+    return {
+        name: re.search(r"<svg.*</svg>", text, re.S)[0]  # type: ignore[index]
+        for name, text in found.items()
+    }
+
+
+def text_boxes(svg: ET.Element) -> Iterator[tuple[str, float, float, float, float]]:
+    """Each text with its left, top, right and bottom, from the outlines of its letters."""
+    for one in svg.iter():
+        if not one.tag.endswith("text"):
+            continue
+        text = one.text or ""
+        size = float(re.search(r"font-size: ([\d.]+)px", one.attrib["style"])[1])  # type: ignore[index]
+        box = TextPath((0, 0), text, size=size).get_extents()
+        before = {"start": 0, "middle": 0.5, "end": 1}[one.attrib["text-anchor"]] * box.width
+        turned = re.fullmatch(
+            r"translate\((\S+) (\S+)\) rotate\(-90\)", one.attrib.get("transform", "")
+        )
+        if turned:
+            x, y = float(turned[1]), float(turned[2])
+            yield text, x - box.y1, y - box.width + before, x - box.y0, y + before
+        else:
+            x, y = float(one.attrib["x"]), float(one.attrib["y"])
+            yield text, x - before, y - box.y1, x - before + box.width, y - box.y0
+
+
+@pytest.mark.parametrize("name", list(pictures()))
+def test_every_label_lies_inside_its_picture(name: str) -> None:
+    root = ET.fromstring(pictures()[name])
+    left, top, width, height = map(float, root.attrib["viewBox"].split())
+    boxes = list(text_boxes(root))
+    assert len(boxes) >= 5
+    for text, x0, y0, x1, y1 in boxes:
+        assert left <= x0, text
+        assert x1 <= left + width, text
+        assert top <= y0, text
+        assert y1 <= top + height, text
+    said = [box[0] for box in boxes]
+    assert "499,840" in said or name in ("logo", "tracks")
+    if name != "logo":
+        assert "AT THE VERY EDGE →" in said
+
+
+def test_the_name_of_the_axis_does_not_cover_its_numbers() -> None:
+    svg = draw_logo(np.full((18, 4), 0.163 / 4), name="x", title="t")
+    boxes = {text: box for text, *box in text_boxes(ET.fromstring(svg))}
+    assert boxes["bits"][2] < boxes["0.163"][0]
+
+
+def test_a_picture_by_itself_has_plain_colours_that_any_program_reads() -> None:
+    svg = pictures()["ism"]
+    assert "var(" not in svg
+    assert "<style" not in svg
+    assert "fill: #1a7f37" in svg  # A
+    assert "var(--a)" in pictures()["ism page"]
+
+
+def test_png_and_pdf_show_the_shapes_where_they_are() -> None:
+    shapes: Form = [
+        Box(0, 0, 100, 40, "grid"), Box(20, 10, 10, 20, "a"), Label(60, 30, "$x$", 9, "ink"),
+    ]  # fmt: skip
+    raw = render_picture(".png", shapes, "t")
+    assert raw == render_picture(".png", shapes, "t")
+    pixels = imread(io.BytesIO(raw))
+    assert pixels.shape[:2] == (3 * 48, 3 * 108)  # with a margin of 4 on each side
+    green = np.array([0x1A, 0x7F, 0x37]) / 255
+    hits = np.argwhere(np.abs(pixels[..., :3] - green).max(-1) < 0.02) / 3 - 4
+    assert np.allclose(hits.min(0), (10, 20), atol=0.5)
+    assert np.allclose(hits.max(0), (30, 30), atol=0.5)
+    pdf = render_picture(".pdf", shapes, "t")
+    assert pdf == render_picture(".pdf", shapes, "t")
+    assert re.search(rb"/MediaBox \[ 0 0 81 36 \]", pdf)  # 108 × 48 pixels in points
+
+
+def test_a_very_long_picture_is_made_smaller_so_that_it_can_be_shown() -> None:
+    pdf = render_picture(".pdf", [Box(0, 0, 40_000, 10, "a")], "t")
+    assert float(re.search(rb"/MediaBox \[ 0 0 ([\d.]+)", pdf)[1]) == 14_400  # type: ignore[index]
+    png = imread(io.BytesIO(render_picture(".png", [Box(0, 0, 40_000, 10, "a")], "t")))
+    assert png.shape[1] == pytest.approx(30_000, abs=1)
+
+
+def test_letters_of_a_logo_fill_their_box() -> None:
+    from genodiff.reports.shapes import GLYPHS
+
+    for text in GLYPHS.values():
+        box = read_outline(text).get_extents()
+        assert (box.x0, box.y0, box.x1, box.y1) == pytest.approx((0, 0, 100, 100), abs=0.6)
+
+
+def test_a_page_of_one_region_names_it_once_and_a_named_region_keeps_its_name() -> None:
+    page = render_ism_page([saturation()], TOLD, [[]])
+    body = re.sub(r"<svg.*?</svg>|<script.*?</script>", "", page.split("<body>")[1], flags=re.S)
+    assert body.count("chrI:") == 1
+    assert "chrI:499,801-499,840" in body
+    named = SaturationMap(REGION._replace(name="promoter"), saturation().score)
+    two = render_ism_page([named, saturation()], TOLD, [[], []])
+    assert "<h2>promoter, chrI:499,801-499,840</h2>" in two
+    assert "<h2>chrI:499,801-499,840</h2>" in two
+
+
+def test_genes_stand_where_their_bases_are() -> None:
+    gene = Gene("c", 110, 150, -1, "X", ((110, 120), (140, 150)), ((112, 120),))
+    shapes = draw_genes([gene], 100, 200, 2.0, top=0)
+    boxes = [(one.x, one.x + one.width, one.height) for one in shapes if isinstance(one, Box)]
+    assert boxes == [(20, 40, 5), (80, 100, 5), (24, 40, 9)]
+    line = next(one for one in shapes if isinstance(one, Line))
+    assert [x for x, _ in line.points] == [20, 100]
+    assert next(one.text for one in shapes if isinstance(one, Label)) == "X ←"
+    arrows = [one.points for one in shapes if isinstance(one, Line) and len(one.points) == 3]
+    assert arrows
+    assert all(tip[0] < tail[0] for tail, tip, _ in arrows)  # to the left
+    cut = draw_genes([gene], 145, 200, 2.0, top=0)
+    assert [(one.x, one.x + one.width) for one in cut if isinstance(one, Box)] == [(0, 10)]
+
+
+def test_genes_below_a_region_of_the_other_strand_run_the_other_way() -> None:
+    gene = Gene("c", 110, 150, -1, "X", ((110, 120), (140, 150)), ((112, 120),))
+    region = MapRegion("c", 100, 200, "r", "A" * 100, "-")
+    shapes = draw_region_genes([gene], region, 2.0, 0)
+    # base 110 is the 90th from the right end: its right edge is at (200 - 110) · 2
+    boxes = [(one.x, one.x + one.width) for one in shapes if isinstance(one, Box)]
+    assert boxes == [(100, 120), (160, 180), (160, 176)]
+    assert Label(100, 9, "X →", 9, "ink", "start") in shapes
+
+
+def test_genes_that_would_touch_stand_below_one_another_and_too_many_are_counted() -> None:
+    def make(start: int, end: int) -> Gene:
+        return Gene("c", start, end, 0, "g")
+
+    rows, hidden = arrange_genes([make(0, 50), make(40, 90), make(70, 90)], 0, 100, 10.0)
+    assert [[one.start for one in row] for row in rows] == [[0, 70], [40]]
+    assert hidden == 0
+    many = [make(0, 50)] * 15
+    assert arrange_genes(many, 0, 100, 10.0)[1] == 3
+    assert Label(0, 12 * 24 + 9, "and 3 more", anchor="start") in draw_genes(many, 0, 100, 10.0, 0)
+
+
+def test_scales_of_tracks_are_those_of_the_values_within_0_and_2_bits() -> None:
+    p = np.array([[0.25, 0.25, 0.25, 0.25], [0.5, 0.5, 0, 0], [np.nan] * 4], np.float32)
+    limits = find_limits(BaseTracks("c", 0, "ACN", p))
+    assert limits == {"information": (0, 1), "entropy": (1, 2), "surprisal": (0, 3)}
+    sure = find_limits(BaseTracks("c", 0, "A", np.array([[1, 0, 0, 0]], np.float32)))
+    assert sure["information"] == (0, 2)
+    assert sure["entropy"] == (0, 2)
+    flat = find_limits(BaseTracks("c", 0, "A", np.full((1, 4), 0.25, np.float32)))
+    assert flat["information"] == (0, 0.05)
+    assert flat["entropy"] == (1.95, 2)
+
+
+def test_from_far_a_column_of_tracks_holds_every_base_once() -> None:
+    parts = split_columns(1234, 960 / 1234)
+    assert len(parts) == 960
+    assert [i for part in parts for i in range(part.start, part.stop)] == list(range(1234))
+    assert split_columns(3, 16.0) == [slice(0, 1), slice(1, 2), slice(2, 3)]
