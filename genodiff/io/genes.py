@@ -49,7 +49,7 @@ class Gene(NamedTuple):
     coding: tuple[Part, ...] = ()
 
 
-class _Row(NamedTuple):
+class GeneRow(NamedTuple):
     """A row of GFF3 or GTF."""
 
     contig: str
@@ -110,7 +110,7 @@ def _read_rows(
     strangers: dict[str, None],
 ) -> Iterator[Gene]:
     """Genes of GFF3, GTF or BED; contigs that are not known are added to `strangers`."""
-    rows: list[_Row] = []
+    rows: list[GeneRow] = []
     for number, line in lines:
         if line.startswith(("##FASTA", ">")):
             break
@@ -131,11 +131,11 @@ def _read_rows(
     yield from join_rows(rows)
 
 
-def _read_gff_row(fields: Sequence[str], number: int, shown: str) -> _Row:
+def _read_gff_row(fields: Sequence[str], number: int, shown: str) -> GeneRow:
     contig, _, kind, first, last, _, strand, _, rest = fields
     start, end = _read_span(first, last, 1, number, shown)
     names = {key: unquote(plain or quoted) for key, quoted, plain in _PAIR.findall(rest)}
-    return _Row(contig, kind, start, end, _STRANDS.get(strand, 0), names)
+    return GeneRow(contig, kind, start, end, _STRANDS.get(strand, 0), names)
 
 
 def _read_span(first: str, last: str, base: int, number: int, shown: str) -> Part:
@@ -171,11 +171,11 @@ def _read_bed_row(fields: Sequence[str], number: int, shown: str) -> Gene:
     return Gene(fields[0], start, end, strand, "" if name == "." else name, exons, coding)
 
 
-def join_rows(rows: Sequence[_Row]) -> Iterator[Gene]:
+def join_rows(rows: Sequence[GeneRow]) -> Iterator[Gene]:
     """Genes of rows of GFF3 or GTF: parts go to their transcript, transcripts to their gene."""
-    by_id: dict[tuple[str, str], _Row] = {}
-    parts: dict[tuple[str, str], list[_Row]] = {}
-    whole: dict[tuple[str, str], list[_Row]] = {}
+    by_id: dict[tuple[str, str], GeneRow] = {}
+    parts: dict[tuple[str, str], list[GeneRow]] = {}
+    whole: dict[tuple[str, str], list[GeneRow]] = {}
     for number, row in enumerate(rows):
         names = row.names
         if row.kind in _WHOLE:
@@ -208,7 +208,7 @@ def join_rows(rows: Sequence[_Row]) -> Iterator[Gene]:
 
 
 def _join(
-    key: tuple[str, str], by_id: Mapping[tuple[str, str], _Row], parts: Sequence[_Row]
+    key: tuple[str, str], by_id: Mapping[tuple[str, str], GeneRow], parts: Sequence[GeneRow]
 ) -> Gene:
     """The gene or transcript of an identifier, with its parts."""
     own = by_id.get(key)
