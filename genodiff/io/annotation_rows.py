@@ -26,6 +26,7 @@ _GTF_PAIR = re.compile(r'(\w+) +"([^"]*)"')
 _GFF_PAIR = re.compile(r"([^;=\s]+)=([^;]*)")
 _DIGITS = re.compile("[0-9]{1,13}")
 _SAF_HEADER = ("geneid", "chr", "start", "end", "strand")
+_SEQUENCES = ("##FASTA", ">")  # of GFF3, below its rows
 _SHOWN = 4  # types in a message
 
 
@@ -84,9 +85,9 @@ def find_annotation(lines: Iterable[tuple[int, str]]) -> Annotation | None:
     types: Counter[str] = Counter()
     for _, text in lines:
         fields = _split(text)
+        if text.startswith(_SEQUENCES):
+            break
         if fields is None:
-            if text.startswith("##FASTA"):
-                break
             continue
         if not rows and not has_header and _is_saf_header(fields):
             has_header = True
@@ -117,7 +118,7 @@ def read_annotation(
     rows = 0
     is_saf = False
     for number, text in read_text_lines(path, "GTF, GFF3 or SAF"):
-        if text.startswith("##FASTA"):
+        if text.startswith(_SEQUENCES):
             break
         fields = _split(text)
         if fields is None:

@@ -20,7 +20,7 @@ GTF = (
 )
 GFF3 = (
     "##gff-version 3\n#!x\n1\tx\tgene\t6\t12\t.\t-\t.\tID=g1;Name=a%20word\n"
-    "1\tx\tCDS\t6\t8\t.\t-\t0\tParent=g1\n##FASTA\n>1\nACGT\n"
+    "1\tx\tCDS\t6\t8\t.\t-\t0\tParent=g1\n>1\nACGT\nACGT\nACGT\n"
 )
 SAF = "GeneID\tChr\tStart\tEnd\tStrand\nword\t1\t6\t12\t-\n"
 
