@@ -98,8 +98,9 @@ def list_genes(
 
     if features is None:
         return [[] for _ in places]
-    genes = read_genes(features, genome.contigs)
-    picked = [pick_genes(genes, *one[:3]) for one in places]
+    wanted = list(places)
+    genes = read_genes(features, genome.contigs, {one[0] for one in wanted})
+    picked = [pick_genes(genes, *one[:3]) for one in wanted]
     if not any(picked):
         _log.warning("%s: no gene is in what is drawn", features)
     return picked

@@ -6,7 +6,7 @@ one with the most coding bases, or else the most bases.
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +31,7 @@ _WHOLE = {
 _EXONS = {"exon", "five_prime_UTR", "three_prime_UTR", "UTR", "five_prime_utr", "three_prime_utr"}
 _PARTS = {*_EXONS, "CDS", "intron", "start_codon", "stop_codon", "Selenocysteine", "intein"}
 _TITLES = ("gene_name", "Name", "gene", "locus_tag", "gene_id", "ID", "transcript_id")
+_KEPT = {*_TITLES, "Parent"}
 _PAIR = re.compile(r'\s*([^\s=";]+)[\s=]+(?:"([^"]*)"|([^;]*))\s*(?:;|$)')
 
 
@@ -49,7 +50,7 @@ class Gene(NamedTuple):
     coding: tuple[Part, ...] = ()
 
 
-class _Row(NamedTuple):
+class GeneRow(NamedTuple):
     """A row of GFF3 or GTF."""
 
     contig: str
@@ -60,14 +61,18 @@ class _Row(NamedTuple):
     names: Mapping[str, str]
 
 
-def read_genes(path: str | Path, contigs: Mapping[str, int]) -> list[Gene]:
+def read_genes(
+    path: str | Path, contigs: Mapping[str, int], wanted: Collection[str] | None = None
+) -> list[Gene]:
     """The genes of a file on `contigs` (name → length), by contig and place.
 
-    What lies beyond a contig's end is cut off and counted in the log. Raises `DataError` for a
-    faulty row, and where no gene is on any of the contigs.
+    With `wanted`, only rows of these contigs are kept in memory. What lies beyond a contig's end is
+    cut off and counted in the log. Raises `DataError` for a faulty row, and where no gene is on any
+    of the contigs.
     """
     strangers: dict[str, None] = {}
     found, beyond = [], 0
+    kept = contigs if wanted is None else {name: contigs[name] for name in wanted}
     with open_input(path) as source:
         blocks = source.blocks()
         head, shown = next(blocks, b""), source.shown
@@ -75,12 +80,12 @@ def read_genes(path: str | Path, contigs: Mapping[str, int]) -> list[Gene]:
         kind = "GFF3, GTF, BED or GenBank" if flat is None else flat.name
         lines = split_lines(chain([head], blocks), kind, shown)
         if flat is None:
-            genes = _read_rows(lines, shown, contigs, strangers)
+            genes = _read_rows(lines, shown, kept, strangers)
         else:
             records = parse_flat_records(lines, flat, shown)
             genes = (gene for record in records for gene in _list_record(record))
         for one in genes:
-            length = contigs.get(one.contig, 0)
+            length = kept.get(one.contig, 0)
             if not length:
                 strangers[one.contig] = None
             elif one.start < length:
@@ -90,6 +95,8 @@ def read_genes(path: str | Path, contigs: Mapping[str, int]) -> list[Gene]:
         what = "%s: %s genes end beyond their contig; is it the annotation of this genome?"
         log.warning(what, shown, f"{beyond:,}")
     if not found:
+        if strangers.keys() & contigs.keys():
+            return []
         if not strangers:
             raise DataError("has no gene", file=shown, fix="give GFF3, GTF, BED or GenBank")
         first = next(iter(strangers))
@@ -110,7 +117,7 @@ def _read_rows(
     strangers: dict[str, None],
 ) -> Iterator[Gene]:
     """Genes of GFF3, GTF or BED; contigs that are not known are added to `strangers`."""
-    rows: list[_Row] = []
+    rows: list[GeneRow] = []
     for number, line in lines:
         if line.startswith(("##FASTA", ">")):
             break
@@ -131,11 +138,12 @@ def _read_rows(
     yield from join_rows(rows)
 
 
-def _read_gff_row(fields: Sequence[str], number: int, shown: str) -> _Row:
+def _read_gff_row(fields: Sequence[str], number: int, shown: str) -> GeneRow:
     contig, _, kind, first, last, _, strand, _, rest = fields
     start, end = _read_span(first, last, 1, number, shown)
-    names = {key: unquote(plain or quoted) for key, quoted, plain in _PAIR.findall(rest)}
-    return _Row(contig, kind, start, end, _STRANDS.get(strand, 0), names)
+    pairs = _PAIR.findall(rest)
+    names = {key: unquote(plain or quoted) for key, quoted, plain in pairs if key in _KEPT}
+    return GeneRow(contig, kind, start, end, _STRANDS.get(strand, 0), names)
 
 
 def _read_span(first: str, last: str, base: int, number: int, shown: str) -> Part:
@@ -171,11 +179,11 @@ def _read_bed_row(fields: Sequence[str], number: int, shown: str) -> Gene:
     return Gene(fields[0], start, end, strand, "" if name == "." else name, exons, coding)
 
 
-def join_rows(rows: Sequence[_Row]) -> Iterator[Gene]:
+def join_rows(rows: Sequence[GeneRow]) -> Iterator[Gene]:
     """Genes of rows of GFF3 or GTF: parts go to their transcript, transcripts to their gene."""
-    by_id: dict[tuple[str, str], _Row] = {}
-    parts: dict[tuple[str, str], list[_Row]] = {}
-    whole: dict[tuple[str, str], list[_Row]] = {}
+    by_id: dict[tuple[str, str], GeneRow] = {}
+    parts: dict[tuple[str, str], list[GeneRow]] = {}
+    whole: dict[tuple[str, str], list[GeneRow]] = {}
     for number, row in enumerate(rows):
         names = row.names
         if row.kind in _WHOLE:
@@ -208,7 +216,7 @@ def join_rows(rows: Sequence[_Row]) -> Iterator[Gene]:
 
 
 def _join(
-    key: tuple[str, str], by_id: Mapping[tuple[str, str], _Row], parts: Sequence[_Row]
+    key: tuple[str, str], by_id: Mapping[tuple[str, str], GeneRow], parts: Sequence[GeneRow]
 ) -> Gene:
     """The gene or transcript of an identifier, with its parts."""
     own = by_id.get(key)

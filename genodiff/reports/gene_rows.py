@@ -7,7 +7,7 @@ overlap, names included, stand in rows below one another.
 from collections.abc import Sequence
 
 from genodiff.io.genes import Gene
-from genodiff.reports.shapes import Box, Label, Line, Shape, measure_text
+from genodiff.reports.shapes import Box, Line, PlacedText, Shape, measure_text
 from genodiff.scoring.map_regions import MapRegion
 
 _ROW, _TALL, _LOW = 24.0, 9.0, 5.0  # pixels of a row, of a coding and of another box
@@ -33,7 +33,7 @@ def draw_genes(
             shapes += _draw_gene(one, start, left, right, scale, top + _ROW * number)
     if hidden:
         y = top + _ROW * len(rows) + _SIZE
-        shapes.append(Label(left, y, f"and {hidden:,} more", _SIZE, anchor="start"))
+        shapes.append(PlacedText(left, y, f"and {hidden:,} more", _SIZE, anchor="start"))
     return shapes
 
 
@@ -93,7 +93,7 @@ def _draw_gene(
     middle = top + _SIZE + 4 + _TALL / 2
     low, high = place(one.start), place(one.end)
     shapes: list[Shape] = [
-        Label(low, top + _SIZE, _name(one), _SIZE, "ink", "start"),
+        PlacedText(low, top + _SIZE, _name(one), _SIZE, "ink", "start"),
         Line(((low, middle), (high, middle)), "muted", 1.0),
     ]
     for parts, tall in ((one.exons, _LOW), (one.coding, _TALL)):

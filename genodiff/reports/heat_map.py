@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.reports.shapes import Cells, Label, Shape
+from genodiff.reports.shapes import Cells, PlacedText, Shape
 
 UP, DOWN, UNKNOWN = (11, 99, 176), (201, 79, 36), (128, 128, 128)
 """Colours of values above and below 0, and of what is not known."""
@@ -53,6 +53,6 @@ def draw_scale(
     least = f"−{limit:.3g}" if signed else "0"
     return [
         Cells(colour_cells(steps, 1.0), x, y, width, 8),
-        Label(x, y + 18, least, anchor="start"),
-        Label(x + width, y + 18, f"{limit:.3g} {unit} or more", anchor="end"),
+        PlacedText(x, y + 18, least, anchor="start"),
+        PlacedText(x + width, y + 18, f"{limit:.3g} {unit} or more", anchor="end"),
     ]

@@ -12,7 +12,7 @@ from genodiff.reports.gene_rows import draw_region_genes
 from genodiff.reports.heat_map import draw_scale, find_limit, place_map
 from genodiff.reports.logo import list_logo_shapes
 from genodiff.reports.map_page import encode_numbers, explain_strand, put_head, render_map_page
-from genodiff.reports.shapes import Dot, Label, Shape, find_frame, move, write_svg
+from genodiff.reports.shapes import Disc, PlacedText, Shape, find_frame, move, write_svg
 from genodiff.scoring.map_files import SaturationMap
 from genodiff.scoring.map_regions import BASES, MapRegion
 
@@ -108,17 +108,17 @@ def _list_cells(one: SaturationMap, unit: str) -> list[Shape]:
     n, limit = len(one.region.letters), find_limit(one.score)
     shapes = _list_reference(one.region)
     for row, base in enumerate(BASES):
-        shapes.append(Label(-8, _ROW * (row + 1.75), base, 11, base.lower()))
+        shapes.append(PlacedText(-8, _ROW * (row + 1.75), base, 11, base.lower()))
     shapes.append(place_map(one.score, limit, 0, _ROW, _CELL * n, 4 * _ROW))
     for place, column in enumerate(one.region.columns):
         if column >= 0:  # a dot is the base as it stands
-            shapes.append(Dot(_CELL * (place + 0.5), _ROW * (column + 1.5), 1.6))
+            shapes.append(Disc(_CELL * (place + 0.5), _ROW * (column + 1.5), 1.6))
     return shapes + draw_scale(limit, 0, 5.4 * _ROW, 200, signed=True, unit=unit)
 
 
 def _list_reference(region: MapRegion) -> list[Shape]:
     return [
-        Label(
+        PlacedText(
             _CELL * (place + 0.5), _ROW * 0.75, letter, 10,
             letter.lower() if letter in BASES else "muted",
         )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.reports.shapes import Box, Label, Letter, Line, Shape, measure_text, write_svg
+from genodiff.reports.shapes import Box, Letter, Line, PlacedText, Shape, measure_text, write_svg
 
 LETTERS = "ACGT"
 
@@ -111,15 +111,15 @@ def draw_height_axis(
     for value in sorted({low, 0.0, high}):
         text, y = f"{value:.3g}", top + height * (high - value) / (high - low)
         widest = max(widest, measure_text(text, 9.0))
-        shapes.append(Label(-6.0, y + 3, text, anchor="end"))
-    shapes.append(Label(-12.0 - widest, top + height / 2, unit, turned=True))
+        shapes.append(PlacedText(-6.0, y + 3, text, anchor="end"))
+    shapes.append(PlacedText(-12.0 - widest, top + height / 2, unit, turned=True))
     return shapes
 
 
 def draw_numbers(first: int, columns: int, column: float, y: float) -> list[Shape]:
     """Numbers below the columns, at the middle of each."""
     ticks = list_ticks(first, columns, column)
-    return [Label(middle, y, f"{number:,}") for number, middle in ticks]
+    return [PlacedText(middle, y, f"{number:,}") for number, middle in ticks]
 
 
 def list_ticks(first: int, n: int, cell: float) -> list[tuple[int, float]]:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from genodiff import __version__
-from genodiff.reports.shapes import Label, Shape, find_frame
+from genodiff.reports.shapes import PlacedText, Shape, find_frame
 from genodiff.reports.template import render_template
 from genodiff.scoring.map_regions import MapRegion
 
@@ -25,7 +25,7 @@ def encode_numbers(values: NDArray[Any]) -> str:
 def put_head(shapes: list[Shape], head: str) -> list[Shape]:
     """The shapes with a line of text above them."""
     frame = find_frame(shapes)
-    return [Label(frame.left + 4, frame.top - 6, head, 11, "ink", "start"), *shapes]
+    return [PlacedText(frame.left + 4, frame.top - 6, head, 11, "ink", "start"), *shapes]
 
 
 def explain_strand(region: MapRegion) -> str:

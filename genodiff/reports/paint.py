@@ -26,10 +26,10 @@ from genodiff.reports.shapes import (
     GLYPHS,
     Box,
     Cells,
-    Dot,
-    Label,
+    Disc,
     Letter,
     Line,
+    PlacedText,
     Shape,
     find_frame,
     write_svg,
@@ -77,7 +77,7 @@ def render_picture(ending: str, shapes: Sequence[Shape], title: str) -> bytes:
 
 def _paint(axes: Any, one: Shape, order: int, point: float) -> None:
     """Add a shape to the axes, above those of a lower `order`; a pixel has so many points."""
-    if isinstance(one, Label):
+    if isinstance(one, PlacedText):
         where = {"start": "left", "middle": "center", "end": "right"}[one.anchor]
         axes.text(
             one.x, one.y, one.text, fontsize=one.size * point, color=COLOURS[one.colour],
@@ -95,8 +95,8 @@ def _paint(axes: Any, one: Shape, order: int, point: float) -> None:
         axes.add_patch(_make_patch(one, order, point))
 
 
-def _make_patch(one: Box | Dot | Letter, order: int, point: float) -> Any:
-    if isinstance(one, Dot):
+def _make_patch(one: Box | Disc | Letter, order: int, point: float) -> Any:
+    if isinstance(one, Disc):
         return Circle((one.x, one.y), one.radius, color=COLOURS[one.colour], lw=0, zorder=order)
     if isinstance(one, Letter):
         scaled = Affine2D().scale(one.width / 100, one.height / 100).translate(one.x, one.y)

@@ -40,7 +40,7 @@ _PAD = 4.0  # pixels round all shapes
 _ASCENT, _DESCENT = 0.93, 0.24  # of a letter, by its size
 
 
-class Label(NamedTuple):
+class PlacedText(NamedTuple):
     """Text whose baseline begins, has its middle or ends at (x, y); `turned` runs upwards."""
 
     x: float
@@ -72,7 +72,7 @@ class Line(NamedTuple):
     width: float = 0.8
 
 
-class Dot(NamedTuple):
+class Disc(NamedTuple):
     """A filled circle."""
 
     x: float
@@ -103,7 +103,7 @@ class Cells(NamedTuple):
     """A class, by which a page's script finds it."""
 
 
-Shape = Label | Box | Line | Dot | Letter | Cells
+Shape = PlacedText | Box | Line | Disc | Letter | Cells
 
 
 class Frame(NamedTuple):
@@ -136,9 +136,9 @@ def _find_edges(one: Shape) -> tuple[float, float, float, float]:
     if isinstance(one, Line):
         xs, ys = zip(*one.points, strict=True)
         return min(xs), min(ys), max(xs), max(ys)
-    if isinstance(one, Dot):
+    if isinstance(one, Disc):
         return one.x - one.radius, one.y - one.radius, one.x + one.radius, one.y + one.radius
-    if not isinstance(one, Label):
+    if not isinstance(one, PlacedText):
         return one.x, one.y, one.x + one.width, one.y + one.height
     width, up, down = measure_text(one.text, one.size), _ASCENT * one.size, _DESCENT * one.size
     before = width * {"start": 0.0, "middle": 0.5, "end": 1.0}[one.anchor]
@@ -193,7 +193,7 @@ def _take_variable(colour: str) -> str:
 
 
 def _write(one: Shape, name: str, paint: Any) -> str:
-    if isinstance(one, Label):
+    if isinstance(one, PlacedText):
         x, y = _round(one.x), _round(one.y)
         at = f'transform="translate({x} {y}) rotate(-90)"' if one.turned else f'x="{x}" y="{y}"'
         return (
@@ -204,7 +204,7 @@ def _write(one: Shape, name: str, paint: Any) -> str:
         points = " ".join(f"{_round(x)},{_round(y)}" for x, y in one.points)
         style = f"fill: none; stroke: {paint(one.colour)}; stroke-width: {one.width:g}"
         return f'<polyline points="{points}" style="{style}"/>'
-    if isinstance(one, Dot):
+    if isinstance(one, Disc):
         return (
             f'<circle cx="{_round(one.x)}" cy="{_round(one.y)}" r="{one.radius:g}" '
             f'style="fill: {paint(one.colour)}"/>'

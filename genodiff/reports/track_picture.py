@@ -16,7 +16,7 @@ from genodiff.io.genes import Gene
 from genodiff.reports.gene_rows import draw_genes
 from genodiff.reports.logo import LETTERS, draw_numbers, stack_letters
 from genodiff.reports.map_page import put_head
-from genodiff.reports.shapes import Box, Label, Line, Shape
+from genodiff.reports.shapes import Box, Line, PlacedText, Shape
 from genodiff.scoring.track_values import BaseTracks, find_columns
 
 _WIDTH, _CELL = 960.0, 16.0  # pixels of a picture, and of a column at most
@@ -38,7 +38,9 @@ def list_track_picture(
     if scale >= _READABLE:
         for column, letter in zip(find_columns(one.letters), one.letters, strict=True):
             colour = LETTERS[column].lower() if column >= 0 else "muted"
-            shapes.append(Label(scale * (len(shapes) + 0.5), -4, letter, min(10, scale), colour))
+            shapes.append(
+                PlacedText(scale * (len(shapes) + 0.5), -4, letter, min(10, scale), colour)
+            )
     limits = find_limits(one)
     shapes += _frame("logo", 0, _LOGO, scale * n, limits["information"])
     shapes += _draw_heights(one.logo, scale, _LOGO, limits["information"][1])
@@ -73,10 +75,10 @@ def _frame(name: str, top: float, height: float, right: float, limits: Limits) -
     return [
         Line(((0, top), (right, top)), "grid"),
         Line(((0, top + height), (right, top + height)), "grid"),
-        Label(-5, top + 8, f"{high:g}", anchor="end"),
-        Label(-5, top + height, f"{low:g}", anchor="end"),
-        Label(-34, top + height / 2, name, 9, "ink", turned=True),
-        Label(-24, top + height / 2, f"bits{whole}", 7, turned=True),
+        PlacedText(-5, top + 8, f"{high:g}", anchor="end"),
+        PlacedText(-5, top + height, f"{low:g}", anchor="end"),
+        PlacedText(-34, top + height / 2, name, 9, "ink", turned=True),
+        PlacedText(-24, top + height / 2, f"bits{whole}", 7, turned=True),
     ]
 
 

@@ -122,3 +122,10 @@ def test_what_lies_beyond_a_contig_is_told(
     found = read_genes(write(tmp_path, "chr2\t190\t300\tx\nchr2\t250\t300\ty\n"), CONTIGS)
     assert [one.name for one in found] == ["x"]
     assert "2 genes end beyond their contig" in caplog.text
+
+
+def test_only_contigs_that_are_drawn_are_kept(tmp_path: Path) -> None:
+    path = write(tmp_path, "chr2\t5\t9\tx\nchr1\t0\t2\ty\n")
+    assert [one.name for one in read_genes(path, CONTIGS, {"chr1"})] == ["y"]
+    path = write(tmp_path, "chr2\t5\t9\tx\n")
+    assert read_genes(path, CONTIGS, {"chr1"}) == []

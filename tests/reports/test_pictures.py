@@ -16,7 +16,7 @@ from genodiff.reports.gene_rows import arrange_genes, draw_genes, draw_region_ge
 from genodiff.reports.ism_page import list_ism_picture, render_ism_page
 from genodiff.reports.logo import draw_logo
 from genodiff.reports.paint import read_outline, render_picture
-from genodiff.reports.shapes import Box, Label, Line, Shape, write_svg
+from genodiff.reports.shapes import Box, Line, PlacedText, Shape, write_svg
 from genodiff.reports.track_picture import find_limits, list_track_picture, split_columns
 from genodiff.scoring.map_files import PairMap, SaturationMap
 from genodiff.scoring.map_regions import MapRegion
@@ -122,7 +122,7 @@ def test_a_picture_by_itself_has_plain_colours_that_any_program_reads() -> None:
 
 def test_png_and_pdf_show_the_shapes_where_they_are() -> None:
     shapes: Form = [
-        Box(0, 0, 100, 40, "grid"), Box(20, 10, 10, 20, "a"), Label(60, 30, "$x$", 9, "ink"),
+        Box(0, 0, 100, 40, "grid"), Box(20, 10, 10, 20, "a"), PlacedText(60, 30, "$x$", 9, "ink"),
     ]  # fmt: skip
     raw = render_picture(".png", shapes, "t")
     assert raw == render_picture(".png", shapes, "t")
@@ -170,7 +170,7 @@ def test_genes_stand_where_their_bases_are() -> None:
     assert boxes == [(20, 40, 5), (80, 100, 5), (24, 40, 9)]
     line = next(one for one in shapes if isinstance(one, Line))
     assert [x for x, _ in line.points] == [20, 100]
-    assert next(one.text for one in shapes if isinstance(one, Label)) == "X ←"
+    assert next(one.text for one in shapes if isinstance(one, PlacedText)) == "X ←"
     arrows = [one.points for one in shapes if isinstance(one, Line) and len(one.points) == 3]
     assert arrows
     assert all(tip[0] < tail[0] for tail, tip, _ in arrows)  # to the left
@@ -185,7 +185,7 @@ def test_genes_below_a_region_of_the_other_strand_run_the_other_way() -> None:
     # base 110 is the 90th from the right end: its right edge is at (200 - 110) · 2
     boxes = [(one.x, one.x + one.width) for one in shapes if isinstance(one, Box)]
     assert boxes == [(100, 120), (160, 180), (160, 176)]
-    assert Label(100, 9, "X →", 9, "ink", "start") in shapes
+    assert PlacedText(100, 9, "X →", 9, "ink", "start") in shapes
 
 
 def test_genes_that_would_touch_stand_below_one_another_and_too_many_are_counted() -> None:
@@ -197,7 +197,9 @@ def test_genes_that_would_touch_stand_below_one_another_and_too_many_are_counted
     assert hidden == 0
     many = [make(0, 50)] * 15
     assert arrange_genes(many, 0, 100, 10.0)[1] == 3
-    assert Label(0, 12 * 24 + 9, "and 3 more", anchor="start") in draw_genes(many, 0, 100, 10.0, 0)
+    assert PlacedText(0, 12 * 24 + 9, "and 3 more", anchor="start") in draw_genes(
+        many, 0, 100, 10.0, 0
+    )
 
 
 def test_scales_of_tracks_are_those_of_the_values_within_0_and_2_bits() -> None:

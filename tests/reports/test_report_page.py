@@ -131,7 +131,7 @@ def test_the_figure_of_another_genome_is_never_the_headline(tmp_path: Path) -> N
     )
     page = Page(text)
     assert "The run's own test split has not been evaluated" in page.text
-    assert f"genodiff eval {tmp_path}/run" in page.text
+    assert "genodiff eval run" in page.text
     assert 'class="headline"' not in text
     table = page.text.split("On other data", 1)[1]
     assert "test of ecoli.fa" in table
@@ -226,7 +226,7 @@ def test_a_run_that_has_only_begun_names_every_command_that_goes_on(tmp_path: Pa
         "genodiff report",
     ):
         assert command in page.text
-    assert f"'{tmp_path}/a run'" in page.text, "a path with a space is quoted as a shell takes it"
+    assert "genodiff eval 'a run'" in page.text, "a path with a space is quoted as a shell takes it"
 
 
 BROKEN = [

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 import genodiff
 from genodiff.errors import UsageError
 from genodiff.io.variants import Allele
-from genodiff.reports.heat_map import list_ticks
 from genodiff.reports.ism_page import render_ism_page
+from genodiff.reports.logo import list_ticks
 from genodiff.scoring.map_files import (
     SaturationMap,
     make_pair_frame,
@@ -158,12 +158,13 @@ def test_numbers_below_a_row_on_minus_fall() -> None:
         (100, 366.0), (95, 426.0),
     ]  # fmt: skip
     told = {"unit": "nats", "context": 20, "score": "s", "checkpoint": "x", "evaluations": 1}
-    page = render_ism_page([SaturationMap(one, np.zeros((4, 40)))], told, "run")
+    told["model"] = "run"
+    page = render_ism_page([SaturationMap(one, np.zeros((4, 40)))], told, [[]])
     assert "c:91-130 (-)" in page
     assert "read on the - strand" in page
     ticks = re.findall(r'<text x="([0-9.]+)" [^>]*>([0-9]+)</text>', page.split("</svg>")[0])
-    assert ("36", "130") in ticks  # 30 of the labels, and the middle of the first column
-    assert ("336", "105") in ticks
+    assert ("6", "130") in ticks  # the middle of the first column
+    assert ("306", "105") in ticks
     assert (
         json.loads(page.split('id="numbers">')[1].split("</script>")[0])["maps"]["region-1"][
             "first"
