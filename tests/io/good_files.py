@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from genodiff.constraints.codon_usage import read_codon_usage
+from genodiff.data.genomes.listing import read_genome_list
 from genodiff.data.labels import place_labels, read_labels
 from genodiff.io.bed import read_bed
 from genodiff.io.fasta import read_fasta
@@ -37,8 +38,8 @@ class GoodTable:
     above: str = ""
     needed: tuple[int, ...] = ()
     """Columns without which a row means nothing."""
-    ordered: bool = True
-    """Whether the order of the rows is part of the content."""
+    defaults: bool = False
+    """Whether an empty field, or a dot, stands for a default."""
 
     def text(self) -> str:
         """The file."""
@@ -367,11 +368,29 @@ def codon_content(rows: list[Row]) -> Any:
 def make_codons(rng: Rng) -> GoodTable:
     rows = [[codon, str(rng.integers(100, 90_000))] for codon in CODONS]
     return GoodTable(("dna", "float"), rows, codon_content, None, str(rng.choice(["\t", ",", " "])),
-                     needed=(0, 1), ordered=False)  # fmt: skip
+                     needed=(0, 1))  # fmt: skip
 
 
 def load_codons(path: Path) -> Any:
     return {codon: round(weight, 6) for codon, weight in read_codon_usage(str(path), 1)}
+
+
+def make_genomes(rng: Rng) -> GoodTable:
+    rows = [[f"g{i}.fa", f"genome{i}", f"{rng.uniform(0.1, 3):.2f}", ["fly", "yeast"][i % 2]]
+            for i in range(int(rng.integers(4, 8)))]  # fmt: skip
+    header = ["path", "name", "weight", "species"]
+
+    def content(rows: list[Row]) -> Any:
+        return sorted((row[1], float(row[2]), row[3]) for row in rows)
+
+    return GoodTable(("other", "name", "float", "class"), rows, content, header, defaults=True,
+                     needed=(0, 1, 2, 3))  # fmt: skip
+
+
+def load_genomes(path: Path) -> Any:
+    for i in range(8):
+        (path.parent / f"g{i}.fa").touch()
+    return [(row.name, row.weight, row.species) for row in read_genome_list(path).rows]
 
 
 READERS = {
@@ -385,6 +404,7 @@ READERS = {
     "unlabelled sequences": Reader(".csv", make_queries, load_queries),
     "labels of intervals": Reader(".bed", make_label_bed, load_labels),
     "labels of contigs": Reader(".tsv", make_label_table, load_labels),
+    "list of genomes": Reader(".tsv", make_genomes, load_genomes),
     "JASPAR": Reader(".jaspar", make_jaspar, load_motifs),
     "MEME": Reader(".meme", make_meme, load_motifs),
     "TRANSFAC": Reader(".transfac", make_transfac, load_motifs),

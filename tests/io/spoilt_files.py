@@ -86,6 +86,8 @@ def value(
         new = change(text[slice(*at)], rng) if at is not None else None
         if at is None or new is None or new == text[slice(*at)]:
             return None
+        if new in ("", ".") and isinstance(good, GoodTable) and good.defaults:
+            return None
         data = (text[: at[0]] + new + text[at[1] :]).encode("utf-8", "surrogateescape")
         return Spoilt(data, None if refuse else content_of(good))
 
@@ -326,8 +328,10 @@ def swapped_columns(
     return written(good, [*kept, *moved]), good.rows if names else None
 
 
-def cut_row(good: GoodTable, rng: Rng) -> tuple[str, list[Row] | None]:
+def cut_row(good: GoodTable, rng: Rng) -> tuple[str, list[Row] | None] | None:
     """The last row ends after some of its fields, as a copy that was stopped does."""
+    if good.defaults:
+        return None
     n = int(rng.integers(1, len(good.kinds)))
     short = written(good, [*lines_of(good)[:-1], good.rows[-1][:n]]).removesuffix("\n")
     return short, None if max(good.needed) >= n else good.rows

@@ -43,7 +43,7 @@ def score(
         str | None,
         Parameter(
             allow_leading_hyphen=True,
-            help="VCF, BCF, CSV, TSV, JSON lines, parquet of chrom, pos, ref, alt; - for stdin.",
+            help="VCF, BCF, CSV, TSV, JSON lines or parquet (chrom, pos, ref, alt); - for stdin.",
         ),
     ] = None,
     *,

@@ -20,7 +20,6 @@ are comments. A split is
 """
 
 import logging
-import math
 import os
 import re
 from collections.abc import Callable
@@ -28,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genodiff.errors import DataError, did_you_mean, printable
-from genodiff.io.cells import find_alike
+from genodiff.io.cells import find_alike, find_spoilt_name, is_missing, read_number
 from genodiff.io.identity import sha256_file
 from genodiff.io.text_lines import read_text_lines
 
@@ -166,6 +165,12 @@ def _read_row(path: str | Path, number: int, given: dict[str, str], folder: Path
     if not _NAME.fullmatch(name):
         raise refuse(f"'{printable(name, 40)}' is no name of a genome", _NAME_FIX)
     species = given.get("species", "")
+    for what, value in (("name", given.get("name", "")), ("species", species)):
+        spoilt = find_spoilt_name(value)
+        if value and is_missing(value):
+            spoilt = "says that a value is missing", "give it, or leave the field empty"
+        if spoilt:
+            raise refuse(f"the {what} '{printable(value, 40)}' {spoilt[0]}", spoilt[1])
     if species and not _NAME.fullmatch(species.replace(" ", "_")):
         raise refuse(f"'{printable(species, 40)}' is no label", _NAME_FIX)
     digest = given.get("sha256", "").lower() or None
@@ -186,11 +191,8 @@ _Refuse = Callable[[str, str], DataError]
 
 
 def _read_weight(text: str, refuse: _Refuse) -> float:
-    try:
-        weight = float(text)
-    except ValueError:
-        weight = math.nan
-    if not 0 <= weight < math.inf:
+    weight = read_number(text)
+    if weight is None or weight < 0:
         raise refuse(f"the weight '{printable(text, 20)}' is not 0 or more", "give 1, for example")
     return weight
 
