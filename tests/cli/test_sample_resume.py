@@ -50,7 +50,8 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
         stop_after(patch, records)
         code, _, err = sample(*words)
     assert code == 130
-    assert f"{records} finished records are kept in o.fa.partial" in err
+    kept = "1 finished record is" if records == 1 else f"{records} finished records are"
+    assert f"{kept} kept in o.fa.partial" in err
     assert not (here / "o.fa").exists()
     made: list[int] = []
     infill = output.infill
