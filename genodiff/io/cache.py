@@ -1,18 +1,15 @@
 """Where genodiff keeps what it can make again, and locks for those who make it."""
 
-import logging
+import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from genodiff.errors import MachineError
 from genodiff.io.atomic import write_error
-
-log = logging.getLogger("genodiff")
+from genodiff.io.file_lock import hold_file
 
 
 def cache_dir() -> Path:
@@ -30,21 +27,12 @@ def lock_folder(folder: Path, work: str) -> Iterator[None]:
 
     Raises `MachineError` where no lock can be made.
     """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(f"{folder}.lock", poll_interval=0.01)
+    with ExitStack() as held:
         try:
-            lock.acquire(timeout=1)
-        except Timeout:
-            log.info("waiting for another process that %s", work)
-            lock.acquire()
-    except OSError as fault:
-        raise write_error(folder, fault) from None
-    except NotImplementedError:
-        raise MachineError(
-            "cannot be locked on this file system", file=folder, fix="set GENODIFF_CACHE"
-        ) from None
-    try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(hold_file(f"{folder}.lock", work))
+        except OSError as fault:
+            # Where nobody may write, nobody is writing what is there already.
+            if fault.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not folder.exists():
+                raise write_error(folder, fault) from None
         yield
-    finally:
-        lock.release()
