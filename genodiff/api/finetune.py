@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.machine import choose_device
 from genodiff.api.margin import check_margin
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.target import check_folder, check_target, read_json_object, set_aside
 from genodiff.tasks.split_names import Level as Level
 from genodiff.tasks.split_names import OwnSplit as OwnSplit
@@ -243,7 +243,7 @@ def _request(
         raise UsageError("data and reference are for suites", fix="leave them out")
     path = Path(what)
     table = {key: str(value) if isinstance(value, Path) else value for key, value in own.items()}
-    table |= {"train": str(what), "name": own["name"] or path.name.split(".")[0]}
+    table |= {"train": str(what), "name": own["name"] or printable(path.name.split(".")[0])}
     return DataRequest.parse(
         {
             "suite": SUITE,

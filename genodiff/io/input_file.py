@@ -253,6 +253,9 @@ def _open(path: str | Path, shown: str) -> int:
         return descriptor
     except OSError as fault:
         raise _absent(path, shown, fault) from None
+    except UnicodeEncodeError:
+        what = "cannot be named in this locale, whose encoding is not UTF-8"
+        raise DataError(what, file=shown, fix="set LC_ALL=C.UTF-8") from None
     except ValueError:
         raise DataError(
             "is not a possible file name (NUL byte)", file=shown, fix="give the path of a file"

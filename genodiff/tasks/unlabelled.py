@@ -21,6 +21,7 @@ from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
+from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.io.text_lines import read_text_lines
@@ -223,7 +224,7 @@ def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
     with open_input(path):
         pass
     try:
-        frame = pl.scan_parquet(path)
+        frame = pl.scan_parquet(find_plain_path(path))
         schema = frame.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as fault:
         raise _broken(path, fault) from None
