@@ -15,6 +15,7 @@ from cyclopts import Parameter, Token
 
 from genodiff.api.machine import choose_device, prepare_machine
 from genodiff.errors import Interrupted, UsageError
+from genodiff.io.cache import place_library_caches
 
 
 def convert_whole_number(kind: Any, tokens: Sequence[Token]) -> int:
@@ -139,6 +140,7 @@ class Common:
         if self.seed < 0:
             raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
         prepare_machine(self.threads, self.scan)
+        place_library_caches()
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
         log = logging.getLogger("genodiff")
         log.setLevel(level)

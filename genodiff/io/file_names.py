@@ -11,6 +11,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from genodiff.io.pipes import find_readable
+
 ERRORS = "backslashreplace"
 """How a text file of ours encodes what is not UTF-8."""
 
@@ -30,11 +32,12 @@ def find_plain_path(path: str | Path) -> str:
     It is `path` itself, or else a link in a temporary folder, which this process removes at its
     end. The file may be one that is yet to be written.
     """
+    path = find_readable(path)
     try:
-        str(path).encode()
+        path.encode()
     except UnicodeEncodeError:
         return _link(os.path.abspath(path))
-    return str(path)
+    return path
 
 
 @cache

@@ -32,6 +32,7 @@ from genodiff.io.fasta import read_contig_lengths, read_digests
 from genodiff.io.genbank import FlatRecord
 from genodiff.io.input_file import STDIN, open_input
 from genodiff.io.motif_format import find_motif_format
+from genodiff.io.pipes import find_readable
 from genodiff.io.text_file import digest_text
 from genodiff.io.variants import Allele
 
@@ -114,7 +115,7 @@ def _find_kind(file: str) -> str:
     if name.endswith((*_BED, *_VCF)):
         return "BED" if name.endswith(_BED) else "VCF"
     head = b""
-    if file != STDIN and os.path.isfile(file):  # a pipe can be read once only
+    if file != STDIN and os.path.isfile(find_readable(file)):  # stdin can be read once only
         with open_input(file) as source:
             head = next(source.blocks(), b"")[:_HEAD]
     return "motifs" if find_motif_format(file, head) else "FASTA"
