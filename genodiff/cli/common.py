@@ -119,7 +119,7 @@ class Common:
         int | None,
         Parameter(
             converter=convert_whole_number,
-            help="CPU threads (default: all that this process may use).",
+            help="CPU threads (default: OMP_NUM_THREADS, else all cores of this process).",
         ),
     ] = None
     device: Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")] = "auto"
