@@ -9,7 +9,7 @@ from typing import Any, Literal
 from genodiff.api.machine import choose_device
 from genodiff.api.margin import check_margin
 from genodiff.api.run_paths import check_input, check_run, find_domain_of_run
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, printable
 from genodiff.io.target import check_target
 from genodiff.scoring.eval_options import EvalOptions
 
@@ -162,7 +162,7 @@ def _name_runs(paths: Sequence[Path]) -> list[str]:
             raise UsageError(f"{path} is given twice", fix="give different runs")
     names = [place.name for place in places]
     return [
-        str(path) if names.count(name) > 1 else name
+        printable(path if names.count(name) > 1 else name)
         for path, name in zip(paths, names, strict=True)
     ]
 

@@ -11,6 +11,7 @@ from genodiff.io.annotation_rows import find_annotation
 from genodiff.io.genbank import find_flat_format
 from genodiff.io.input_file import STDIN, open_input
 from genodiff.io.motif_format import find_motif_format
+from genodiff.io.pipes import find_readable
 from genodiff.io.text_lines import read_text_lines
 
 _BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))
@@ -36,7 +37,7 @@ def find_data_kind(file: str) -> str:
         name = name.removesuffix(ending)
     ends = ((_BED, "BED"), (_VCF, "VCF"), (_FASTA, "FASTA"))
     by_name = next((kind for some, kind in ends if name.endswith(some)), None)
-    if file == STDIN or not os.path.isfile(file):  # a pipe can be read once only
+    if file == STDIN or not os.path.isfile(find_readable(file)):  # stdin can be read once only
         return by_name or "FASTA"
     with open_input(file) as source:
         head = next(source.blocks(), b"")[:_HEAD]

@@ -91,7 +91,7 @@ def merge_evaluation(parts: list[ScoreShard], target: str) -> dict[str, Any]:
     from genodiff.io import atomic
     from genodiff.scoring.eval_shards import read_draws
     from genodiff.scoring.evaluation import evaluate
-    from genodiff.scoring.evaluation_file import write_evaluation
+    from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
 
     told = parts[0].told
     model = load(told["run"], device="cpu").trained
@@ -108,6 +108,7 @@ def merge_evaluation(parts: list[ScoreShard], target: str) -> dict[str, Any]:
         print(json.dumps(found, allow_nan=False))
     else:
         atomic.write_json(target, found)
-    if not is_published(model.run):
-        _log.info("%s: %s", model.run / "eval.json", write_evaluation(model.run, found))
+    kept = None if is_published(model.run) else find_evaluation_file(model.run)
+    if kept is not None:
+        _log.info("%s: %s", kept, write_evaluation(model.run, found, kept))
     return found

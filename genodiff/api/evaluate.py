@@ -60,8 +60,9 @@ def evaluate(
     "exhaustive" tries every place of that genome, not only those that its index finds. None is
     "on" for a run that was trained with a memory.
     `t_steps` are numbers of sampling steps, few ones too, whose bounds are measured with masks of
-    their own. `keep` adds the result to RUN/eval.json, unless `run` is a published folder; a file
-    there that holds no JSON object is replaced with `force` only. With `shard`, "i/n", the draws of
+    their own. `keep` adds the result to RUN/eval.json, unless `run` is a published folder or one
+    that you may not write to; `out`, a .json file, takes its place. A file there that holds no JSON
+    object is replaced with `force` only. With `shard`, "i/n", the draws of
     the i-th of n parts of the windows are written to `out`, and `genodiff.merge` makes the whole
     evaluation of them; what is done is kept in OUT.partial, and `fresh` starts anew. With `plan`
     nothing is scored, and what it would take is returned. Raises `UsageError`, `DataError`,
@@ -84,18 +85,17 @@ def evaluate(
             EvalOptions(split=split, **request).check(known)
     for file in (fasta, bed, text):
         check_input(file)
-    if shard is None and out is not None:
-        raise UsageError("--out is for --shard", fix="leave it out; RUN/eval.json is written")
+    if shard is None and out is not None and Path(out).suffix.lower() != ".json":
+        raise UsageError("an evaluation is written as .json", file=out, fix="give --out FILE.json")
     model = _open(run, device)
     if domain not in (None, model.alphabet.domain):
         what = f"is a {model.alphabet.domain} model"
         raise CheckpointError(what, file=here, fix=f"give a {domain} run")
     from genodiff.hub.source import is_published
     from genodiff.io.progress import ProgressDisplay
-    from genodiff.io.target import check_target, read_json_object
     from genodiff.scoring.evaluation import evaluate as score
     from genodiff.scoring.evaluation import plan_evaluation
-    from genodiff.scoring.evaluation_file import EVAL, write_evaluation
+    from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
 
     if shard is not None and not plan:
         from genodiff.api.eval_shard import write_eval_shard
@@ -107,17 +107,15 @@ def evaluate(
         )
     if plan:
         return plan_evaluation(model, EvalOptions(split=split, **requests[0]))
-    keep = keep and not is_published(model.run)
-    if keep:
-        # Other entries of the JSON object there are kept.
-        check_target(model.run / EVAL, force=force, known=lambda path: bool(read_json_object(path)))
+    file = None
+    if out is not None or (keep and not is_published(model.run)):
+        file = find_evaluation_file(model.run, out, force=force)
     results = []
     with ProgressDisplay() as display:
         for request in requests:
             results.append(score(model, split, progress=display.show_batches, **request))
-            if keep:
-                name = write_evaluation(model.run, results[-1])
-                _log.info("%s: %s", model.run / EVAL, name)
+            if file is not None:
+                _log.info("%s: %s", file, write_evaluation(model.run, results[-1], file))
     if len(results) == 1:
         return results[0]
     return {"suite": {result["recipe"]: result for result in results}}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.machine import choose_device
 from genodiff.api.margin import check_margin
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.target import check_folder, check_target, read_json_object, set_aside
 from genodiff.tasks.split_names import Level as Level
 from genodiff.tasks.split_names import OwnSplit as OwnSplit
@@ -249,7 +249,7 @@ def _request(
     path, chosen = Path(what), choose_split(split, own["test_share"])
     refuse_single_table(path, own["test"], own["valid"], own["test_share"])
     table = {key: str(value) if isinstance(value, Path) else value for key, value in own.items()}
-    table |= {"train": str(what), "name": own["name"] or path.name.split(".")[0]}
+    table |= {"train": str(what), "name": own["name"] or printable(path.name.split(".")[0])}
     return DataRequest.parse(
         {
             "suite": SUITE,

@@ -6,11 +6,10 @@ device. So a usage error of a verb comes before torch is imported.
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
 from genodiff.errors import MachineError, UsageError
-from genodiff.io.cores import count_usable_cores
+from genodiff.io.cores import count_default_threads
 
 
 class _Wanted(NamedTuple):
@@ -24,8 +23,9 @@ _pending: list[_Wanted] = []
 def prepare_machine(threads: int | None = None, scan: str | None = None) -> None:
     """Let the verbs of this process use `threads` CPU threads and the kernels of `scan`.
 
-    None means all threads that the process may use, and the best kernels of the device. It takes
-    effect when a device is next chosen. Raises `UsageError` for threads below 1.
+    None means OMP_NUM_THREADS, else as many as the cores that the process may use, and the best
+    kernels of the device. It takes effect when a device is next chosen. Raises `UsageError` for
+    threads below 1.
     """
     if threads is not None and threads < 1:
         raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
@@ -67,8 +67,8 @@ def _apply_pending() -> None:
     from genodiff.kernels.dispatch import prefer_provider
 
     threads, scan = _pending.pop()
-    if threads is None and hasattr(os, "sched_getaffinity"):
-        threads = count_usable_cores()  # without a set of cores, torch's own count stays
+    if threads is None:
+        threads = count_default_threads()
     if threads is not None:
         torch.set_num_threads(threads)
     prefer_provider(scan)

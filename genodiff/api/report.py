@@ -7,7 +7,7 @@ from pathlib import Path
 
 from genodiff.api.run_paths import check_run
 from genodiff.api.variant_report import TOP, report_variants
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, MachineError, UsageError
 from genodiff.io.target import check_target
 
 _NAMED = 3  # runs in the name of the page of several
@@ -61,7 +61,10 @@ def report(
         out if out is not None else f"{samples}.html" if samples else path / "report.html"
     )
     known = _is_older_page if out is None else None
-    check_target(target, force=force, inputs=(samples,), known=known)
+    try:
+        check_target(target, force=force, inputs=(samples,), known=known)
+    except MachineError as fault:
+        raise MachineError(fault.what, file=target, fix="give --out FILE.html") from None
     from genodiff.reports.html import write_report
 
     drawn = None if samples is None else Path(samples)

@@ -12,7 +12,7 @@ from genodiff import __version__
 from genodiff.cli.completion import add_completion
 from genodiff.cli.explain import explain
 from genodiff.cli.verbs import VERBS, add_verb
-from genodiff.errors import GenodiffError, printable
+from genodiff.errors import GenodiffError, Interrupted, printable
 from genodiff.io.process import end_process, open_missing_streams
 from genodiff.registry import load_plugins
 
@@ -62,7 +62,8 @@ def _run_to_end(arguments: list[str] | None) -> None:
         _run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
         _stop_hearing(arguments)
-        sys.exit(_fail("stopped by Ctrl-C; run the same command again", 128 + signal.SIGINT))
+        what = "stopped by Ctrl-C; run the same command again"
+        sys.exit(_fail(what, 128 + signal.SIGINT, "interrupted"))
     finally:
         _stop_hearing(arguments)
 
@@ -84,7 +85,8 @@ def _run(arguments: list[str]) -> None:
     except GenodiffError as error:
         if debug:
             raise
-        sys.exit(_fail(str(error), error.exit_code))
+        kind = "interrupted" if isinstance(error, Interrupted) else "error"
+        sys.exit(_fail(str(error), error.exit_code, kind))
     except CycloptsError as error:
         if debug:
             raise
@@ -131,13 +133,13 @@ def _drop(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _fail(message: str, code: int) -> int:
+def _fail(message: str, code: int, kind: str = "error") -> int:
     try:
         sys.stdout.flush()
     except OSError:
         _drop(sys.stdout)
     try:
-        print(f"genodiff: error: {message}", file=sys.stderr, flush=True)
+        print(f"genodiff: {kind}: {message}", file=sys.stderr, flush=True)
     except OSError:
         _drop(sys.stderr)
     return code

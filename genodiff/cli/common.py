@@ -15,6 +15,7 @@ from cyclopts import Parameter, Token
 
 from genodiff.api.machine import choose_device, prepare_machine
 from genodiff.errors import Interrupted, UsageError
+from genodiff.io.cache import place_library_caches
 from genodiff.io.progress import format_duration
 
 
@@ -138,7 +139,7 @@ class Common:
         int | None,
         Parameter(
             converter=convert_whole_number,
-            help="CPU threads (default: all that this process may use).",
+            help="CPU threads (default: OMP_NUM_THREADS, else all cores of this process).",
         ),
     ] = None
     device: Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")] = "auto"
@@ -159,6 +160,7 @@ class Common:
         if self.seed < 0:
             raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
         prepare_machine(self.threads, self.scan)
+        place_library_caches()
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
         log = logging.getLogger("genodiff")
         log.setLevel(level)

@@ -16,10 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from filelock import FileLock
-
 from genodiff.errors import DataError
 from genodiff.io.atomic import write_error
+from genodiff.io.file_lock import hold_file
 
 _AGAIN = "download it again"
 _MOST_GROWTH, _ALWAYS_FINE = 200, 1 << 24  # unpacked bytes for one packed; bytes that may be anyway
@@ -34,7 +33,7 @@ def unpack(archive: Path, members: str) -> list[Path]:
     `MachineError` where there is no room.
     """
     folder = archive.with_name(f"{archive.name}.files")
-    with FileLock(f"{folder}.lock"):
+    with hold_file(f"{folder}.lock", "unpacks the same archive"):
         if not folder.is_dir():
             temporary = Path(tempfile.mkdtemp(dir=archive.parent, prefix=".unpack-"))
             most = max(_ALWAYS_FINE, _MOST_GROWTH * archive.stat().st_size)

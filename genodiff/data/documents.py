@@ -17,6 +17,7 @@ import polars as pl
 from genodiff.data.detokenize import DETOKENIZERS
 from genodiff.data.text_recipe import ROWS, TextRecipe, strip_compression
 from genodiff.errors import DataError
+from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import open_input
 from genodiff.io.text_file import read_json_texts, read_text_pieces
 
@@ -172,7 +173,7 @@ def _parquet(path: Path, fields: tuple[str, ...]) -> Iterator[str]:
     with open_input(path):
         pass  # what is wrong with the file itself is said in our words
     try:
-        frame = pl.scan_parquet(path)
+        frame = pl.scan_parquet(find_plain_path(path))
         kinds = frame.collect_schema()
         missing = [f for f in fields if kinds.get(f) != pl.String]
         if missing:

@@ -21,7 +21,6 @@ from urllib.parse import urljoin, urlsplit
 
 import pooch
 import requests
-from filelock import FileLock
 
 from genodiff.data.recipe import Recipe, Source
 from genodiff.data.text_recipe import TextRecipe
@@ -29,6 +28,7 @@ from genodiff.domain import DOMAINS
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
+from genodiff.io.file_lock import hold_file
 from genodiff.io.identity import sha256_file
 
 log = logging.getLogger("genodiff")
@@ -85,7 +85,7 @@ def fetch_file(source: Source, owner: str, flag: str, *, offline: bool = False) 
     """
     path = find_local_path(source)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{path}.lock"):
+    with hold_file(f"{path}.lock", "fetches the same file"):
         record = _recorded(path)
         if record is not None:
             found = sha256_file(path)

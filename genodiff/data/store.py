@@ -9,7 +9,6 @@ DNA: dna_store.py; text: text_store.py.
 import json
 import logging
 import os
-import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
@@ -24,6 +23,7 @@ from genodiff.data.splits import Intervals, Splits
 from genodiff.errors import DataError
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import STDIN, open_input
+from genodiff.io.pipes import is_descriptor
 
 log = logging.getLogger("genodiff")
 
@@ -152,7 +152,7 @@ def refuse_changed(source: StoreSource, remembered: dict[str, Any]) -> None:
 def require_regular_file(path: Path) -> Path:
     """`path`. Raises `DataError` where it is a stream, which cannot be read again."""
     with open_input(path) as opened:
-        if str(path) == STDIN or not stat.S_ISREG(opened.stat.st_mode):
+        if str(path) == STDIN or is_descriptor(path):
             raise DataError(
                 "is a stream",
                 file=opened.shown,

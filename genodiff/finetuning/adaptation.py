@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import AdamW
@@ -39,6 +38,7 @@ from genodiff.finetuning.batches import EncodedPart, shuffle_batches, split_pass
 from genodiff.finetuning.fit_state import SAVE_SECONDS, STATE, FitState, read_state, write_state
 from genodiff.finetuning.work_clock import WorkClock
 from genodiff.io import atomic
+from genodiff.io.file_lock import hold_file
 from genodiff.io.identity import sha256_json, stamp_time
 from genodiff.runs.folder import find_git_revision
 from genodiff.runs.model import collect_tensors, fill_module
@@ -92,7 +92,7 @@ def adapt_network(
     key = sha256_json(about)[:16]
     folder = out / ADAPTED / key
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / ".lock"):
+    with hold_file(folder / ".lock", "adapts the same network"):
         try:
             record = read_json(folder / RECORD)
             tensors = read_tensors(folder / MODEL, None, record["weights_sha256"])

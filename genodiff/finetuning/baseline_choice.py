@@ -11,13 +11,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from genodiff.finetuning.baselines import make_given
 from genodiff.finetuning.choosing_seeds import list_choosing_seeds, name_seeds
 from genodiff.finetuning.tuned_baselines import Given, choose_options
 from genodiff.finetuning.unit import Unit
 from genodiff.io import atomic
+from genodiff.io.file_lock import hold_file
 from genodiff.io.identity import sha256_json
 from genodiff.tasks.task import TaskData, seed_split
 
@@ -37,7 +36,7 @@ def find_choice(unit: Unit, data: TaskData, out: Path) -> dict[str, Any]:
     }  # fmt: skip
     path = out / CHOICES / f"{sha256_json(what)[:16]}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.stem}.lock")):
+    with hold_file(path.with_name(f".{path.stem}.lock"), "makes the same choice"):
         try:
             known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             return known["choice"]

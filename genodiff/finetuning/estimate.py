@@ -53,7 +53,7 @@ class TaskSize(NamedTuple):
 def measure_task(request: DataRequest, name: str) -> TaskSize:
     """The size of a task, from its data if they are here, otherwise from the published counts."""
     try:
-        data = load_cached(request.model_dump_json(), name)
+        data = load_cached(request.to_json(), name)
     except DataError:
         if request.table is not None:
             raise
@@ -81,7 +81,7 @@ def count_in_tokens(
     if not size.here:
         return size._replace(length=most, longest=most)
     lengths = encode(
-        load_cached(request.model_dump_json(), size.task.name).train, model.encoder(), most
+        load_cached(request.to_json(), size.task.name).train, model.encoder(), most
     ).lengths
     return size._replace(length=round(float(lengths.mean())), longest=int(lengths.max()))
 

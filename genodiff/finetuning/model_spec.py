@@ -26,7 +26,7 @@ from genodiff.backbones.backbone import PRESETS
 from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.diffusion.objective import Objective
 from genodiff.domain import DOMAINS, TEXT, DomainName
-from genodiff.errors import CheckpointError, UsageError, did_you_mean
+from genodiff.errors import CheckpointError, UsageError, did_you_mean, printable
 from genodiff.finetuning.batches import Encoder
 from genodiff.finetuning.model_words import ADAPTED, SCRATCH, is_path, split_words
 from genodiff.finetuning.sentences import SentenceEncoder
@@ -186,7 +186,7 @@ def _parse_model(
     path = str(Path(word).absolute())
     model = _check(path, domain, word)
     return ModelSpec(
-        name=alias or model.run.resolve().name,
+        name=alias or printable(model.run.resolve().name),
         kind="checkpoint",
         path=path,
         digest=model.digest,

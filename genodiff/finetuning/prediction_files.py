@@ -20,6 +20,7 @@ import polars as pl
 from genodiff.finetuning.prediction_format import STDOUT, Format
 from genodiff.finetuning.predictions import make_rows
 from genodiff.io import atomic
+from genodiff.io.file_names import find_plain_path
 
 if TYPE_CHECKING:
     from genodiff.finetuning.predictor_files import PredictorCard
@@ -73,9 +74,10 @@ def _write_parquet(path: Path, frames: Iterable[pl.DataFrame]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     n = 0
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:
+        plain = find_plain_path(folder)
         for i, frame in enumerate(frames):
-            frame.write_parquet(Path(folder) / f"{i:08d}.parquet")
+            frame.write_parquet(f"{plain}/{i:08d}.parquet")
             n += frame.height
         with atomic.open_atomic(path) as file:
-            pl.scan_parquet(sorted(Path(folder).iterdir())).sink_parquet(file)
+            pl.scan_parquet(sorted(Path(plain).iterdir())).sink_parquet(file)
     return n

@@ -24,10 +24,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from genodiff.errors import DataError
 from genodiff.io import atomic
+from genodiff.io.file_lock import hold_file
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.task import TaskData
 
@@ -65,7 +64,7 @@ def read_results(folder: Path) -> list[dict[str, Any]]:
 
 def add_rows(folder: Path, new: Iterable[dict[str, Any]]) -> None:
     """Put rows into the file, each in the place of an older one with the same key."""
-    with FileLock(folder / f".{FILE}.lock"):
+    with hold_file(folder / f".{FILE}.lock"):
         rows = {row["key"]: row for row in read_results(folder)}
         before = dict(rows)
         rows |= {row["key"]: row for row in new}

@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from genodiff.errors import GenodiffError, MachineError
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.unit import Unit
 from genodiff.io import atomic
+from genodiff.io.file_lock import hold_file
 from genodiff.tasks.metrics import HIGHER, is_better
 from genodiff.tasks.suite import Task
 
@@ -64,7 +63,7 @@ class Search:
             "seconds": seconds,
             "settings": unit.settings.model_dump(mode="json"),
         }  # fmt: skip
-        with FileLock(self.path.with_name(f".{FILE}.lock")):
+        with hold_file(self.path.with_name(f".{FILE}.lock")):
             rows = [r for r in self._rows() if r["key"] != unit.key] + [row]
             atomic.write_text(self.path, "".join(json.dumps(r) + "\n" for r in rows))
 

@@ -48,7 +48,7 @@ def measure_seen_tests(
     Without a `level` nothing is left out. Raises `DataError` where something is to be left out and
     it is not known what a model was trained on.
     """
-    sequences = load_cached(request.model_dump_json(), name).test.sequences
+    sequences = load_cached(request.to_json(), name).test.sequences
     found: dict[str, Contamination] = {}
     for model in models:
         if model.kind != "checkpoint":

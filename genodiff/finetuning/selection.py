@@ -87,7 +87,7 @@ class Selector:
         self.minutes, self.budget = minutes, Budget(minutes)
         self.tried: dict[str, Unit] = {}
         self.chosen, self.choices = unit.settings, list[dict[str, Any]]()
-        data = load_cached(place.request.model_dump_json(), task.name)
+        data = load_cached(place.request.to_json(), task.name)
         self.seeds = list_choosing_seeds(data, unit.seed)
         parts = [seed_split(data, seed) for seed in self.seeds]
         self.n_train, self.n_valid = len(parts[0][0]), sum(len(valid) for _, valid in parts)

@@ -126,7 +126,7 @@ def choose_settings(
 
 def summarise_task(request: DataRequest, name: str) -> TaskSummary:
     """Load a task and note what a sweep and its report say about it, the audit too."""
-    data = load_cached(request.model_dump_json(), name)
+    data = load_cached(request.to_json(), name)
     task = data.task
     parts = {"train": data.train, "test": data.test}
     about: dict[str, Any] = {

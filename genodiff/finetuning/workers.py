@@ -96,7 +96,7 @@ def _stop_for(signals: Signals) -> None:
 
 
 def _outcome(unit: Unit, place: Workers, device: str, watch: Callable[[Tick], None]) -> UnitOutcome:
-    data = load_cached(place.request.model_dump_json(), unit.task)
+    data = load_cached(place.request.to_json(), unit.task)
     try:
         if place.final:
             return UnitOutcome(

@@ -13,6 +13,7 @@ from typing import IO, Any, NamedTuple
 from genodiff import __version__
 from genodiff.generate.design_regions import DesignGroup, Source
 from genodiff.io.atomic import open_atomic
+from genodiff.io.file_names import encode_text
 from genodiff.io.target import describe_file, is_stream, read_json_object
 
 _REQUEST = "genodiffRequest="
@@ -72,7 +73,7 @@ class EditWriter:
                 '##FORMAT=<ID=GT,Number=1,Type=String,Description="Allele of the design">',
                 f"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t{names}",
             ]
-            vcf.write("".join(f"{line}\n" for line in lines).encode())
+            vcf.write(encode_text("".join(f"{line}\n" for line in lines)))
         if bed is not None:
             bed.write(f"# {_REQUEST}{request}\n".encode())
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Archive, Stored
+from genodiff.io.file_names import find_plain_path
 from genodiff.io.identity import sha256_file
 from genodiff.runs.sealed_files import explain_fault, read_json
 
@@ -63,7 +64,7 @@ class Weights:
                 }
                 continue
             try:
-                with safe_open(resolve_file(path), framework="pt") as file:
+                with safe_open(find_plain_path(resolve_file(path)), framework="pt") as file:
                     found |= {name: file.get_tensor(name) for name in here}
             except (SafetensorError, ValueError, RuntimeError, OSError) as fault:
                 raise CheckpointError(
@@ -182,7 +183,7 @@ def _is_zip(path: Path) -> bool:
 
 def _header(path: Path) -> dict[str, Entry]:
     try:
-        with safe_open(resolve_file(path), framework="pt") as file:
+        with safe_open(find_plain_path(resolve_file(path)), framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             found = {
                 name: (tuple(part.get_shape()), str(part.get_dtype()))

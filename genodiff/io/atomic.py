@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from genodiff.errors import MachineError
+from genodiff.io.file_names import ERRORS, encode_text
 from genodiff.io.target import set_aside
 
 try:
@@ -68,7 +69,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a whole UTF-8 text file atomically. Raises `MachineError`."""
-    write_bytes(path, text.encode())
+    write_bytes(path, encode_text(text))
 
 
 def write_json(path: str | Path, value: Any) -> None:
@@ -106,7 +107,9 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
     _lock(raw.fileno())
     buffered = io.BufferedWriter(raw, _CHUNK)
     file: IO[Any] = (
-        buffered if mode == "wb" else io.TextIOWrapper(buffered, encoding="utf-8", newline="\n")
+        buffered
+        if mode == "wb"
+        else io.TextIOWrapper(buffered, encoding="utf-8", errors=ERRORS, newline="\n")
     )
     try:
         yield file

@@ -1,27 +1,68 @@
 """Where genodiff keeps what it can make again, and locks for those who make it."""
 
+import errno
 import logging
 import os
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-from platformdirs import user_cache_path
+from platformdirs import user_cache_path, user_config_path
 
 from genodiff.errors import MachineError
 from genodiff.io.atomic import write_error
+from genodiff.io.file_lock import hold_file
 
 log = logging.getLogger("genodiff")
+_told: set[Path] = set()
 
 
 def cache_dir() -> Path:
     """The cache folder: `$GENODIFF_CACHE`, else the user's cache folder of this system.
 
-    It is not created here; The functions of `atomic` create it when they write.
+    Where the home of this user cannot be written, or there is none, it is a folder of this user's
+    own among the temporary files, and a line says so once. It is not created here, but by the
+    functions of `atomic` when they write. Raises `MachineError` where that folder is another's.
     """
     chosen = os.environ.get("GENODIFF_CACHE")
-    return Path(chosen).expanduser() if chosen else user_cache_path("genodiff")
+    usual = user_cache_path("genodiff")
+    if chosen or can_be_written(usual):
+        return Path(chosen).expanduser() if chosen else usual
+    folder = _find_temporary()
+    if folder not in _told:
+        _told.add(folder)
+        log.warning("%s cannot be written: cached in %s; GENODIFF_CACHE sets it", usual, folder)
+    return folder
+
+
+def can_be_written(path: Path) -> bool:
+    """Whether this user may make or fill the folder `path`."""
+    there = path
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    return path.is_absolute() and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+
+
+def place_library_caches() -> None:
+    """Give matplotlib a folder for what it keeps, where it would complain that it has none."""
+    own = (user_config_path("matplotlib"), user_cache_path("matplotlib"))
+    if "MPLCONFIGDIR" not in os.environ and not all(map(can_be_written, own)):
+        with suppress(MachineError):
+            chosen = os.environ.get("GENODIFF_CACHE")
+            home = Path(chosen).expanduser() if chosen else _find_temporary()
+            os.environ["MPLCONFIGDIR"] = str(home / "matplotlib")
+
+
+def _find_temporary() -> Path:
+    user = os.getuid() if hasattr(os, "getuid") else 0  # Windows: all own all, to Python
+    folder = Path(tempfile.gettempdir()) / f"genodiff-{user}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700)
+    if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != user:
+        fix = "set GENODIFF_CACHE to a folder of your own"
+        raise MachineError("is not yours, and your home cannot be written", file=folder, fix=fix)
+    return folder
 
 
 @contextmanager
@@ -30,21 +71,12 @@ def lock_folder(folder: Path, work: str) -> Iterator[None]:
 
     Raises `MachineError` where no lock can be made.
     """
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(f"{folder}.lock", poll_interval=0.01)
+    with ExitStack() as held:
         try:
-            lock.acquire(timeout=1)
-        except Timeout:
-            log.info("waiting for another process that %s", work)
-            lock.acquire()
-    except OSError as fault:
-        raise write_error(folder, fault) from None
-    except NotImplementedError:
-        raise MachineError(
-            "cannot be locked on this file system", file=folder, fix="set GENODIFF_CACHE"
-        ) from None
-    try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(hold_file(f"{folder}.lock", work))
+        except OSError as fault:
+            # Where nobody may write, nobody is writing what is there already.
+            if fault.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not folder.exists():
+                raise write_error(folder, fault) from None
         yield
-    finally:
-        lock.release()

@@ -26,6 +26,7 @@ from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.fasta import Header, RecordLines, scan_fasta
 from genodiff.io.identity import sha256_json
 from genodiff.io.input_file import STDIN, open_input
+from genodiff.io.pipes import find_readable
 
 log = logging.getLogger("genodiff")
 
@@ -66,7 +67,8 @@ def open_index(path: str, kept: ExitStack) -> Iterator[FastaIndex]:
     if path == STDIN:
         raise DataError("stdin cannot be read at random", fix="give a file")
     name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
-    home = cache_dir() / "genomes" / name
+    file = find_readable(path)
+    home = cache_dir() / "genomes" / name if file == path else Path(file).with_name("genome")
     with ExitStack() as held:
         locked = True
         try:
@@ -75,7 +77,7 @@ def open_index(path: str, kept: ExitStack) -> Iterator[FastaIndex]:
             locked = False  # all still works, since every write is atomic
         index = _read_index(home, path) or _build_index(path, home, locked, kept)
         yield FastaIndex(
-            str(index["copy"] or path),
+            str(index["copy"] or file),
             tuple(index["copy_stamp"] or index["stamp"]),
             {name: ContigPlace(*numbers) for name, *numbers in index["places"]},
             index["sha256"],

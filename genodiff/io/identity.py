@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from genodiff.errors import DataError
+from genodiff.io.pipes import find_readable
 
 
 def canonical_json(values: Any, *, compact: bool = False) -> str:
@@ -26,7 +27,7 @@ def sha256_json(values: Any, *, compact: bool = False) -> str:
 def sha256_file(path: str | Path) -> str:
     """sha256 (hex) of a file's bytes. Raises `DataError` where it cannot be read."""
     try:
-        with open(path, "rb") as file:
+        with open(find_readable(path), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as fault:
         raise DataError(

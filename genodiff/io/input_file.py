@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.errors import DataError
+from genodiff.io.pipes import find_readable, is_descriptor
 
 BLOCK = 1 << 22
 """Bytes read and handed on at a time."""
 
 STDIN = "-"
 _GZIP = b"\x1f\x8b"
-_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)$")
 _AGAIN = "copy or download the file again (`gzip -t FILE` tests it)"
 
 
@@ -220,7 +220,7 @@ def open_input(path: str | Path, *, digest: bool = False) -> Iterator[InputFile]
     """Open `path` for reading; "-" is stdin. Raises `DataError` for no readable regular file.
 
     Named pipes are refused, since without a writer they block for ever; stdin and `/dev/fd/N` may
-    be pipes.
+    be pipes. All but "-" can be opened again.
     """
     shown = name_input(path)
     descriptor = _open(path, shown)
@@ -231,10 +231,10 @@ def open_input(path: str | Path, *, digest: bool = False) -> Iterator[InputFile]
 
 
 def _open(path: str | Path, shown: str) -> int:
-    inherited = _DESCRIPTOR.match(str(path))
     try:
-        if str(path) in (STDIN, "/dev/stdin") or inherited:
-            descriptor = os.dup(int(inherited[1]) if inherited else 0)
+        path = find_readable(path)
+        if path == STDIN or is_descriptor(path):
+            descriptor = os.dup(0) if path == STDIN else os.open(path, os.O_RDONLY)
             if os.isatty(descriptor):
                 os.close(descriptor)
                 raise DataError(
@@ -253,6 +253,9 @@ def _open(path: str | Path, shown: str) -> int:
         return descriptor
     except OSError as fault:
         raise _absent(path, shown, fault) from None
+    except UnicodeEncodeError:
+        what = "cannot be named in this locale, whose encoding is not UTF-8"
+        raise DataError(what, file=shown, fix="set LC_ALL=C.UTF-8") from None
     except ValueError:
         raise DataError(
             "is not a possible file name (NUL byte)", file=shown, fix="give the path of a file"

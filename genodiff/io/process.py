@@ -1,20 +1,26 @@
 """The beginning and the end of a process."""
 
 import atexit
+import io
 import os
 import sys
 import threading
+
+from genodiff.io.file_names import ERRORS
 
 
 def open_missing_streams() -> None:
     """Send to nowhere what a process says that was started with stdout or stderr closed.
 
-    Python has None there, and the next file that is opened would get their number.
+    Python has None there, and the next file that is opened would get their number. What the
+    encoding of stdout lacks is escaped, as Python does for stderr.
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors=ERRORS)
 
 
 def end_process(code: int) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.errors import MachineError, UsageError
+from genodiff.io.file_names import encode_text
 from genodiff.io.identity import sha256_file
 
 _STREAMS = ("/dev/std", "/dev/fd", "/proc/")
@@ -157,7 +158,7 @@ def describe_file(path: str | Path) -> dict[str, Any]:
 
 def seal_page(text: str) -> str:
     """A page (HTML, Markdown) with a last line that names genodiff and the sha256 of `text`."""
-    return text + _SEAL.format(hashlib.sha256(text.encode()).hexdigest())
+    return text + _SEAL.format(hashlib.sha256(encode_text(text)).hexdigest())
 
 
 def free_disk_space(path: str) -> int:

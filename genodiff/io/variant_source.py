@@ -13,6 +13,7 @@ from typing import Literal
 import polars as pl
 
 from genodiff.errors import DataError, MachineError
+from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import STDIN, name_input, open_input
 from genodiff.io.text_lines import as_utf8
 from genodiff.io.variant_table import VariantTable
@@ -137,7 +138,7 @@ def _convert_bcf(path: Path, shown: str) -> Iterator[tuple[int, str]]:
     before = pysam.set_verbosity(0)
     number = 0
     try:
-        with pysam.VariantFile(str(path)) as file:
+        with pysam.VariantFile(find_plain_path(path)) as file:
             for line in str(file.header).splitlines():
                 number += 1
                 yield number, line

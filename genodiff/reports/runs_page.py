@@ -12,6 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from genodiff import __version__
+from genodiff.errors import printable
 from genodiff.reports import blocks
 from genodiff.reports.folder import RunParts, dump
 from genodiff.reports.runs_figures import Axis, RunCurve, draw_runs
@@ -27,7 +28,7 @@ def name_runs(paths: Sequence[Path]) -> list[str]:
     names = [""] * len(parts)
     for i, own in enumerate(parts):
         for n in range(1, len(own) + 1):
-            names[i] = "/".join(own[-n:])
+            names[i] = printable("/".join(own[-n:]))
             if all(other[-n:] != own[-n:] for j, other in enumerate(parts) if j != i):
                 break
     return names

@@ -24,6 +24,7 @@ from genodiff import __version__
 from genodiff.errors import CheckpointError, DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
+from genodiff.io.file_names import find_plain_path
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.memory.index_files import (
     fingerprint_memory,
@@ -62,7 +63,7 @@ def embed_memory(
     """
     manifest, own = read_manifest(source), {s.contig for s in memory.text.sources}
     with atomic.atomic_directory(folder / FOLDER) as new:
-        save_file(pack_text(memory.text), new / BASES)
+        save_file(pack_text(memory.text), find_plain_path(new / BASES))
         file = {"bytes": (new / BASES).stat().st_size, "sha256": sha256_file(new / BASES)}
         card = {
             "format_version": FORMAT_VERSION,
@@ -217,7 +218,7 @@ def _build(folder: Path, card: dict[str, Any], place: Path) -> None:
     read_embedded(folder, verify=True)
     path, manifest = folder / FOLDER / BASES, card["manifest"]
     try:
-        held = load_file(path)
+        held = load_file(find_plain_path(path))
         stretches = unpack_stretches(held["bases"], held["gaps"], manifest["stretches"])
         memory = Memory.build(stretches, k=int(manifest["k"]), order=int(manifest["order"]))
     except (SafetensorError, KeyError, ValueError, TypeError, OSError):

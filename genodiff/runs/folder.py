@@ -35,6 +35,7 @@ from genodiff.runs.checkpoint import (
 )
 from genodiff.runs.config import RunConfig
 from genodiff.runs.lock import FILE as LOCK
+from genodiff.runs.lock import FILES as LOCKS
 from genodiff.runs.metrics import FILE as METRICS
 from genodiff.runs.metrics import Metrics
 from genodiff.runs.model import PUBLISHED
@@ -111,8 +112,10 @@ def set_foreign_files_aside(path: Path) -> None:
 def remove_unused_folder(path: Path) -> None:
     """Remove a folder in which no run ever began: one with nothing but its lock."""
     with suppress(OSError):
-        if [entry.name for entry in path.iterdir()] == [LOCK]:
-            (path / LOCK).unlink()
+        names = {entry.name for entry in path.iterdir()}
+        if LOCK in names <= LOCKS:
+            for name in names:
+                (path / name).unlink()
             path.rmdir()
 
 

@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from genodiff.errors import CheckpointError
+from genodiff.io.file_names import find_plain_path
 from genodiff.io.identity import sha256_json
 
 FORMAT_VERSION = 1
@@ -122,7 +123,7 @@ def to_utf8(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_utf8(below) for below in value]
     return (
-        value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        value.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
         if isinstance(value, str)
         else value
     )
@@ -175,7 +176,7 @@ def read_tensors(
 
 def _judge_header(path: Path, raw: bytes, wanted: dict[str, tuple[int, ...]] | None) -> None:
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(find_plain_path(path), framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             found = {
                 name: (tuple(part.get_shape()), str(part.get_dtype()))

@@ -24,6 +24,7 @@ import polars as pl
 
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
+from genodiff.io.file_names import find_plain_path
 from genodiff.scoring.embed import Array, Reading, Window
 from genodiff.scoring.embedding_format import find_embedding_format
 
@@ -156,6 +157,7 @@ def _write_parquet(
     path.parent.mkdir(parents=True, exist_ok=True)
     names = name_columns(how)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:
+        plain = find_plain_path(folder)
         held: list[Array] = []
         size = parts = n = 0
 
@@ -164,7 +166,7 @@ def _write_parquet(
             if held:
                 first = len(windows) - len(held)
                 _part(held, windows[first:], names, shape, unpooled).write_parquet(
-                    Path(folder) / f"{parts:06d}.parquet"
+                    f"{plain}/{parts:06d}.parquet"
                 )
                 held, size, parts = [], 0, parts + 1
 
@@ -176,7 +178,7 @@ def _write_parquet(
                 put()
         put()
         with atomic.open_atomic(path) as file:
-            pl.scan_parquet(sorted(Path(folder).iterdir())).sink_parquet(file)
+            pl.scan_parquet(sorted(Path(plain).iterdir())).sink_parquet(file)
     return (n, *shape)
 
 
@@ -242,7 +244,7 @@ def _write_zarr(
         ) from None
     chunk = max(1, (4 << 20) // (4 * int(np.prod(shape))))
     with atomic.atomic_directory(path) as folder:
-        group = zarr.open_group(folder, mode="w")
+        group = zarr.open_group(find_plain_path(folder), mode="a")
         array = group.create_array(
             "embeddings", shape=(0, *shape), chunks=(chunk, *shape), dtype="float32"
         )

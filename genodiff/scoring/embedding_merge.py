@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from genodiff.errors import MachineError
+from genodiff.io.file_names import find_plain_path
 from genodiff.scoring.embed import Array, Reading
 from genodiff.scoring.embedding_files import Kept, Written, name_columns, write_kept
 
@@ -40,7 +41,7 @@ def _read_zarr(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tup
     except ImportError:
         fix = "pip install 'genodiff[zarr]'"
         raise MachineError("reading .zarr needs the package zarr", fix=fix) from None
-    group: Any = zarr.open_group(path, mode="r")
+    group: Any = zarr.open_group(find_plain_path(path), mode="r")
     columns = {name: np.asarray(group[name][:]) for name in group.array_keys()}
     columns["contig"] = np.array(group.attrs["contigs"])[columns["contig"]]
     columns["name"] = np.array(group.attrs["names"], dtype=np.str_)
@@ -63,7 +64,7 @@ def _cut_rows(columns: dict[str, Any], how: Reading) -> Iterator[tuple[Kept, Arr
 
 def _read_parquet(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tuple[Kept, Array]]:
     names, width = name_columns(how), shape[-1]
-    scan = pl.scan_parquet(path)
+    scan = pl.scan_parquet(find_plain_path(path))
     total = int(scan.select(pl.len()).collect().item())
     for first in range(0, total, _ROWS):
         table = scan.slice(first, _ROWS).collect()

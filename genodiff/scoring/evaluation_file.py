@@ -19,10 +19,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from genodiff.errors import GenodiffError
+from genodiff.errors import GenodiffError, MachineError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.identity import sha256_json
+from genodiff.io.target import check_target, read_json_object
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.folder import PROVENANCE
 from genodiff.runs.sealed_files import read_json
@@ -42,18 +43,43 @@ def read_evaluations(run: Path) -> Evaluations:
     return _read(run / EVAL)
 
 
-def write_evaluation(run: Path, result: dict[str, Any]) -> str:
-    """Put a result of `evaluate` into RUN/eval.json beside the others; return its name there.
+def find_evaluation_file(
+    run: Path, out: str | Path | None = None, *, force: bool = False
+) -> Path | None:
+    """The file to keep an evaluation of `run` in: `out`, else RUN/eval.json.
+
+    A run may be another user's: None, with a line, where nobody may write there. Raises as
+    `check_target` does; a JSON object is no foreign file, since its other entries are kept.
+    """
+
+    def known(path: Path) -> bool:
+        return bool(read_json_object(path))
+
+    if out is not None:
+        check_target(out, force=force, known=known)
+        return Path(out)
+    try:
+        check_target(run / EVAL, force=force, known=known)
+    except MachineError as fault:
+        log.warning("%s: %s; the figures are not kept (--out FILE)", run / EVAL, fault.what)
+        return None
+    return run / EVAL
+
+
+def write_evaluation(run: Path, result: dict[str, Any], path: Path | None = None) -> str:
+    """Put a result of `evaluate` into RUN/eval.json (or `path`) beside the others; return its name
+    there.
 
     Raises `MachineError`.
     """
+    path = path or run / EVAL
     trained_on = (_read(run / PROVENANCE).get("data") or {}).get("fingerprint")
     weights = str(_read(run / CARD).get("weights_sha256") or "")
     # The lock stands in the cache: a run folder holds nothing that is not of the run.
-    lock = cache_dir() / "locks" / sha256_json([str(run.resolve())])[:16]
+    lock = cache_dir() / "locks" / sha256_json([str(path.parent.resolve())])[:16]
     with lock_folder(lock, "writes an evaluation"):
-        kept = join_evaluation(read_evaluations(run), result, trained_on, weights)
-        atomic.write_json(run / EVAL, kept)
+        kept = join_evaluation(_read(path), result, trained_on, weights)
+        atomic.write_json(path, kept)
     return next(name for name, one in kept.items() if one is result)
 
 

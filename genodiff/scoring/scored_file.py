@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from genodiff.errors import DataError
+from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import open_input
 from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variant_alignment import judge_alt
@@ -127,7 +128,7 @@ class ScoredFile:
 
     def _read_parquet(self) -> Iterator[ScoredRow]:
         try:
-            table = pl.scan_parquet(self.path)
+            table = pl.scan_parquet(find_plain_path(self.path))
             names = table.collect_schema().names()
             if not {"chrom", "pos", "ref", "alt", "score", "flags"} <= set(names):
                 raise self._fault("a parquet file without the columns of genodiff score")

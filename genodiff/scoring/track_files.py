@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from genodiff.errors import MachineError
 from genodiff.io.atomic import write_error
+from genodiff.io.file_names import find_plain_path
 from genodiff.scoring.track_hub import sort_contigs, write_sizes
 from genodiff.scoring.track_values import TRACKS, BaseTracks
 
@@ -72,9 +73,10 @@ def write_bigwigs(folder: Path, blocks: Iterable[BaseTracks], contigs: Mapping[s
     bigwig = import_bigwig()
     header = [(name, contigs[name]) for name in sort_contigs(contigs)]
     files: dict[str, Any] = {}
+    plain = find_plain_path(folder)
     try:
         for name in TRACKS:
-            files[name] = bigwig.open(str(folder / f"{name}.bw"), "w")
+            files[name] = bigwig.open(f"{plain}/{name}.bw", "w")
             files[name].addHeader(header)
         for block in blocks:
             runs = list(_find_runs(block.known))
@@ -172,13 +174,14 @@ def _as_file(member: IO[bytes]) -> Any:
 def write_parquet(path: Path, blocks: Iterable[BaseTracks]) -> None:
     """Write a row for each base with values, in parts that polars joins as a stream."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:
+        plain = find_plain_path(folder)
         held: list[pl.DataFrame] = []
         size = parts = 0
 
         def put() -> None:
             nonlocal held, size, parts
             if held:
-                pl.concat(held).write_parquet(Path(folder) / f"{parts:06d}.parquet")
+                pl.concat(held).write_parquet(f"{plain}/{parts:06d}.parquet")
                 held, size, parts = [], 0, parts + 1
 
         for block in blocks:
@@ -187,8 +190,10 @@ def write_parquet(path: Path, blocks: Iterable[BaseTracks]) -> None:
             if size >= _PART:
                 put()
         put()
-        found = sorted(Path(folder).iterdir())
-        pl.scan_parquet(found).sink_parquet(path, row_group_size=_PART, maintain_order=True)
+        found = sorted(Path(plain).iterdir())
+        pl.scan_parquet(found).sink_parquet(
+            find_plain_path(path), row_group_size=_PART, maintain_order=True
+        )
 
 
 def make_track_frame(block: BaseTracks) -> pl.DataFrame:

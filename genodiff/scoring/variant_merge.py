@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from genodiff.errors import DataError, UsageError
+from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import open_input
 from genodiff.io.target import is_own_file, read_json_object
 from genodiff.io.text_lines import split_lines
@@ -86,7 +87,7 @@ def join_lines(shards: Sequence[ScoreShard], watch: SortedWatch) -> Iterator[str
 
 def join_frames(shards: Sequence[ScoreShard]) -> pl.LazyFrame:
     """The rows of all shards of parquet."""
-    return pl.concat([pl.scan_parquet(shard.path) for shard in shards])
+    return pl.concat([pl.scan_parquet(find_plain_path(shard.path)) for shard in shards])
 
 
 def join_tallies(shards: Sequence[ScoreShard]) -> dict[str, Any]:

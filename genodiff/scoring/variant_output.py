@@ -26,6 +26,7 @@ from genodiff.io.atomic import open_atomic
 from genodiff.io.digest_writer import DigestWriter
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta_writer import StaysOpen
+from genodiff.io.file_names import encode_text
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import VcfHeader
 from genodiff.scoring.haplotype_vcf import (
@@ -183,7 +184,7 @@ def write_lines(out: str | Path, lines: Iterable[str], ending: str) -> dict[str,
             sink = bgzf.BgzfWriter(fileobj=StaysOpen(digest))
         rows = iter(lines)
         while some := list(islice(rows, 256)):
-            sink.write("\n".join([*some, ""]).encode())
+            sink.write(encode_text("\n".join([*some, ""])))
         if sink is not digest:
             sink.close()
         file.flush()

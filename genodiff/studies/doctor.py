@@ -19,10 +19,11 @@ from typing import Any, Literal
 from packaging.requirements import Requirement
 
 from genodiff.data.recipe import list_recipe_names
-from genodiff.errors import GenodiffError, printable
-from genodiff.io.cache import cache_dir
+from genodiff.errors import GenodiffError, MachineError, printable
+from genodiff.io.cache import cache_dir, can_be_written
 from genodiff.io.cores import count_usable_cores
 from genodiff.io.free_memory import read_memory
+from genodiff.io.target import free_disk_space
 
 GIB = 1 << 30
 _MALICIOUS = {("lightning", "2.6.2"), ("lightning", "2.6.3")}
@@ -261,21 +262,18 @@ def check_disk(folder: Path | None = None) -> Check:
 
 def check_cache() -> Check:
     """Check the folder of built stores and genome indices."""
-    folder = cache_dir()
-    there = folder
-    while not there.exists() and there != there.parent:
-        there = there.parent
+    fix = "set GENODIFF_CACHE to a folder of your own"
+    try:
+        folder = cache_dir()
+    except MachineError as fault:
+        return Check("cache", "fail", printable(fault.what), fix)
     detail = printable(folder)
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        return Check(
-            "cache",
-            "fail",
-            f"{detail} cannot be written",
-            "set GENODIFF_CACHE to a folder of your own",
-        )
+    if not can_be_written(folder):
+        return Check("cache", "fail", f"{detail} cannot be written", fix)
     held = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) if folder.is_dir() else 0
-    free = shutil.disk_usage(there).free
-    return Check("cache", "ok", f"{detail} holds {held / 1e6:,.1f} MB, {free / GIB:.1f} GiB free")
+    free = free_disk_space(str(folder / "any"))
+    detail += f" holds {held / 1e6:,.1f} MB, {free / GIB:.1f} GiB free; genodiff cache list"
+    return Check("cache", "ok", detail)
 
 
 def check_recipes() -> Check:

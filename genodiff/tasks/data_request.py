@@ -3,6 +3,7 @@
 A request holds plain values only, so that a worker process can open the same data.
 """
 
+import json
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +14,7 @@ from pydantic import Field
 from genodiff.data.kmers import K
 from genodiff.domain import DomainName
 from genodiff.errors import DataError
+from genodiff.io.identity import canonical_json
 from genodiff.settings import Settings
 from genodiff.tasks.examples import count_classes
 from genodiff.tasks.labelled_file import TableColumns
@@ -103,6 +105,10 @@ class DataRequest(Settings):
         """
         return [self.table.name] if self.table is not None else choose_tasks(self.suite, word)
 
+    def to_json(self) -> str:
+        """The request as text, whatever bytes the names of its files have."""
+        return canonical_json(self.model_dump(mode="json"))
+
     def load(self, name: str) -> TaskData:
         """A task with its examples, of train at most `max_train`.
 
@@ -152,4 +158,4 @@ class DataRequest(Settings):
 @lru_cache(maxsize=1)
 def load_cached(request_json: str, name: str) -> TaskData:
     """`Request.load`, the last one kept: units of one task follow one another."""
-    return DataRequest.model_validate_json(request_json).load(name)
+    return DataRequest.model_validate(json.loads(request_json)).load(name)

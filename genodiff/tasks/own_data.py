@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.input_file import open_input
 from genodiff.tasks.class_folders import is_class_folders, read_class_folders, refuse_archive
 from genodiff.tasks.examples import Examples, Parts, concatenate, count_classes
@@ -206,4 +206,4 @@ def _check_single(train: Examples, path: Path, kind: Kind, classes: tuple[str, .
 
 
 def _stem(path: Path) -> str:
-    return path.name.split(".")[0] or path.resolve().name or "own"
+    return printable(path.name.split(".")[0] or path.resolve().name or "own")

@@ -13,6 +13,7 @@ import polars as pl
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.delimited import read_delimited
 from genodiff.io.fasta import read_fasta
+from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import open_input
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".tab": "\t"}
@@ -125,7 +126,7 @@ def _parquet(path: Path) -> TextTable:
     with open_input(path):
         pass
     try:
-        frame = pl.read_parquet(path)
+        frame = pl.read_parquet(find_plain_path(path))
     except (pl.exceptions.PolarsError, OSError) as fault:
         what = f"is no whole parquet file ({str(fault).splitlines()[0][:120]})"
         raise DataError(what, file=path, fix="write it again") from None

@@ -20,6 +20,7 @@ from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.delimited import read_delimited
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
+from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences
@@ -230,7 +231,7 @@ def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
     with open_input(path):
         pass
     try:
-        frame = pl.scan_parquet(path)
+        frame = pl.scan_parquet(find_plain_path(path))
         schema = frame.collect_schema()
     except (pl.exceptions.PolarsError, OSError) as fault:
         raise _broken(path, fault) from None

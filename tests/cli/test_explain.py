@@ -64,4 +64,4 @@ def test_ctrl_c_before_a_verb_watches_for_it_ends_with_a_line(
     monkeypatch.setattr("genodiff.cli.verbs.train.plan_run", stopped, raising=False)
     code, out, err = command(capsys, "train", "toy")
     assert (code, out) == (130, "")
-    assert err == "genodiff: error: stopped by Ctrl-C; run the same command again\n"
+    assert err == "genodiff: interrupted: stopped by Ctrl-C; run the same command again\n"

@@ -3,24 +3,27 @@ what.
 """
 
 import json
+import logging
 import math
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tiny_run import NETWORK, SEQ_LEN, genome_text
+from tiny_run import NETWORK, SEQ_LEN, genome_text, write_run
 from worlds import dna_like
 from yeast_tests import yeast_codes
 
+import genodiff
 from genodiff.alphabet import DNA, SOFT
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import load_recipe
 from genodiff.data.stretches import encode_bases, split_stretches
 from genodiff.data.toy import ToySource
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, MachineError, UsageError
 from genodiff.runs.feed import find_recipe
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.resolve import resolve_config
@@ -304,3 +307,23 @@ def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(
     assert result["markov_fitted"] is None
     assert set(result["markov_bits"]) == {str(k) for k in range(9)}
     assert result["regions"]["unique"]["fitted_bits"] is None
+
+
+def test_the_figures_of_a_run_that_cannot_be_written_are_shown_and_kept_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = write_run(tmp_path)
+    given: dict[str, Any] = {"max_windows": 2, "baselines": False, "device": "cpu"}
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != own)
+    with caplog.at_level(logging.WARNING, "genodiff"):
+        shown = genodiff.evaluate(own, **given)
+    assert (
+        "eval.json: cannot be written: permission denied; the figures are not kept" in caplog.text
+    )
+    assert not (own / EVAL).exists()
+    kept = genodiff.evaluate(own, out=tmp_path / "mine.json", **given)
+    assert kept["nelbo_nats"] == shown["nelbo_nats"]
+    held = json.loads((tmp_path / "mine.json").read_text())
+    assert [one["nelbo_nats"] for one in held.values()] == [shown["nelbo_nats"]]
+    with pytest.raises(MachineError, match=r"permission denied; give --out FILE\.html"):
+        genodiff.report(own)

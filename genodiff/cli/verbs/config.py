@@ -28,7 +28,10 @@ def show(
 ) -> None:
     """The whole configuration that `genodiff train` would use; `--config` takes it back."""
     found = show_config(recipe, preset=preset, config=config, **collect_settings(settings))
-    print(found.model_dump_json(indent=2) if json else to_yaml(found), end="\n" if json else "")
+    print(
+        json_module.dumps(found.model_dump(mode="json"), indent=2) if json else to_yaml(found),
+        end="\n" if json else "",
+    )
 
 
 @config.command

@@ -96,7 +96,12 @@ def eval(
         Parameter(help="i/n: the draws of the i-th of n parts, to --out; `genodiff merge` joins."),
     ] = None,
     out: Annotated[
-        str | None, OUTPUT, Parameter(help="With --shard: the .npy file to write.")
+        str | None,
+        OUTPUT,
+        Parameter(
+            help="File.json to add the evaluation to, in place of RUN/eval.json; with --shard the "
+            ".npy file to write."
+        ),
     ] = None,
     fresh: Annotated[
         bool, Parameter(negative="", help="With --shard: do not go on after OUT.partial.")
@@ -106,7 +111,10 @@ def eval(
     force: Force = False,
     common: Common = Common(),
 ) -> None:
-    """Score the split, print what was found and add it to RUN/eval.json."""
+    """Score the split, print what was found and add it to RUN/eval.json.
+
+    The run may be another user's: then the file is left out, with a line, or goes to --out.
+    """
     common.prepare()
     try:
         with stop_on_sigterm():

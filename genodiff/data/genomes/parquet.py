@@ -22,6 +22,7 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.fasta import check_letters
+from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import InputFile
 
 PARQUET = ".parquet"
@@ -41,7 +42,7 @@ def read_parquet_contents(path: Path, source: InputFile) -> Iterator[Content]:
     for _ in source.blocks():
         pass  # its hash; polars reads the file by itself
     try:
-        frame = pl.scan_parquet(path)
+        frame = pl.scan_parquet(find_plain_path(path))
         columns = frame.collect_schema().names()
         total = int(frame.select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, OSError) as fault:

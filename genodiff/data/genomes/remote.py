@@ -18,13 +18,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import fsspec  # type: ignore[import-untyped]
-from filelock import FileLock
 
 from genodiff.data import fetch
 from genodiff.data.store import MANIFEST
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
+from genodiff.io.file_lock import hold_file
 from genodiff.io.identity import sha256_file
 
 log = logging.getLogger("genodiff")
@@ -75,7 +75,7 @@ class RemoteFolder:
             fix = "do not use it"
             raise DataError(f"names a file outside of it ({name})", file=self.url, fix=fix)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{path}.lock"):
+        with hold_file(f"{path}.lock", "fetches the same file"):
             done = path.with_name(f"{path.name}.sha256")
             if path.is_file() and done.is_file() and done.read_text() == _stamp(path, digest):
                 return path

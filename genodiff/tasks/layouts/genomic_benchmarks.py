@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from genodiff.errors import DataError
+from genodiff.io.file_names import find_plain_path
 from genodiff.tasks.class_folders import PARTS, is_class_folders, read_class_folders
 from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.labelled_file import read_examples
@@ -243,7 +244,7 @@ def _upstream(folder: Path, name: str) -> pl.DataFrame:
 
 def _parquet(path: Path) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path)
+        return pl.read_parquet(find_plain_path(path))
     except (pl.exceptions.PolarsError, OSError) as fault:
         raise DataError(
             f"cannot be read ({str(fault).splitlines()[0][:120]})",

@@ -1,0 +1,176 @@
+"""Locks on file systems that have `flock`, and on those that have not."""
+
+import errno
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from genodiff.errors import UsageError
+from genodiff.io import file_lock
+from genodiff.io.cache import lock_folder
+from genodiff.io.file_lock import HELD, FileLock, hold_file
+from genodiff.runs.folder import remove_unused_folder
+from genodiff.runs.lock import check_lock_free, hold_lock
+
+DIE_HOLDING = """
+import errno, fcntl, os, pathlib, sys
+def refuse(*_): raise OSError(errno.ENOSYS, "Function not implemented")
+fcntl.flock = refuse
+from genodiff.io.file_lock import FileLock
+assert FileLock(sys.argv[1]).take()
+os._exit(0)
+"""
+NOBODY = {"pid": 4242, "host": "another-node", "started": "2026-01-01T00:00:00+00:00"}
+
+
+@pytest.fixture
+def no_flock(monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.mark.usefixtures("no_flock")
+def test_without_flock_one_holds_the_lock_and_the_next_gets_it(tmp_path: Path) -> None:
+    first, second = FileLock(tmp_path / "a.lock"), FileLock(tmp_path / "a.lock")
+    assert first.take()
+    assert second.is_taken()
+    assert not second.take()
+    assert (second.holder()["pid"], second.holder()["host"]) == (os.getpid(), socket.gethostname())
+    first.release()
+    assert not (tmp_path / f"a.lock{HELD}").exists()
+    assert second.take()
+    second.release()
+
+
+@pytest.mark.usefixtures("no_flock")
+@pytest.mark.parametrize("left", ["", "4242\nanother-node\n"])
+def test_a_lock_file_that_was_left_behind_is_nobodys_lock(tmp_path: Path, left: str) -> None:
+    (tmp_path / "a.lock").write_text(left)
+    assert FileLock(tmp_path / "a.lock").take()
+
+
+@pytest.mark.usefixtures("no_flock")
+def test_the_lock_of_a_process_that_ended_is_broken_at_once_with_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.lock"
+    subprocess.run([sys.executable, "-c", DIE_HOLDING, str(path)], check=True, timeout=60)
+    pid = json.loads((tmp_path / f"a.lock{HELD}").read_text())["pid"]
+    with caplog.at_level(logging.WARNING, "genodiff"):
+        lock = FileLock(path)
+        assert lock.take()
+    assert f"(pid {pid} on {socket.gethostname()}) has ended" in caplog.text
+    assert len(caplog.records) == 1
+    lock.release()
+    assert os.listdir(tmp_path) == ["a.lock"]
+
+
+@pytest.mark.usefixtures("no_flock")
+def test_the_lock_of_another_node_holds_until_a_minute_without_a_touch(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    held = tmp_path / f"a.lock{HELD}"
+    held.write_text(json.dumps(NOBODY))
+    os.utime(held, (time.time() - 30,) * 2)
+    assert not FileLock(tmp_path / "a.lock").take()
+    os.utime(held, (time.time() - 90,) * 2)
+    with caplog.at_level(logging.WARNING, "genodiff"):
+        assert FileLock(tmp_path / "a.lock").take()
+    assert "(pid 4242 on another-node) has not been heard of for 9" in caplog.text
+    assert json.loads(held.read_text())["pid"] == os.getpid()
+
+
+@pytest.mark.usefixtures("no_flock")
+def test_a_holder_touches_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_lock, "_BEAT", 0.01)
+    held, lock = tmp_path / f"a.lock{HELD}", FileLock(tmp_path / "a.lock")
+    assert lock.take()
+    os.utime(held, (0, 0))
+    until = time.monotonic() + 10
+    while held.stat().st_mtime == 0 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert held.stat().st_mtime > 0
+    lock.release()
+
+
+@pytest.mark.usefixtures("no_flock")
+def test_a_lock_that_was_taken_over_is_not_removed_by_its_first_holder(tmp_path: Path) -> None:
+    held, lock = tmp_path / f"a.lock{HELD}", FileLock(tmp_path / "a.lock")
+    assert lock.take()
+    held.write_text(json.dumps(NOBODY))
+    lock.release()
+    assert json.loads(held.read_text()) == NOBODY
+
+
+def test_a_lock_of_a_node_without_flock_is_respected_where_flock_works(tmp_path: Path) -> None:
+    (tmp_path / f"a.lock{HELD}").write_text(json.dumps(NOBODY))
+    assert not FileLock(tmp_path / "a.lock").take()
+
+
+@pytest.mark.parametrize("kind", ["flock", "no flock"])
+def test_threads_with_one_lock_work_one_at_a_time(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    if kind == "no flock":
+        request.getfixturevalue("no_flock")
+    (tmp_path / "count").write_text("0")
+
+    def add() -> None:
+        for _ in range(5):
+            with hold_file(tmp_path / "a.lock"):
+                number = int((tmp_path / "count").read_text())
+                time.sleep(0.001)
+                (tmp_path / "count").write_text(str(number + 1))
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "count").read_text() == "20"
+
+
+def test_a_lock_whose_file_was_removed_is_taken_on_the_new_one(tmp_path: Path) -> None:
+    first, second, third = (FileLock(tmp_path / "a.lock") for _ in range(3))
+    assert first.take()
+    assert not second.take()
+    first.path.unlink()
+    first.release()
+    assert second.take()
+    assert not third.take()
+
+
+@pytest.mark.usefixtures("no_flock")
+def test_a_run_is_locked_without_flock_too(tmp_path: Path) -> None:
+    with hold_lock(tmp_path):
+        with pytest.raises(UsageError, match=f"another run is writing here: pid {os.getpid()} on"):
+            check_lock_free(tmp_path)
+        remove_unused_folder(tmp_path)
+        assert not tmp_path.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users")
+def test_what_is_there_in_a_cache_that_cannot_be_written_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    (tmp_path / "there").mkdir()
+    monkeypatch.setattr(os, "open", refuse)
+    with lock_folder(tmp_path / "there", "builds the same store"):
+        pass
+    with pytest.raises(Exception, match="cannot be written: Read-only"):
+        lock_folder(tmp_path / "missing", "builds the same store").__enter__()

@@ -1,0 +1,127 @@
+"""Names of files that are not UTF-8: a byte 0xE9, which to Python is the surrogate U+DCE9."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+import genodiff
+from genodiff.errors import DataError
+from genodiff.io import atomic, input_file
+from genodiff.io.file_names import encode_text, find_plain_path
+from genodiff.io.input_file import open_input
+from genodiff.io.process import open_missing_streams
+from genodiff.io.target import is_own_file, seal_page
+from genodiff.runs.sealed_files import to_utf8
+from tests.commands import exit_code
+from tests.tiny_run import write_run
+
+NAME = "g\udce9nome"
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with such a name, and in it a run and its genome."""
+    folder = tmp_path_factory.mktemp("names") / NAME
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system has names of UTF-8 only")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        write_run(folder)
+    return folder
+
+
+def test_json_and_yaml_give_the_same_name_back(tmp_path: Path) -> None:
+    atomic.write_json(tmp_path / "a.json", {"fasta": NAME})
+    assert (tmp_path / "a.json").read_bytes() == b'{\n  "fasta": "g\\udce9nome"\n}\n'
+    assert json.loads((tmp_path / "a.json").read_bytes()) == {"fasta": NAME}
+    text = encode_text(yaml.safe_dump({"fasta": NAME}, allow_unicode=True))
+    assert yaml.safe_load(text.decode()) == {"fasta": NAME}
+
+
+def test_a_page_with_such_a_name_is_known_as_ours(tmp_path: Path) -> None:
+    atomic.write_text(tmp_path / "page.html", seal_page(f"<p>{NAME}</p>"))
+    assert is_own_file(tmp_path / "page.html")
+
+
+def test_names_of_a_c_locale_become_text_and_others_keep_their_bytes() -> None:
+    assert to_utf8({"a": ["\udcc3\udcbc", NAME]}) == {"a": ["ü", NAME]}
+
+
+def test_a_plain_path_leads_to_the_file_whether_it_is_there_or_not(odd: Path) -> None:
+    assert find_plain_path(odd.parent) == str(odd.parent)
+    (odd / "there.txt").write_text("yes")
+    assert Path(find_plain_path(odd / "there.txt")).read_text() == "yes"
+    found = find_plain_path(odd / f"{NAME}.txt")
+    assert found.isascii()
+    assert found.endswith(".txt")
+    Path(found).write_text("made")
+    assert (odd / f"{NAME}.txt").read_text() == "made"
+
+
+@pytest.mark.parametrize("ending", ["parquet", "npz", "zarr"])
+def test_embeddings_are_written_beside_such_a_name(odd: Path, ending: str) -> None:
+    pytest.importorskip("zarr" if ending == "zarr" else "numpy")
+    out = odd / f"{NAME}.{ending}"
+    words = ["embed", odd / "run", "--fasta", odd / "genome.fa", "-o", out, "--threads", 1, "-q"]
+    assert exit_code(*words) == 0
+    assert f'"{odd.parent}/g\\udce9nome/genome.fa"' in Path(f"{out}.json").read_text()
+    assert out.exists()
+    assert not list(odd.glob("*.partial"))
+
+
+def test_a_bigwig_is_written_into_such_a_folder(odd: Path) -> None:
+    bigwig = pytest.importorskip("pyBigWig")
+    words = ["tracks", odd / "run", "--fasta", odd / "genome.fa", "--region", "c1:1-20"]
+    assert exit_code(*words, "-o", odd / "tracks", "--threads", 1, "-q") == 0
+    with bigwig.open(find_plain_path(odd / "tracks" / "p_A.bw")) as track:
+        assert track.chroms("c1") == 6000
+        assert sum(track.values("c1", 0, 20)) > 0
+
+
+def test_scores_name_such_files_and_are_read_back(odd: Path) -> None:
+    letter = (odd / "genome.fa").read_text().split("\n")[1][99].upper()
+    alt = "A" if letter != "A" else "C"
+    lines = ["##fileformat=VCFv4.2", "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO"]
+    lines.append(f"c1\t100\t.\t{letter}\t{alt}\t.\t.\t.")
+    (odd / f"{NAME}.vcf").write_text("\n".join(lines) + "\n")
+    for ending in ("vcf", "parquet"):
+        words = ["score", odd / f"{NAME}.vcf", "--model", odd / "run", "--fasta"]
+        words += [odd / "genome.fa", "-o", odd / f"scores.{ending}", "--threads", 1, "-q"]
+        assert exit_code(*words) == 0
+    told = json.loads((odd / "scores.vcf.json").read_bytes())
+    assert told["variants"]["path"] == str(odd / f"{NAME}.vcf")
+    assert pl.read_parquet((odd / "scores.parquet").read_bytes())["pos"].to_list() == [100]
+
+
+def test_runs_of_such_names_are_compared_and_their_pages_written(odd: Path, run: Path) -> None:
+    words = ["compare", odd / "run", run, "--max-windows", 1, "--fasta", odd / "genome.fa"]
+    assert exit_code(*words, "--out", odd / "compared", "--threads", 1, "-q") == 0
+    assert "table.md" in os.listdir(odd / "compared")
+    assert genodiff.load(odd / "run").network is not None
+
+
+def test_a_name_that_the_locale_cannot_hold_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        str(path).encode("ascii")
+
+    monkeypatch.setattr(input_file.os, "stat", refuse)
+    with pytest.raises(DataError, match=r"cannot be named in this locale.*set LC_ALL=C\.UTF-8"):
+        open_input("ü.fa").__enter__()
+
+
+def test_stdout_of_a_locale_without_utf_8_escapes_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(held, encoding="ascii"))
+    open_missing_streams()
+    print(f"≤ {NAME}", flush=True)
+    assert held.getvalue() == b"\\u2264 g\\udce9nome\n"

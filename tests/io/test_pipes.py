@@ -1,0 +1,87 @@
+"""`<(command)` of a shell: a pipe by the name of a descriptor, which gives its bytes once."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from genodiff.data.store import require_regular_file
+from genodiff.errors import DataError
+from genodiff.io.faidx import Genome
+from genodiff.io.identity import sha256_file
+from genodiff.io.input_file import open_input
+from genodiff.io.pipes import find_readable, is_descriptor
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="no /dev/fd here")
+FASTA = b">a\nACGTT\n>b\nGG\n"
+
+
+@pytest.fixture
+def substitute() -> Iterator[Callable[[bytes], str]]:
+    """A function: the name of a pipe that these bytes (few enough for its buffer) come through."""
+    opened = []
+
+    def substituted(data: bytes) -> str:
+        reader, writer = os.pipe()
+        opened.append(reader)
+        os.write(writer, data)
+        os.close(writer)
+        return f"/dev/fd/{reader}"
+
+    yield substituted
+    for reader in opened:
+        os.close(reader)
+
+
+def read(path: str) -> bytes:
+    with open_input(path) as source:
+        assert source.shown == path
+        return b"".join(source.blocks())
+
+
+def test_a_pipe_is_read_twice_and_hashed(substitute: Callable[[bytes], str]) -> None:
+    path = substitute(FASTA)
+    assert [read(path), read(path)] == [FASTA, FASTA]
+    assert sha256_file(path) == hashlib.sha256(FASTA).hexdigest()
+
+
+def test_two_pipes_are_not_taken_for_each_other(substitute: Callable[[bytes], str]) -> None:
+    first, second = substitute(b"1"), substitute(b"2")
+    assert [read(second), read(first), read(second)] == [b"2", b"1", b"2"]
+
+
+def test_a_genome_through_a_pipe_is_read_at_random(
+    substitute: Callable[[bytes], str], own_cache: Path
+) -> None:
+    before = set(own_cache.rglob("*"))
+    genome = Genome(substitute(FASTA))
+    assert [genome.fetch("b", 0, 2), genome.fetch("a", 3, 5)] == [b"GG", b"TT"]
+    assert set(own_cache.rglob("*")) == before
+
+
+def test_a_file_that_is_stdin_is_read_from_its_beginning_each_time(tmp_path: Path) -> None:
+    (tmp_path / "in.fa").write_bytes(FASTA)
+    descriptor = os.open(tmp_path / "in.fa", os.O_RDONLY)
+    try:
+        path = f"/dev/fd/{descriptor}"
+        assert [read(path), read(path)] == [FASTA, FASTA]
+    finally:
+        os.close(descriptor)
+
+
+def test_a_run_that_would_have_to_read_a_pipe_again_refuses_it(
+    substitute: Callable[[bytes], str],
+) -> None:
+    with pytest.raises(DataError, match="is a stream; give a file"):
+        require_regular_file(Path(substitute(FASTA)))
+
+
+def test_other_files_and_named_pipes_are_left_as_they_are(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", tmp_path / "fd" / "3"):
+        assert find_readable(path) == str(path)
+        assert not is_descriptor(path)
+    with pytest.raises(DataError, match="is a named pipe"):
+        read(str(tmp_path / "fifo"))
