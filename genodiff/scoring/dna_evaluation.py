@@ -45,7 +45,7 @@ The object in `RUN/eval.json` has:
                                 bases
     bits_per_base, perplexity   nelbo_nats / ln 2 and exp(nelbo_nats)
     ci95_bits [lo, hi]          95 % interval of bits_per_base over mask draws and windows (see
-                                interval.py); null for a single window, and in
+                                interval.py); null for fewer than five windows, and in
                                 blocks where fewer than 60 counts of masks, or 8 blocks, were drawn
     se_bits, mask_se_bits
     its standard error; the part of it due to mask draws alone (null when repeats = 1)

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from genodiff.api.judge import judge as judge_samples
 from genodiff.cli.common import Common, Json, convert_whole_number, stop_on_sigterm
+from genodiff.statistics.seeds import TOO_FEW
 
 _log = logging.getLogger("genodiff")
 
@@ -96,7 +97,7 @@ def _draw(result: dict[str, Any]) -> Table:
     row(
         "95 % interval",
         lambda part: (
-            ""
+            TOO_FEW
             if part["ci95_perplexity"] is None
             else " – ".join(f"{e:.4g}" for e in part["ci95_perplexity"])
         ),
