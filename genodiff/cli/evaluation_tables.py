@@ -56,7 +56,8 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
         "perplexity",
     )
     head.add_column("line − model", justify="right", no_wrap=True)
-    head.caption, head.caption_justify = _explain_sources(result, named), "left"
+    notes = [_explain_sources(result, named), result["seen_in_training"]["note"]]
+    head.caption, head.caption_justify = "\n".join(filter(None, notes)), "left"
     bits = result["bits_per_base"]
     name = "model =" if result["figure"] == "exact" else "model ≤"
     head.add_row(name, f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")

@@ -1,16 +1,21 @@
 """Where genodiff keeps what it can make again, and locks for those who make it."""
 
+import io
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
 from genodiff.errors import MachineError
-from genodiff.io.atomic import write_error
+from genodiff.io.atomic import write_bytes, write_error
+from genodiff.io.identity import sha256_json
 
 log = logging.getLogger("genodiff")
 
@@ -22,6 +27,30 @@ def cache_dir() -> Path:
     """
     chosen = os.environ.get("GENODIFF_CACHE")
     return Path(chosen).expanduser() if chosen else user_cache_path("genodiff")
+
+
+def keep_array(
+    kind: str, made_from: Any, shape: tuple[int, ...], make: Callable[[], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """The float64 array of `shape` that `make` gives, kept in the cache and read there again.
+
+    `made_from` is all that decides it, as values of JSON; `kind` is the folder in the cache.
+    """
+    path = cache_dir() / kind / f"{sha256_json(made_from, compact=True)[:32]}.npy"
+    try:
+        kept = np.load(path, allow_pickle=False)
+        if kept.shape == shape and kept.dtype == np.float64:
+            return np.asarray(kept)
+    except (OSError, ValueError, EOFError):
+        pass
+    found = make()
+    buffer = io.BytesIO()
+    np.save(buffer, found)
+    try:
+        write_bytes(path, buffer.getvalue())
+    except MachineError as fault:
+        log.warning("%s; it will be counted again", fault)
+    return found
 
 
 @contextmanager

@@ -76,6 +76,8 @@ def list_evaluation_findings(e: Evaluation) -> list[Finding]:
         )
     elif best is not None and (against := _judge_line(e, best.bits, best.gap)):
         said.append(f"On {e.split} {best.kind.named} {against} the model ({best.bits:.3f} bits).")
+    if e.seen_in_training is not None and e.seen_in_training.note:
+        said.append(e.seen_in_training.note[:1].upper() + e.seen_in_training.note[1:] + ".")
     if e.ci95_bits is None:
         said.append(f"The figure on {e.split} has no interval: too few windows were scored.")
     if e.windows is not None and e.windows_total is not None and e.windows < e.windows_total:

@@ -35,6 +35,12 @@ The object in `RUN/eval.json` has:
     bases_total                 all bases of the file, N included
     baselines_from              what the baselines are counted on, or null: {"source": file or null,
                                 "own": whether it is the data that is scored, "split", "bases"}
+    seen_in_training            what the model was trained on of the scored bases (see
+                                runs/seen_bases.py): {"bases": scored, "in_train": of contigs that
+                                the training data have too, "other_bases": of other contigs,
+                                "in_kmers": of those, in 24-mers of its train split, "k": 24,
+                                "note": a sentence, empty for the run's own data unseen}, or
+                                {"not_known": why, "note"}
     tokens                      bases scored
     soft_mask                   {"trained_weight": of a soft-masked base in training, null where it
                                 is not known; "scored_weight": 1 or 0; "bases": soft-masked bases in
@@ -110,6 +116,7 @@ from genodiff.data.recipe import Recipe
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.seen_bases import describe_seen_bases
 from genodiff.scoring.bound import Progress, WindowDraws, choose_windows, measure_bound
 from genodiff.scoring.contigs import measure_contig_bound
 from genodiff.scoring.eval_data import (
@@ -201,6 +208,13 @@ def evaluate_dna(
         "windows_total": total,
         "dropped": windows.dropped,
         **describe_source(store, train),
+        "seen_in_training": describe_seen_bases(
+            model,
+            "the run",
+            windows,
+            bound.tokens[counted].sum(0),
+            soft_masked=options.soft_masked,
+        ),
         "soft_mask": {
             "trained_weight": find_trained_weight(model),
             "scored_weight": int(options.soft_masked),
