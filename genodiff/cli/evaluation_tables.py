@@ -118,7 +118,11 @@ def _draw_cases(result: dict[str, Any]) -> list[Table]:
     parts[whole] = result
     shown = {name: part for name, part in parts.items() if part is not None}
     lines = {"no memory": _bits_without} if _bits_without(result) is not None else {}
-    lines |= {line.label: line.bits_of for line in _BY_CASE if line.bits_of(result) is not None}
+    lines |= {
+        line.label.partition(",")[0]: line.bits_of
+        for line in _BY_CASE
+        if line.bits_of(result) is not None
+    }
     table = _table("by case", "bases", "bits per base", "95 % interval", *lines)
     for name, part in shown.items():
         figures = f"{part['bits_per_base']:.4f}", _interval(part["ci95_bits"])

@@ -36,7 +36,7 @@ def keep_array(
 
     `made_from` is all that decides it, as values of JSON; `kind` is the folder in the cache.
     """
-    path = cache_dir() / kind / f"{sha256_json(made_from, compact=True)[:32]}.npy"
+    path = _find_array(kind, made_from)
     try:
         kept = np.load(path, allow_pickle=False)
         if kept.shape == shape and kept.dtype == np.float64:
@@ -51,6 +51,15 @@ def keep_array(
     except MachineError as fault:
         log.warning("%s; it will be counted again", fault)
     return found
+
+
+def is_kept(kind: str, made_from: Any) -> bool:
+    """Whether `keep_array` has an array that it need not make again."""
+    return _find_array(kind, made_from).exists()
+
+
+def _find_array(kind: str, made_from: Any) -> Path:
+    return cache_dir() / kind / f"{sha256_json(made_from, compact=True)[:32]}.npy"
 
 
 @contextmanager

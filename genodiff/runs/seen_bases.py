@@ -25,6 +25,7 @@ from genodiff.data.stretches import Codes, encode_bases
 from genodiff.data.windows import Ints
 from genodiff.errors import GenodiffError
 from genodiff.io.cache import keep_array
+from genodiff.io.identity import sha256_array
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.trained_on import TrainedOn, TrainPart, find_trained_on
 
@@ -124,7 +125,7 @@ def measure_seen_bases(
         return measure_shared_cover(_iterate_codes(others), shared)
 
     made_from = [K, trained_on.key, others.store.manifest["key"]]
-    made_from += [hash_array(part) for part in (others.flat_start, others.length)]
+    made_from += [sha256_array(part) for part in (others.flat_start, others.length)]
     cover = keep_array("seen", made_from, (len(others),), look_up)
     of_others = counted[~known]
     return SeenBases(bases, seen, int(of_others.sum()), round(float((cover * of_others).sum())))
@@ -136,11 +137,6 @@ def have_same_contigs(one: Store, other: Store) -> bool:
         hash_contig(one, one.names.index(name)) == hash_contig(other, other.names.index(name))
         for name in one.names
     )
-
-
-def hash_array(values: NDArray[Any]) -> str:
-    """The sha256 of an array's bytes."""
-    return hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
 
 
 def hash_contig(store: Store, contig: int, *, turned: bool = False) -> str:

@@ -115,11 +115,13 @@ from genodiff.data.loader import EvalBatches
 from genodiff.data.recipe import Recipe
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
+from genodiff.io.progress import ProgressDisplay
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.seen_bases import describe_seen_bases
 from genodiff.scoring.bound import Progress, WindowDraws, choose_windows, measure_bound
 from genodiff.scoring.contigs import measure_contig_bound
 from genodiff.scoring.eval_data import (
+    choose_mixture,
     describe_genomes,
     describe_request,
     describe_source,
@@ -127,9 +129,11 @@ from genodiff.scoring.eval_data import (
     find_parts,
     find_train_store,
     find_trained_weight,
+    is_toy,
     open_data,
 )
 from genodiff.scoring.eval_options import EvalOptions
+from genodiff.scoring.line_costs import LineClock, plan_lines
 from genodiff.scoring.lines import markov_lines, measure_train_cover, source_nats
 from genodiff.scoring.steps import check_steps, describe_steps
 from genodiff.scoring.summary import Lines, summarise
@@ -156,11 +160,16 @@ def evaluate_dna(
     began = time.monotonic()
     data = open_data(model, options)
     recipe, store, all_windows, total, _ = data
+    assert isinstance(recipe, Recipe)
     device = next(model.backbone.parameters()).device
     memory = open_window_memory(model, options, data)
-    windows = choose_windows(model, all_windows, options, memory)
+    toy = is_toy(data)
+    assert isinstance(all_windows, DnaWindows)
+    train = find_train_store(model, options, store) if options.baselines else None
+    most = all_windows.spread(options.max_windows or total)
+    work = plan_lines(most, train, choose_mixture(data, options), options.max_minutes)
+    windows = choose_windows(model, all_windows, options, memory, taken=work.total)
     assert isinstance(windows, DnaWindows)
-    assert isinstance(recipe, Recipe)
     log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
     repeats, seed, backbone = options.repeats, options.seed, model.backbone
     if draws is not None:
@@ -179,12 +188,11 @@ def evaluate_dna(
         batches = EvalBatches(windows, options.batch_size, seed, repeats)
         bound = measure_bound(model.objective, backbone, batches, device, progress, memory)
     steps = describe_steps(model, options, windows, bound, progress)
-    toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
-    train = find_train_store(model, options, store) if options.baselines else None
+    train = train if work.markov else None
     if train is not None:
-        mixture = False if toy and options.mixture is None else options.mixture
-        markov = markov_lines(windows, mixture, train)
+        with ProgressDisplay() as display:
+            markov = markov_lines(windows, work.mixture, train, LineClock(work, display).begin)
         # Nothing is copied in the toy genome. Its motifs follow one another, which makes chance
         # matches of 24 bases.
         cover = None if toy else measure_train_cover(windows, train)

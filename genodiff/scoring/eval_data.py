@@ -149,6 +149,17 @@ def find_train_store(model: TrainedModel, options: EvalOptions, store: Store) ->
     return own
 
 
+def is_toy(data: EvalData) -> bool:
+    """Whether the toy genome is scored, whose source is known."""
+    generator = getattr(data.recipe, "generator", None)
+    return generator == "toy" and data.store.source.path is None
+
+
+def choose_mixture(data: EvalData, options: EvalOptions) -> bool | None:
+    """Whether the mixtures are counted; None: where they take little time."""
+    return False if is_toy(data) and options.mixture is None else options.mixture
+
+
 def find_trained_weight(model: TrainedModel) -> float | None:
     """What a soft-masked base weighed in the model's training; None where that is not known."""
     if not model.step:  # weights of others
