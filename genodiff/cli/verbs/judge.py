@@ -2,7 +2,8 @@
 
 The judge is a model of yours: autoregressive, whose figure is exact, or masked, whose figure is an
 upper bound. A low perplexity alone says little, as text that repeats itself has it too; so entropy
-and diversity are always shown.
+and diversity are always shown. `judge` asks how likely samples are to a model; `scorecard` asks no
+model, and sets the statistics of generated DNA beside those of real DNA.
 """
 
 import json as json_module

@@ -1,9 +1,9 @@
 """A fine-tuned model on new sequences: classes with probabilities, or values.
 
-RUN is the folder of `genodiff finetune`, or of one of its units. SEQUENCES is FASTA or GenBank (-
-is stdin), a table (.csv, .tsv, .parquet), intervals (.bed, with --fasta) or, for models of text,
-sentences. The fit's own protocol is followed: what is longer than it read is cut, and strands are
-read as in training.
+RUN is the folder of `genodiff finetune`, or of one of its units (a unit is one model fitted to one
+task with one seed). SEQUENCES is FASTA or GenBank (- is stdin), a table (.csv, .tsv, .parquet),
+intervals (.bed, with --fasta) or, for models of text, sentences. The fit's own protocol is
+followed: what is longer than it read is cut, and strands are read as in training.
 """
 
 import logging
