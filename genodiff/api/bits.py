@@ -15,7 +15,7 @@ class Bits:
 
     value: float
     ci95: tuple[float, float] | None
-    """95 % interval; None for fewer than two windows."""
+    """95 % interval; None for fewer than five windows."""
     windows: int
     """Windows that were scored."""
     tokens: int

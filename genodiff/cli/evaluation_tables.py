@@ -6,6 +6,9 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from genodiff.statistics.counted_lines import LINES, find_best_line, markov_line
+from genodiff.statistics.seeds import TOO_FEW
+
 _MOST_CONTIGS = 12
 _REGIONS = {
     "unique": "unique",
@@ -14,13 +17,7 @@ _REGIONS = {
 }
 _REGION_TITLE = "regions, by bases in 24-mers that the train split has"
 _CASES = {"upper_case": "unmasked", "soft_masked": "soft-masked"}
-_LINES = {
-    "without": "no memory",
-    "8": "Markov 8",
-    "fitted": "fitted",
-    "mixture": "mixture",
-    "adaptive": "adaptive",
-}
+_BY_CASE = (markov_line(8), *(line for line in LINES if line.name != "adaptive_from_train"))
 
 
 def draw_tables(domain: str, result: dict[str, Any]) -> list[Table]:
@@ -59,7 +56,8 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
         "perplexity",
     )
     head.add_column("line − model", justify="right", no_wrap=True)
-    head.caption, head.caption_justify = _explain_sources(result, named), "left"
+    notes = [_explain_sources(result, named), result["seen_in_training"]["note"]]
+    head.caption, head.caption_justify = "\n".join(filter(None, notes)), "left"
     bits = result["bits_per_base"]
     name = "model =" if result["figure"] == "exact" else "model ≤"
     head.add_row(name, f"{bits:.4f}", _interval(result["ci95_bits"]), f"{2**bits:.4f}", "")
@@ -78,18 +76,10 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
         )
     for k, line in result["markov_bits"].items():
         gap = _gap(result["markov_minus_model_bits"][k])
-        head.add_row(f"Markov {k}", f"{line:.4f}", "", f"{2**line:.4f}", gap)
-    if result["markov_fitted"] is not None:
-        line = result["markov_fitted"]
-        name, gap = f"fitted, {line['order']}", _gap(line["minus_model_bits"])
-        head.add_row(name, f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}", gap)
-    for key, name in (
-        ("markov_mixture", "mixture, 1 to 24"),
-        ("adaptive_mixture", "adaptive"),
-        ("adaptive_from_train", "adaptive, train"),
-    ):
-        if result.get(key) is not None:
-            line = result[key]
+        head.add_row(markov_line(k).label, f"{line:.4f}", "", f"{2**line:.4f}", gap)
+    for kind in LINES:
+        if (line := result.get(kind.key)) is not None:
+            name = f"{kind.label}, {line['order']}" if "order" in line else kind.label
             bits_and_perplexity = f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}"
             head.add_row(name, *bits_and_perplexity, _gap(line["minus_model_bits"]))
     head.add_row("uniform", "2.0000", "", "4.0000", f"{2 - bits:+.4f}")
@@ -125,15 +115,18 @@ def _draw_cases(result: dict[str, Any]) -> list[Table]:
     if not soft["bases"]:
         return []
     whole = "all" if soft["scored_weight"] else "counted"
-    parts[whole] = _part_of_all(result)
+    parts[whole] = result
     shown = {name: part for name, part in parts.items() if part is not None}
-    lines = [line for line in _LINES if _line_bits(shown[whole], line) is not None]
-    table = _table(
-        "by case", "bases", "bits per base", "95 % interval", *(_LINES[line] for line in lines)
-    )
+    lines = {"no memory": _bits_without} if _bits_without(result) is not None else {}
+    lines |= {
+        line.label.partition(",")[0]: line.bits_of
+        for line in _BY_CASE
+        if line.bits_of(result) is not None
+    }
+    table = _table("by case", "bases", "bits per base", "95 % interval", *lines)
     for name, part in shown.items():
         figures = f"{part['bits_per_base']:.4f}", _interval(part["ci95_bits"])
-        beside = (f"{_line_bits(part, line):.4f}" for line in lines)
+        beside = (f"{bits_of(part):.4f}" for bits_of in lines.values())
         table.add_row(name, f"{part['tokens']:,}", *figures, *beside)
     trained = "is not known" if soft["trained_weight"] is None else f"{soft['trained_weight']:g}"
     table.caption_justify = "left"
@@ -144,29 +137,19 @@ def _draw_cases(result: dict[str, Any]) -> list[Table]:
     return [table]
 
 
-def _part_of_all(result: dict[str, Any]) -> dict[str, Any]:
-    """What is counted, with the keys of a part."""
-    named = {
-        "without": "without_memory",
-        "fitted": "markov_fitted",
-        "mixture": "markov_mixture",
-        "adaptive": "adaptive_mixture",
-    }
-    lines = {f"{name}_bits": (result.get(key) or {}).get("bits") for name, key in named.items()}
-    return result | lines
-
-
-def _line_bits(part: dict[str, Any], line: str) -> float | None:
-    found: float | None = part["markov_bits"].get(line, part.get(f"{line}_bits"))
+def _bits_without(part: dict[str, Any]) -> float | None:
+    """The bits of the network without its memory, of a part or of all."""
+    whole = part.get("without_memory") or {}
+    found: float | None = part.get("without_bits", whole.get("bits"))
     return found
 
 
 def _draw_parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Table:
-    """The model on each part, beside the Markov line that happens to be the best there."""
-    lines = {name: _find_best_line(part) for name, part in parts.items()}
+    """The model on each part, beside the counted line that happens to be the best there."""
+    lines = {name: find_best_line(part) for name, part in parts.items()}
     without = any(part.get("without_bits") is not None for part in parts.values())
     more: tuple[str, ...] = ("memory gains",) if without else ()
-    more += ("best Markov",) if any(lines.values()) else ()
+    more += ("best line",) if any(lines.values()) else ()
     table = _table(title, "bases", "bits per base", "95 % interval", *more)
     for name, part in list(parts.items())[:_MOST_CONTIGS]:
         line = lines[name]
@@ -174,23 +157,12 @@ def _draw_parts(title: str, parts: dict[str, Any], labels: dict[str, str]) -> Ta
         if without:
             beside = (_gap(part["without_minus_model_bits"]),)
         if any(lines.values()):
-            beside += (f"{line[1]:.4f} ({line[0]})" if line else "",)
+            beside += (f"{line[1]:.4f} ({line[0].label})" if line else "",)
         figures = (f"{part['bits_per_base']:.4f}", _interval(part["ci95_bits"]))
         table.add_row(labels.get(name, name), f"{part['tokens']:,}", *figures, *beside)
     if len(parts) > _MOST_CONTIGS:
         table.add_row(f"and {len(parts) - _MOST_CONTIGS} more", *[""] * (len(table.columns) - 1))
     return table
-
-
-def _find_best_line(part: dict[str, Any]) -> tuple[str, float] | None:
-    """Name and bits of the lowest Markov line on a part; None without baselines."""
-    lines = dict(part["markov_bits"])
-    if part["fitted_bits"] is not None:
-        lines["fitted"] = part["fitted_bits"]
-    for name in ("mixture", "adaptive", "adaptive_from_train"):
-        if part.get(f"{name}_bits") is not None:
-            lines[name] = part[f"{name}_bits"]
-    return min(lines.items(), key=lambda line: line[1]) if lines else None
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -209,7 +181,7 @@ def _size(result: dict[str, Any]) -> str:
 
 
 def _interval(ends: list[float] | None, form: str = ".4f") -> str:
-    return "" if ends is None else f"{ends[0]:{form}} – {ends[1]:{form}}"
+    return TOO_FEW if ends is None else f"{ends[0]:{form}} – {ends[1]:{form}}"
 
 
 def _gap(gap: dict[str, Any], sign: int = 1) -> str:
@@ -244,7 +216,7 @@ def _draw_text(result: dict[str, Any]) -> list[Table]:
     for k, line in result["markov_bits"].items():
         gap = _gap(result["markov_minus_model_bits"][k])
         table.add_row(
-            f"{int(k) + 1}-gram",
+            markov_line(k, text=True).label,
             f"{line:.4f}",
             "",
             f"{result['markov_perplexity'][k]:,.2f}",

@@ -8,6 +8,8 @@ always by the names and lengths of its contigs. Intervals are 0-based half-open 
 import hashlib
 import importlib.util
 import re
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -155,6 +157,26 @@ def find_recipe_file(name_or_path: str | Path) -> Path:
         f"no recipe '{text}'; {did_you_mean(text, list_recipe_names())}",
         fix="see `genodiff data list`",
     )
+
+
+def find_recipe_of(contigs: dict[str, int]) -> Recipe | None:
+    """The recipe whose contigs are all in a file of `contigs`, by name and length, or None."""
+    for recipe in _list_split_recipes(tuple(list_recipe_folders())):
+        if recipe.contigs.items() <= contigs.items():
+            return recipe
+    return None
+
+
+@cache
+def _list_split_recipes(folders: tuple[Path, ...]) -> list[Recipe]:
+    """The recipes in some folders that name contigs of a file, and a rule for them."""
+    found = []
+    for path in sorted(path for folder in folders for path in folder.glob("*.yaml")):
+        with suppress(UsageError):  # of text, or faulty
+            recipe = _read_recipe(path, path.stem)
+            if recipe.contigs and recipe.splits is not None and recipe.generator is None:
+                found.append(recipe)
+    return found
 
 
 def load_recipe(name_or_path: str | Path, *, bed: str | Path | None = None) -> Recipe:

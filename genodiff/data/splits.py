@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.data.recipe import SPLITS, Recipe
+from genodiff.data.recipe import SPLITS, Recipe, find_recipe_of
 from genodiff.errors import DataError, did_you_mean
 from genodiff.io.bed import read_bed
 
@@ -94,9 +94,15 @@ def resolve(
         made = split_automatically(
             list(range(len(names))), [contigs[c] for c in names], ("valid", "test")
         )
-        return Splits(
-            {s: Intervals.of(made[s]) for s in SPLITS}, (*notes, _cut_note(("valid", "test"), made))
-        )
+        notes = [*notes, _cut_note(("valid", "test"), made, len(names))]
+        known = None if recipe.contigs else find_recipe_of(contigs)
+        if known is not None:
+            notes.append(
+                f"its contigs are those of the recipe {known.name}, whose test is "
+                f"{', '.join(_names(known, 'test'))}: `genodiff train {known.name} --fasta "
+                f"{origin}` splits it so"
+            )
+        return Splits({s: Intervals.of(made[s]) for s in SPLITS}, tuple(notes))
     rows = _from_rule(recipe, {c: contigs[c] for c in names if c in shared}, names)
     missing = tuple(s for s in ("valid", "test") if not rows[s] and _names(recipe, s))
     if not rows["train"]:
@@ -164,12 +170,17 @@ def _cut_ends(train: Rows, held_out: tuple[str, ...]) -> dict[str, Rows]:
     return cut
 
 
-def _cut_note(held_out: tuple[str, ...], rows: dict[str, Rows]) -> str:
+def _cut_note(held_out: tuple[str, ...], rows: dict[str, Rows], n: int) -> str:
     total = sum(e - s for split in rows.values() for _, s, e in split)
     parts = " and ".join(
         f"{sum(e - s for _, s, e in rows[h]) / max(total, 1):.1%} to {h}" for h in held_out
     )
-    return f"split without a rule: {parts}, the rest to train; give your own with --bed"
+    how = (
+        "the end of each contig is held out"
+        if n < HELD_OUT
+        else "whole contigs are held out, one in 20 neighbours in length for each"
+    )
+    return f"split without a rule: {parts}, the rest to train ({how}); give your own with --bed"
 
 
 def _names(recipe: Recipe, split: str) -> list[str]:

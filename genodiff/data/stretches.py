@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA, SOFT
-from genodiff.data.splits import stretch_intervals
+from genodiff.data.splits import Intervals, stretch_intervals
 from genodiff.data.store import Store
 
 Codes = NDArray[np.uint8]
@@ -42,9 +42,19 @@ def split_stretches(
     store: Store, split: str, *, legacy_caduceus_tiling: bool = False
 ) -> list[Coded]:
     """The intervals of a split as a model saw them in training, as codes, read one by one."""
+    return read_stretches(
+        store, find_intervals(store, split, legacy_caduceus_tiling=legacy_caduceus_tiling)
+    )
+
+
+def find_intervals(store: Store, split: str, *, legacy_caduceus_tiling: bool = False) -> Intervals:
+    """The intervals of a split as a model saw them in training."""
     intervals = store.intervals_of(split)
-    if legacy_caduceus_tiling:
-        intervals = stretch_intervals(intervals, store.lengths)
+    return stretch_intervals(intervals, store.lengths) if legacy_caduceus_tiling else intervals
+
+
+def read_stretches(store: Store, intervals: Intervals) -> list[Coded]:
+    """Intervals of a store as codes, read one by one."""
     start = store.offsets[intervals.contig] + intervals.start
     end = store.offsets[intervals.contig] + intervals.end
     return [Coded(store.flat[a:b]) for a, b in zip(start.tolist(), end.tolist(), strict=True)]

@@ -127,6 +127,16 @@ class Windows(ABC):
         other._subset = np.asarray(index, np.int64) if self._subset is None else self._subset[index]
         return other
 
+    def whole(self) -> tuple[Self, Ints]:
+        """All windows that these were taken from, and the numbers of these among them."""
+        if self._subset is None:
+            return self, np.arange(len(self))
+        other = copy.copy(self)
+        for name in _OF_SUBSET:
+            other.__dict__.pop(name, None)
+        other._subset = None
+        return other, self._subset
+
     def spread(self, n: int) -> Self:
         """At most `n` windows, evenly spread over the split."""
         return self if n >= len(self) else self.take(np.arange(n, dtype=np.int64) * len(self) // n)

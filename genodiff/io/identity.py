@@ -10,6 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from genodiff.errors import DataError
 from genodiff.io.pipes import find_readable
 
@@ -22,6 +25,11 @@ def canonical_json(values: Any, *, compact: bool = False) -> str:
 def sha256_json(values: Any, *, compact: bool = False) -> str:
     """sha256 (hex) of the canonical JSON of `values`."""
     return hashlib.sha256(canonical_json(values, compact=compact).encode()).hexdigest()
+
+
+def sha256_array(values: NDArray[Any]) -> str:
+    """sha256 (hex) of an array's bytes, row by row."""
+    return hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
 
 
 def sha256_file(path: str | Path) -> str:

@@ -10,11 +10,12 @@ from genodiff import domain
 from genodiff.alphabet import DNA
 from genodiff.generate.scorecard import Summary
 from genodiff.reports.comparison import Comparison
-from genodiff.reports.evaluation import Evaluation, Group
+from genodiff.reports.evaluation import BestLine, Evaluation, Group
 from genodiff.reports.figures import BitsLine
 from genodiff.reports.findings import BASES, measure_gap_closed
 from genodiff.reports.folder import RunParts, SampleRecord, dump
 from genodiff.reports.sample_figures import Series
+from genodiff.statistics.seeds import TOO_FEW
 from genodiff.vocabulary import BYTES
 
 MOST_CONTIGS = 40
@@ -32,7 +33,6 @@ _REGIONS = {
 _WHAT = {
     "uniform": "four equal letters",
     "composition": "single-base frequencies of the train split",
-    "markov": "k-mer counts of the train split, both strands, interpolated",
     "model": "this model: an upper bound on its −log₂ p",
     "source": "the true process that wrote the genome: no model can be better on average",
 }
@@ -40,7 +40,6 @@ _WHAT = {
 _WHAT_OF_TEXT = {
     "uniform": "every token of the vocabulary alike",
     "composition": "frequencies of single tokens in the train split",
-    "markov": "n-gram counts of the train split, interpolated",
     "model": "this model: an upper bound on its −log₂ p",
     "source": "",
 }
@@ -98,8 +97,8 @@ def list_lines(e: Evaluation) -> list[BitsLine]:
     markov = e.markov()
     if 0 in markov:
         found.append(BitsLine("composition", "order 0", markov[0]))
-    if (best := e.best_markov()) is not None:
-        found.append(BitsLine("markov", *best))
+    if (best := e.best_line()) is not None:
+        found.append(BitsLine("markov", best.kind.title, best.bits))
     low, high = e.ci95_bits if e.ci95_bits is not None else (None, None)
     found.append(BitsLine("model", "this model", e.bits_per_base, low, high))
     if e.source_bits is not None:
@@ -110,6 +109,9 @@ def list_lines(e: Evaluation) -> list[BitsLine]:
 def list_line_rows(e: Evaluation, shown: list[BitsLine]) -> list[dict[str, str]]:
     """The table under the number line."""
     pairs = {"model": e.ci95_bits, "source": e.source_ci95_bits}
+    best = e.best_line()
+    of_line = {} if best is None else {"markov": best.kind.what}
+    what = (_WHAT_OF_TEXT if e.unit == "byte" else _WHAT) | of_line
     return [
         {
             "role": x.role,
@@ -117,14 +119,14 @@ def list_line_rows(e: Evaluation, shown: list[BitsLine]) -> list[dict[str, str]]
             "bits": f"{x.bits:.4f}",
             "perplexity": f"{2**x.bits:.3f}",
             "interval": format_interval(pairs.get(x.role), 4),
-            "what": (_WHAT_OF_TEXT if e.unit == "byte" else _WHAT)[x.role],
+            "what": what[x.role],
         }
         for x in shown
     ]
 
 
-def make_headline(e: Evaluation) -> dict[str, str]:
-    """The first thing a reader sees."""
+def make_headline(e: Evaluation, with_memory: Evaluation | None = None) -> dict[str, str]:
+    """The first thing a reader sees: of the network, and of the network with its memory."""
     size = f"{e.tokens:,} {e.unit}s" + (
         f" in {e.windows:,} windows" if e.windows is not None else ""
     )
@@ -137,15 +139,10 @@ def make_headline(e: Evaluation) -> dict[str, str]:
             f"the source itself"
             f" ({e.source_bits:.3f} bits), which no model can beat on average."
         )
-    elif (best := e.best_markov()) is not None:
-        what = "n-grams" if e.unit == "byte" else "k-mers"
-        beside = _beside(best[1] - e.bits_per_base)
-        gap = e.best_markov_gap()
-        pair = "" if gap is None or gap.ci95 is None else format_interval(gap.ci95)
-        said += (
-            f" {beside} what counting {what} of the train split achieves ({best[0]}: "
-            f"{best[1]:.3f} bits{f'; paired 95 % interval {pair}' if pair else ''})."
-        )
+    elif (best := e.best_line()) is not None:
+        said += f" {_beside(e, best)}"
+    if with_memory is not None:
+        said += f" {_tell_memory(with_memory)}"
     caption = f"Bits per {e.unit} on the same held-out {e.unit}s; further left is better."
     if e.ci95_bits is not None:
         caption += (
@@ -168,8 +165,30 @@ def _perplexity(e: Evaluation) -> str:
     return f"perplexity {at_most}{e.perplexity:.3f}"
 
 
-def _beside(better: float) -> str:
-    return f"It is {abs(better):.3f} bits {'below' if better >= 0 else 'above'}"
+def _tell_memory(e: Evaluation) -> str:
+    """The figure with a memory of the training genome, beside the network alone."""
+    windows = "" if e.windows is None else f" ({e.windows:,} windows)"
+    said = f"With a memory of its training genome it has at most {e.bits_per_base:.3f} bits"
+    alone = e.without_memory
+    if alone is None:
+        return f"{said}{windows}."
+    gap = alone.minus_model_bits
+    ends = "" if gap is None or gap.ci95 is None else f", 95 % interval {format_interval(gap.ci95)}"
+    gain = f"the memory gains {alone.bits - e.bits_per_base:.3f}{ends}"
+    return f"{said}, alone {alone.bits:.3f} on the same masks{windows}: {gain}."
+
+
+def _beside(e: Evaluation, line: BestLine) -> str:
+    """How far the model is from a counted line; the interval has the direction of that figure."""
+    better = line.bits - e.bits_per_base
+    pair = None if line.gap is None else line.gap.ci95
+    if pair is not None and better < 0:
+        pair = (-pair[1], -pair[0])
+    sure = "" if pair is None else f"; paired 95 % interval {format_interval(pair)}"
+    return (
+        f"It is {abs(better):.3f} bits {'below' if better >= 0 else 'above'} {line.kind.named} "
+        f"({line.bits:.3f} bits{sure}): {line.kind.what}."
+    )
 
 
 def read_validations(folder: RunParts) -> list[tuple[float, float, float]]:
@@ -224,7 +243,7 @@ def _group_row(name: str, g: Group, what: str = "") -> dict[str, str]:
     return {
         "name": name, "what": what, "tokens": f"{g.tokens:,}",
         "bits": "" if g.bits_per_base is None else f"{g.bits_per_base:.3f}",
-        "interval": format_interval(g.ci95_bits),
+        "interval": format_interval(g.ci95_bits) or TOO_FEW,
         "perplexity": "" if g.perplexity is None else f"{g.perplexity:.3f}",
         "zero": f"{markov[0]:.3f}" if 0 in markov else "",
         "markov": f"{min(markov.values()):.3f}" if markov else "",

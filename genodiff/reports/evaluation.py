@@ -1,12 +1,13 @@
 """The evaluations of a run, as its page reads them: strict about what is shown, else silent."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from genodiff.domain import TEXT
 from genodiff.errors import printable
 from genodiff.scoring.evaluation_file import name_data, rank_evaluation
+from genodiff.statistics.counted_lines import LINES, CountedLine, markov_line
 
 
 class _Lenient(BaseModel):
@@ -33,19 +34,26 @@ class Group(_Lenient):
     markov_bits: dict[str, float | None] | None = None
 
 
-class FittedMarkov(_Lenient):
-    """The Markov line whose order and smoothing were fitted on the valid split."""
-
-    order: int
-    bits: float
-    minus_model_bits: Difference | None = None
-
-
-class MixtureLine(_Lenient):
-    """A mixture of contexts: the static one, fitted on the valid split, or the adaptive one."""
+class Line(_Lenient):
+    """What stands beside the model: a counted line, or the network without its memory."""
 
     bits: float
     minus_model_bits: Difference | None = None
+
+
+class BestLine(NamedTuple):
+    """A counted line of an evaluation: its bits, and the paired difference of line minus model."""
+
+    kind: CountedLine
+    bits: float
+    gap: Difference | None
+
+
+class Seen(_Lenient):
+    """What of the scored bases the model was trained on, as a sentence."""
+
+    in_train: int = 0
+    note: str = ""
 
 
 class SoftMask(_Lenient):
@@ -99,15 +107,17 @@ class Evaluation(_Lenient):
     uniform_bits: float = 2.0
     markov_bits: dict[str, float | None] | None = None
     markov_minus_model_bits: dict[str, Difference | None] | None = None
-    markov_fitted: FittedMarkov | None = None
-    markov_mixture: MixtureLine | None = None
-    adaptive_mixture: MixtureLine | None = None
-    adaptive_from_train: MixtureLine | None = None
+    markov_fitted: Line | None = None
+    markov_mixture: Line | None = None
+    adaptive_mixture: Line | None = None
+    adaptive_from_train: Line | None = None
+    without_memory: Line | None = None
     source_bits: float | None = None
     source_ci95_bits: tuple[float, float] | None = None
     model_minus_source_bits: Difference | None = None
     contigs: dict[str, Group | None] = {}
     soft_mask: SoftMask | None = None
+    seen_in_training: Seen | None = None
     regions: dict[str, Group | None] = {}
     repeat_kmer: int | None = None
     repeat_share: float | None = None
@@ -127,34 +137,19 @@ class Evaluation(_Lenient):
         """The paired difference of a Markov line minus the model; None where it is not known."""
         return (self.markov_minus_model_bits or {}).get(str(order))
 
-    def best_markov(self) -> tuple[str, float] | None:
-        """The best Markov line of order 1 and more, fixed or fitted: its name and bits per base."""
-        best = min(self._counting_lines(), default=None, key=lambda line: line[:2])
-        return None if best is None else (best[1], best[0])
-
-    def best_markov_gap(self) -> Difference | None:
-        """The paired difference of that line minus the model; None where it is not known."""
-        return min(self._counting_lines(), default=(0.0, "", None), key=lambda line: line[:2])[2]
-
-    def _counting_lines(self) -> list[tuple[float, str, Difference | None]]:
+    def best_line(self) -> BestLine | None:
+        """The lowest counted line; the Markov line of order 0 is none."""
+        text = self.unit == "byte"
         lines = [
-            (bits, f"Markov {order}", self.markov_gap(order))
+            BestLine(markov_line(order, text=text), bits, self.markov_gap(order))
             for order, bits in self.markov().items()
             if order > 0
         ]
-        named = {
-            f"Markov {self.markov_fitted.order}, fitted" if self.markov_fitted else "":
-            self.markov_fitted,
-            "mixture of orders 1 to 24": self.markov_mixture,
-            "adaptive mixture": self.adaptive_mixture,
-            "adaptive mixture, of train alone": self.adaptive_from_train,
-        }  # fmt: skip
-        lines += [
-            (line.bits, name, line.minus_model_bits)
-            for name, line in named.items()
-            if line is not None
-        ]
-        return lines
+        for kind in LINES:
+            line: Line | None = getattr(self, kind.key)
+            if line is not None:
+                lines.append(BestLine(kind, line.bits, line.minus_model_bits))
+        return min(lines, default=None, key=lambda line: line.bits)
 
     def rank(self, weights: str) -> tuple[Any, ...]:
         """Higher for what says more of a run with these weights: windows before whole contigs, the

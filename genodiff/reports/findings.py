@@ -59,9 +59,8 @@ def list_evaluation_findings(e: Evaluation) -> list[Finding]:
     """Warnings about one evaluation; only those of the headline's stand at the top of the page."""
     said: list[str] = []
     bad: list[Finding] = []
-    words = "n-grams" if e.unit == "byte" else "k-mers"
     markov = e.markov()
-    best = e.best_markov()
+    best = e.best_line()
     if is_below_source(e):
         text = (
             f"The bound on {e.split} ({e.bits_per_base:.4f} bits) is below the source's own "
@@ -75,12 +74,12 @@ def list_evaluation_findings(e: Evaluation) -> list[Finding]:
         said.append(
             f"On {e.split} composition alone {against} the model (order 0: {markov[0]:.3f} bits)."
         )
-    elif best is not None and (against := _judge_line(e, best[1], e.best_markov_gap())):
-        said.append(
-            f"On {e.split} counting {words} {against} the model ({best[0]}: {best[1]:.3f} bits)."
-        )
+    elif best is not None and (against := _judge_line(e, best.bits, best.gap)):
+        said.append(f"On {e.split} {best.kind.named} {against} the model ({best.bits:.3f} bits).")
+    if e.seen_in_training is not None and e.seen_in_training.note:
+        said.append(e.seen_in_training.note[:1].upper() + e.seen_in_training.note[1:] + ".")
     if e.ci95_bits is None:
-        said.append(f"The figure on {e.split} has no interval: fewer than two windows were scored.")
+        said.append(f"The figure on {e.split} has no interval: too few windows were scored.")
     if e.windows is not None and e.windows_total is not None and e.windows < e.windows_total:
         said.append(f"Only {e.windows:,} of {e.windows_total:,} windows of {e.split} were scored.")
     if e.repeat_share is not None and e.repeat_share > 0.05:

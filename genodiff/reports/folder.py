@@ -70,8 +70,20 @@ class RunParts:
     @property
     def headline(self) -> str | None:
         """The name of the fullest evaluation of the run's own test split; None without one."""
-        own = [n for n, e in self.evaluations.items() if e.split == "test" and self.is_own(n)]
-        return max(own, key=lambda n: self.evaluations[n].rank(self.weights), default=None)
+        return max(self._of_test(), key=self._rank, default=None)
+
+    @property
+    def with_memory(self) -> Evaluation | None:
+        """The fullest evaluation of the run's own test split with a memory; None without one."""
+        own = [name for name in self._of_test() if self.evaluations[name].memory is not None]
+        best = max(own, key=self._rank, default=None)
+        return None if best is None else self.evaluations[best]
+
+    def _of_test(self) -> list[str]:
+        return [n for n, e in self.evaluations.items() if e.split == "test" and self.is_own(n)]
+
+    def _rank(self, name: str) -> tuple[Any, ...]:
+        return self.evaluations[name].rank(self.weights)
 
     @property
     def evaluation(self) -> Evaluation | None:

@@ -83,7 +83,9 @@ def make_context(
         ],
         "commands": blocks.list_commands(folder),
         "again": f"genodiff report {blocks.quote_path(folder.path)}",
-        "headline": blocks.make_headline(evaluation) if evaluation is not None else None,
+        "headline": blocks.make_headline(evaluation, folder.with_memory)
+        if evaluation is not None
+        else None,
         "others": list_other_tables(folder),
         "findings": list_findings(folder),
         "figures": {name: Markup(svg) for name, svg in _figures(folder, comparison, lines).items()},

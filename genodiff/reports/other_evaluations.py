@@ -6,6 +6,7 @@ from genodiff.reports.blocks import format_interval
 from genodiff.reports.evaluation import Evaluation
 from genodiff.reports.findings import list_evaluation_findings
 from genodiff.reports.folder import RunParts
+from genodiff.statistics.seeds import TOO_FEW
 
 _OWN = "Other evaluations of the run's own data"
 _FOREIGN = "On other data"
@@ -21,14 +22,14 @@ def list_other_tables(folder: RunParts) -> list[dict[str, Any]]:
 
 
 def _row(name: str, e: Evaluation, weights: str) -> dict[str, Any]:
-    best = e.best_markov()
+    best = e.best_line()
     return {
         "name": name,
         "scored": f"{e.tokens:,}",
         "windows": _windows(e),
         "bits": f"{'=' if e.figure == 'exact' else '≤'} {e.bits_per_base:.3f}",
-        "interval": format_interval(e.ci95_bits),
-        "best": "" if best is None else f"{best[1]:.3f} ({best[0]})",
+        "interval": format_interval(e.ci95_bits) or TOO_FEW,
+        "best": "" if best is None else f"{best.bits:.3f} ({best.kind.title})",
         "notes": " ".join(_notes(e, weights)),
     }
 

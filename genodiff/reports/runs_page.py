@@ -18,6 +18,7 @@ from genodiff.reports.folder import RunParts, dump
 from genodiff.reports.runs_figures import Axis, RunCurve, draw_runs
 from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.template import render_template
+from genodiff.statistics.seeds import TOO_FEW
 
 _NOT_SETTINGS = ("out",)
 
@@ -90,7 +91,7 @@ def make_row(name: str, run: RunParts) -> dict[str, str]:
         "training": blocks.describe_training(run),
         "valid": last,
         "test": "not evaluated" if e is None else f"{e.bits_per_base:.4f}",
-        "interval": "" if e is None else blocks.format_interval(e.ci95_bits, 4),
+        "interval": "" if e is None else blocks.format_interval(e.ci95_bits, 4) or TOO_FEW,
         "commit": commit,
     }
 

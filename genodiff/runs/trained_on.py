@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from genodiff.data.dna_store import build_dna_store, find_dna_store
 from genodiff.data.genomes.store import open_genomes
+from genodiff.data.splits import Intervals
 from genodiff.data.store import Store
-from genodiff.data.stretches import Coded, split_stretches
+from genodiff.data.stretches import Coded, find_intervals, read_stretches
 from genodiff.domain import DNA
 from genodiff.errors import GenodiffError
 from genodiff.io.identity import sha256_json
@@ -24,16 +25,34 @@ _KNOWN_NAMES = {r"caduceus-p[hs]_seqlen-\d+k": "hg38"}
 """Names of published weights, and what their authors say that they were trained on."""
 
 
-class TrainedOn(NamedTuple):
-    """What a model was trained on: a key of its content, and how to open it.
+class TrainPart(NamedTuple):
+    """The train split of a store, as a model read it."""
 
-    `open` raises `GenodiffError` or `OSError` where it is not on this machine. Where it cannot be
-    known, `unknown` is the reason.
+    store: Store
+    intervals: Intervals
+
+    def stretches(self) -> list[Coded]:
+        """Its sequence."""
+        return read_stretches(self.store, self.intervals)
+
+    def intervals_on(self, contig: int) -> list[tuple[int, int]]:
+        """Start and end of what lies on a contig."""
+        mine = self.intervals.take(self.intervals.contig == contig)
+        return list(zip(mine.start.tolist(), mine.end.tolist(), strict=True))
+
+
+class TrainedOn(NamedTuple):
+    """What a model was trained on: a key of its content, how to open it, and what it is called.
+
+    `open` takes a store that is open already, and serves where it is the model's own; it raises
+    `GenodiffError` or `OSError` where the data are not on this machine. Where they cannot be known,
+    `unknown` is the reason.
     """
 
     key: str
-    open: Callable[[], list[Coded]]
+    open: Callable[[Store | None], list[TrainPart]]
     unknown: str = ""
+    name: str = ""
 
 
 def find_trained_on(model: TrainedModel) -> TrainedOn:
@@ -57,24 +76,26 @@ def find_trained_on(model: TrainedModel) -> TrainedOn:
         }
     )
 
-    def open_all() -> list[Coded]:
+    def open_all(store: Store | None = None) -> list[TrainPart]:
         recipe = find_recipe(model.config)
-        store: Store | None = None
-        if model.config.genomes is None:
+        if store is not None and store.fingerprint == model.data["fingerprint"]:
+            pass
+        elif model.config.genomes is None:
             store = find_dna_store(recipe, model.data) or build_dna_store(
                 recipe, model.config.fasta, offline=True, remembered=model.data
             )
         else:
             store = open_genomes(model.config.genomes, offline=True, remembered=model.data)
         store.check_same(model.data)
-        own = split_stretches(store, "train", legacy_caduceus_tiling=legacy)
-        return own if before is None else [*own, *before.open()]
+        own = TrainPart(store, find_intervals(store, "train", legacy_caduceus_tiling=legacy))
+        return [own] if before is None else [own, *before.open(None)]
 
-    return TrainedOn(key, open_all)
+    source = model.data.get("source") or model.config.genomes or model.config.recipe
+    return TrainedOn(key, open_all, name=Path(str(source)).name)
 
 
 def _unknown(reason: str) -> TrainedOn:
-    return TrainedOn("", list, reason)
+    return TrainedOn("", lambda store: [], reason)
 
 
 def _find_start(model: TrainedModel) -> TrainedOn:

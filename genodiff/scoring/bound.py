@@ -181,13 +181,18 @@ def choose_windows(
     windows: Windows,
     options: EvalOptions,
     memory: WindowMemory | None = None,
+    *,
+    taken: float = 0.0,
 ) -> Windows:
-    """Those windows, evenly spread, that the options' limits leave."""
+    """Those windows, evenly spread, that the options' limits leave.
+
+    `taken` are the seconds of --max-minutes that go elsewhere.
+    """
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)
     if options.max_minutes is not None:
         began = time.monotonic()
         pace = time_window(model, windows, options.batch_size, memory)
-        left = 60 * options.max_minutes * _SAFETY - (time.monotonic() - began)
+        left = (60 * options.max_minutes - taken) * _SAFETY - (time.monotonic() - began)
         windows = windows.spread(max(1, int(left / (pace * options.passes))))
     return windows

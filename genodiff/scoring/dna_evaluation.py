@@ -35,6 +35,12 @@ The object in `RUN/eval.json` has:
     bases_total                 all bases of the file, N included
     baselines_from              what the baselines are counted on, or null: {"source": file or null,
                                 "own": whether it is the data that is scored, "split", "bases"}
+    seen_in_training            what the model was trained on of the scored bases (see
+                                runs/seen_bases.py): {"bases": scored, "in_train": of contigs that
+                                the training data have too, "other_bases": of other contigs,
+                                "in_kmers": of those, in 24-mers of its train split, "k": 24,
+                                "note": a sentence, empty for the run's own data unseen}, or
+                                {"not_known": why, "note"}
     tokens                      bases scored
     soft_mask                   {"trained_weight": of a soft-masked base in training, null where it
                                 is not known; "scored_weight": 1 or 0; "bases": soft-masked bases in
@@ -45,7 +51,7 @@ The object in `RUN/eval.json` has:
                                 bases
     bits_per_base, perplexity   nelbo_nats / ln 2 and exp(nelbo_nats)
     ci95_bits [lo, hi]          95 % interval of bits_per_base over mask draws and windows (see
-                                interval.py); null for a single window, and in
+                                interval.py); null for fewer than five windows, and in
                                 blocks where fewer than 60 counts of masks, or 8 blocks, were drawn
     se_bits, mask_se_bits
     its standard error; the part of it due to mask draws alone (null when repeats = 1)
@@ -109,10 +115,13 @@ from genodiff.data.loader import EvalBatches
 from genodiff.data.recipe import Recipe
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError, UsageError
+from genodiff.io.progress import ProgressDisplay
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.seen_bases import describe_seen_bases
 from genodiff.scoring.bound import Progress, WindowDraws, choose_windows, measure_bound
 from genodiff.scoring.contigs import measure_contig_bound
 from genodiff.scoring.eval_data import (
+    choose_mixture,
     describe_genomes,
     describe_request,
     describe_source,
@@ -120,9 +129,11 @@ from genodiff.scoring.eval_data import (
     find_parts,
     find_train_store,
     find_trained_weight,
+    is_toy,
     open_data,
 )
 from genodiff.scoring.eval_options import EvalOptions
+from genodiff.scoring.line_costs import LineClock, plan_lines
 from genodiff.scoring.lines import markov_lines, measure_train_cover, source_nats
 from genodiff.scoring.steps import check_steps, describe_steps
 from genodiff.scoring.summary import Lines, summarise
@@ -149,11 +160,16 @@ def evaluate_dna(
     began = time.monotonic()
     data = open_data(model, options)
     recipe, store, all_windows, total, _ = data
+    assert isinstance(recipe, Recipe)
     device = next(model.backbone.parameters()).device
     memory = open_window_memory(model, options, data)
-    windows = choose_windows(model, all_windows, options, memory)
+    toy = is_toy(data)
+    assert isinstance(all_windows, DnaWindows)
+    train = find_train_store(model, options, store) if options.baselines else None
+    most = all_windows.spread(options.max_windows or total)
+    work = plan_lines(most, train, choose_mixture(data, options), options.max_minutes)
+    windows = choose_windows(model, all_windows, options, memory, taken=work.total)
     assert isinstance(windows, DnaWindows)
-    assert isinstance(recipe, Recipe)
     log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
     repeats, seed, backbone = options.repeats, options.seed, model.backbone
     if draws is not None:
@@ -172,12 +188,11 @@ def evaluate_dna(
         batches = EvalBatches(windows, options.batch_size, seed, repeats)
         bound = measure_bound(model.objective, backbone, batches, device, progress, memory)
     steps = describe_steps(model, options, windows, bound, progress)
-    toy = recipe.generator == "toy" and store.source.path is None
     markov, cover = None, None
-    train = find_train_store(model, options, store) if options.baselines else None
+    train = train if work.markov else None
     if train is not None:
-        mixture = False if toy and options.mixture is None else options.mixture
-        markov = markov_lines(windows, mixture, train)
+        with ProgressDisplay() as display:
+            markov = markov_lines(windows, work.mixture, train, LineClock(work, display).begin)
         # Nothing is copied in the toy genome. Its motifs follow one another, which makes chance
         # matches of 24 bases.
         cover = None if toy else measure_train_cover(windows, train)
@@ -201,6 +216,13 @@ def evaluate_dna(
         "windows_total": total,
         "dropped": windows.dropped,
         **describe_source(store, train),
+        "seen_in_training": describe_seen_bases(
+            model,
+            "the run",
+            windows,
+            bound.tokens[counted].sum(0),
+            soft_masked=options.soft_masked,
+        ),
         "soft_mask": {
             "trained_weight": find_trained_weight(model),
             "scored_weight": int(options.soft_masked),

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from genodiff.data.dna_store import build_dna_store, find_dna_store
 from genodiff.data.genomes.store import GenomesStore, GenomesWindows
 from genodiff.data.recipe import ALL, Recipe
 from genodiff.data.store import Store
@@ -21,6 +22,7 @@ from genodiff.io.identity import sha256_file, stamp_time
 from genodiff.runs import feed
 from genodiff.runs.config import OWN, RunConfig
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.seen_bases import have_same_contigs
 from genodiff.scoring.eval_options import EvalOptions
 
 log = logging.getLogger("genodiff")
@@ -89,9 +91,23 @@ def _data_config(model: TrainedModel, options: EvalOptions) -> RunConfig:
 
 
 def _is_own_file(model: TrainedModel, fasta: str) -> bool:
-    """Whether a file has the content that the run was trained on."""
+    """Whether a file has the contigs that the run was trained on, whatever it is called or how it
+    is packed.
+    """
     known = model.data.get("source_sha256")
-    return known is not None and Path(fasta).is_file() and sha256_file(Path(fasta)) == known
+    if known is None or not Path(fasta).is_file():
+        return False
+    if sha256_file(Path(fasta)) == known:
+        return True
+    try:
+        recipe = feed.find_recipe(model.config)
+        own = find_dna_store(recipe, model.data)
+        if own is None:
+            return False
+        plain = Recipe(name=OWN, ignore=recipe.ignore)
+        return have_same_contigs(own, build_dna_store(plain, fasta, tell_splits=False))
+    except GenodiffError:
+        return False  # what is wrong with either is told where it is read
 
 
 def describe_genomes(data: EvalData, found: dict[str, Any]) -> dict[str, Any]:
@@ -131,6 +147,17 @@ def find_train_store(model: TrainedModel, options: EvalOptions, store: Store) ->
         "this BED has no train rows" if not whole else "all of this file is scored",
     )
     return own
+
+
+def is_toy(data: EvalData) -> bool:
+    """Whether the toy genome is scored, whose source is known."""
+    generator = getattr(data.recipe, "generator", None)
+    return generator == "toy" and data.store.source.path is None
+
+
+def choose_mixture(data: EvalData, options: EvalOptions) -> bool | None:
+    """Whether the mixtures are counted; None: where they take little time."""
+    return False if is_toy(data) and options.mixture is None else options.mixture
 
 
 def find_trained_weight(model: TrainedModel) -> float | None:

@@ -6,12 +6,14 @@ text_evaluation.py. How results are kept stands in evaluation_file.py.
 
 from typing import Any
 
+from genodiff.data.dna_windows import DnaWindows
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.bound import Progress, WindowDraws, time_window
 from genodiff.scoring.dna_evaluation import evaluate_dna
-from genodiff.scoring.eval_data import open_data
+from genodiff.scoring.eval_data import choose_mixture, find_train_store, open_data
 from genodiff.scoring.eval_options import EvalOptions
 from genodiff.scoring.evaluation_file import EVAL
+from genodiff.scoring.line_costs import plan_lines
 from genodiff.scoring.text_evaluation import evaluate_text
 from genodiff.scoring.window_memory import open_window_memory
 
@@ -46,6 +48,10 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
     windows, memory = data.windows, open_window_memory(model, options, data)
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)
+    lines = None
+    if options.baselines and isinstance(windows, DnaWindows):
+        train = find_train_store(model, options, data.store)
+        lines = plan_lines(windows, train, choose_mixture(data, options))
     repeats, passes = options.repeats, options.passes
     seconds = time_window(model, windows, options.batch_size, memory) * len(windows) * passes
     return {
@@ -60,5 +66,6 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
         "tokens": int(windows.length.sum()) * passes,
         "memory": None if memory is None else memory.told,
         "seconds": round(seconds, 1),
+        "seconds_of_baselines": None if lines is None else round(lines.total, 1),
         "files": [str(model.run / EVAL)],
     }

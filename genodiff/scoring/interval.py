@@ -5,7 +5,7 @@ The figure is R = Σ_w y_w / Σ_w n_w: nats over bases, summed over windows in g
 stand for the source they come from, and neighbours are alike (isochores, gene families), so what is
 taken as independent is a block of consecutive windows: about √W blocks, at least 8. Leaving out one
 block at a time (Quenouille's jackknife of a ratio, over Künsch's blocks) gives the standard error;
-with G blocks the interval is R ± t(G − 1) · se.
+with G blocks the interval is R ± t(G − 1) · se. Of fewer than five blocks there is none.
 
 Each window's y holds its own random masks, so the interval covers the mask draws as well as the
 choice of windows. Where windows had their masks counted together, a block is made of those. Limits:
@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit  # type: ignore[import-untyped]
 
+from genodiff.statistics.seeds import LEAST_UNITS
+
 MIN_BLOCKS = 8
 BITS = 1 / math.log(2)
 """Bits in a nat."""
@@ -28,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 class Interval(NamedTuple):
-    """A figure, its standard error and 95 % interval; both None for fewer than two windows."""
+    """A figure, its standard error and 95 % interval; both None for fewer than five windows."""
 
     value: float
     se: float | None
@@ -75,7 +77,7 @@ def ratio(
         number = shared[some]
         first = np.append(0, np.flatnonzero(number[1:] != number[:-1]) + 1)
         groups = len(first)
-    if groups < (2 if shared is None else MIN_BLOCKS):
+    if groups < (LEAST_UNITS if shared is None else MIN_BLOCKS):
         return Interval(value, None, None)
     without = (y.sum() - np.add.reduceat(y, first)) / (n.sum() - np.add.reduceat(n, first))
     se = float(np.sqrt((groups - 1) / groups * np.square(without - without.mean()).sum()))

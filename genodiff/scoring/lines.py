@@ -8,7 +8,7 @@ Markov context may reach over the start of a window, but not of a contig. The mo
 
 import io
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,11 +25,13 @@ from genodiff.data.stretches import (
     Codes,
     Stretch,
     encode_bases,
+    find_intervals,
     split_stretches,
 )
 from genodiff.data.toy import ToySource
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir
+from genodiff.io.cache import cache_dir, keep_array
+from genodiff.io.identity import sha256_array
 from genodiff.kernels import library
 from genodiff.scoring.adaptive import adaptive_nats
 from genodiff.scoring.contigs import find_spans
@@ -48,10 +50,15 @@ MARKOV_ORDER = 8
 _DEEPEST = 10  # a table of 4^11 counts is still small beside a chunk
 _BASES_AT_A_TIME = 1 << 18
 _LOOKED_UP_AT_A_TIME = 1 << 22  # bases whose contexts are held together: about 400 bytes each
-_FITTED_ON = 1 << 20  # bases of the valid split are plenty for the mixture's weights
+FITTED_ON = 1 << 20  # bases of the valid split are plenty for the mixture's weights
 _PIECE = 1 << 12
 _MIXTURE_WORTH = 10**8  # train bases that are read without being asked for: 1.5 minutes
+KEPT = "lines-1"  # another number where other figures come of the same windows
 _REMEMBERED = 1 << 30  # bases of which the adaptive mixture can keep an index of 32 bits
+
+
+STAGES = ("markov", "mixture", "adaptive", "adaptive_from_train")
+"""What is counted one after another."""
 
 
 class MarkovLines(NamedTuple):
@@ -72,15 +79,20 @@ class MarkovLines(NamedTuple):
 
 
 def markov_lines(
-    windows: DnaWindows, mixture: bool | None = None, fitted_on: Store | None = None
+    windows: DnaWindows,
+    mixture: bool | None = None,
+    fitted_on: Store | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> MarkovLines:
     """The Markov lines of a store's train split on these windows: the windows' own by default.
 
     The fitted line has an order of at most 10, and at most one that the train split has a base for
     each (order + 1)-mer for. The mixtures read the train split several times. They are left out
     where `mixture` is False, or None and they would take long. The adaptive one needs the C
-    library.
+    library. `tell` is told of each of `STAGES` when it begins.
     """
+    tell = tell or (lambda stage: None)
+    tell("markov")
     store = fitted_on or windows.store
     bases = max(store.splits.intervals["train"].n_bases, 1)
     deepest = min(max(int(np.log2(bases)) // 2 - 1, MARKOV_ORDER), _DEEPEST)
@@ -90,15 +102,66 @@ def markov_lines(
     if not held_out.bases:
         return MarkovLines(fixed, None, [])
     pseudo = fit_pseudo(counts, held_out)
-    quick = (
-        _passes(windows) * counts.bases // 2 <= _MIXTURE_WORTH
-    )  # counted on both strands; of a genome in pieces the rest is N
     mixed = adaptive = from_train = None
-    if mixture or (mixture is None and quick):
-        mixed, adaptive = mixture_nats(windows, store), adaptive_mixture_nats(windows, store)
-        from_train = adaptive_mixture_nats(windows, store, grow=False)
+    if mixture or (mixture is None and is_quick(windows, counts.bases // 2)):
+        tell("mixture")
+        mixed = keep_mixture(windows, store)
+        tell("adaptive")
+        adaptive = keep_adaptive(windows, store)
+        tell("adaptive_from_train")
+        from_train = keep_adaptive(windows, store, grow=False)
     fitted = markov_nats(fit(counts, pseudo), windows)[-1]
     return MarkovLines(fixed, fitted, pseudo, mixed, adaptive, from_train)
+
+
+def keep_mixture(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
+    """`mixture_nats`, kept in the cache: of all windows of the split where that takes no longer."""
+    whole, rows = choose_kept(windows)
+    made_from = identify_line("mixture", whole, store)
+    found = keep_array(KEPT, made_from, (2, len(whole)), lambda: mixture_nats(whole, store))
+    return found[:, rows]
+
+
+def choose_kept(windows: DnaWindows) -> tuple[DnaWindows, NDArray[np.int64]]:
+    """The windows whose mixture is kept, and the numbers of these among them."""
+    whole, rows = windows.whole()
+    if count_passes(whole) > count_passes(windows):
+        return windows, np.arange(len(windows))
+    return whole, rows
+
+
+def keep_adaptive(
+    windows: DnaWindows, store: Store, *, grow: bool = True
+) -> NDArray[np.float64] | None:
+    """`adaptive_mixture_nats`, kept in the cache: of all windows of the intervals that are read."""
+    if not can_run_adaptive(windows, store):
+        return None
+    whole, rows = find_read_windows(windows)
+    made_from = identify_line("adaptive" if grow else "adaptive_from_train", whole, store)
+
+    def make() -> NDArray[np.float64]:
+        found = adaptive_mixture_nats(whole, store, grow=grow)
+        assert found is not None
+        return found
+
+    return keep_array(KEPT, made_from, (2, len(whole)), make)[:, rows]
+
+
+def find_read_windows(windows: DnaWindows) -> tuple[DnaWindows, NDArray[np.int64]]:
+    """All windows of the intervals that have some of these, and the numbers of these among them."""
+    whole, rows = windows.whole()
+    spans = find_spans(windows)
+    first = np.array([start for start, _, _ in spans])
+    last = np.array([end for _, end, _ in spans])
+    of = np.searchsorted(first, whole.flat_start, "right") - 1
+    read = np.flatnonzero((of >= 0) & (whole.flat_start < last[of]))
+    return whole.take(read), np.searchsorted(read, rows)
+
+
+def identify_line(line: str, windows: DnaWindows, store: Store) -> list[str | bool]:
+    """All that decides the figures of a line on windows, as values of JSON."""
+    of = [sha256_array(part) for part in (windows.flat_start, windows.length)]
+    return [KEPT, line, store.fingerprint, windows.legacy, str(windows.store.manifest["key"]), *of]
 
 
 def mixture_nats(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
@@ -140,9 +203,9 @@ def adaptive_mixture_nats(
     in genome order; with `grow` it remembers them too. None without the C library, and for a train
     split of more than 2^30 bases.
     """
-    train = split_stretches(store, "train", legacy_caduceus_tiling=windows.legacy)
-    if sum(map(len, train)) > _REMEMBERED or not library.is_loaded():
+    if not can_run_adaptive(windows, store):
         return None
+    train = split_stretches(store, "train", legacy_caduceus_tiling=windows.legacy)
     alone = "" if grow else ", of the train split alone"
     log.info("running the adaptive mixture of contexts and copies%s", alone)
     spans = [(start, end) for start, end, _ in find_spans(windows)]
@@ -163,6 +226,12 @@ def adaptive_mixture_nats(
     return np.stack([sums[at + windows.length] - sums[at] for sums in upto])
 
 
+def can_run_adaptive(windows: DnaWindows, store: Store) -> bool:
+    """Whether there is a C library, and the train split is not too long."""
+    train = find_intervals(store, "train", legacy_caduceus_tiling=windows.legacy)
+    return train.n_bases <= _REMEMBERED and library.is_loaded()
+
+
 def _join(stretches: Sequence[Stretch]) -> Codes:
     """All stretches as codes, an end after each."""
     end = np.full(1, len(LETTERS), np.uint8)
@@ -173,7 +242,7 @@ def _join(stretches: Sequence[Stretch]) -> Codes:
 def _pieces(stretches: list[Coded]) -> Codes:
     """(pieces, bases): stretches cut into pieces, evenly chosen where there are many."""
     places = [(s, at) for s in stretches for at in range(0, len(s), _PIECE)]
-    chosen = np.linspace(0, len(places) - 1, min(len(places), _FITTED_ON // _PIECE)).astype(int)
+    chosen = np.linspace(0, len(places) - 1, min(len(places), FITTED_ON // _PIECE)).astype(int)
     out = np.full((len(chosen), _PIECE), len(LETTERS), np.uint8)
     for row, i in zip(out, chosen.tolist(), strict=True):
         stretch, at = places[i]
@@ -182,8 +251,14 @@ def _pieces(stretches: list[Coded]) -> Codes:
     return out
 
 
-def _passes(windows: DnaWindows) -> int:
-    return 1 + -(-len(windows) * windows.seq_len // _LOOKED_UP_AT_A_TIME)
+def is_quick(windows: DnaWindows, bases: int) -> bool:
+    """Whether the mixtures take little time; `bases` of the train split are no N."""
+    return (1 + count_passes(windows)) * bases <= _MIXTURE_WORTH
+
+
+def count_passes(windows: DnaWindows) -> int:
+    """How often the mixture reads the train split for these windows, for each order."""
+    return -(-len(windows) * windows.seq_len // _LOOKED_UP_AT_A_TIME)
 
 
 def count_train_words(

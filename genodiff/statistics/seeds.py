@@ -28,7 +28,11 @@ from scipy.special import stdtrit  # type: ignore[import-untyped]
 Floats = NDArray[np.float64]
 
 ONE_SEED = "one seed"
-ONE_UNIT = "too few test units"
+LEAST_UNITS = 5
+"""Of fewer test units, blocks of windows say, no interval is told: it would be of no use."""
+TOO_FEW = "too few"
+"""What stands in the place of an interval of fewer units."""
+ONE_UNIT = f"{TOO_FEW} test units"
 NO_VARIATION = "no variation"
 UNDEFINED = "undefined"
 _LEAST = 1e-15  # p values are not told below this
@@ -100,8 +104,8 @@ def estimate_mean(values: Floats, cov: Floats, df_units: float) -> JointEstimate
     """The mean of `values` (S,) over seeds.
 
     `cov` (S, S) is their covariance over the choice of units, and `df_units` its degrees of
-    freedom: units less one. There is no interval for one seed, for fewer than two units and where
-    nothing varies.
+    freedom: units less one. There is no interval for one seed, for fewer than `LEAST_UNITS` units
+    and where nothing varies.
     """
     n = len(values)
     return _combine(float(np.mean(values)), [_spread_of_seeds(values)], _shared(cov), df_units, n)
@@ -151,7 +155,7 @@ def _combine(
         why = UNDEFINED
     elif any(df == 0 for _, df in spreads):
         why = ONE_SEED
-    elif df_units < 1:
+    elif df_units < LEAST_UNITS - 1:
         why = ONE_UNIT
     if why:
         return JointEstimate(value, (), seeds, why)

@@ -12,6 +12,7 @@ from genodiff.io.published_text import hide_folders
 from genodiff.io.target import seal_page
 from genodiff.reports.template import render_template
 from genodiff.statistics.comparisons import JudgedDifference, show_p
+from genodiff.statistics.seeds import TOO_FEW
 
 TABLE, PAGE, RESULTS = "table.md", "compare.html", "results.json"
 
@@ -83,7 +84,7 @@ def make_pair_table(pairs: Sequence[dict[str, Any]]) -> ComparisonTable:
             pair["a"],
             pair["b"],
             f"{pair['bits']:+.4f}",
-            show_ends(pair["ci95"], "+.4f") or f"none: {pair['why_none']}",
+            show_ends(pair["ci95"], "+.4f") if pair["ci95"] else f"none: {pair['why_none']}",
             show_p(pair["p"]),
             show_p(pair["p_holm"]),
             pair["verdict"],
@@ -94,8 +95,8 @@ def make_pair_table(pairs: Sequence[dict[str, Any]]) -> ComparisonTable:
 
 
 def show_ends(pair: Sequence[float] | None, form: str = ".4f") -> str:
-    """An interval as `1.9012 – 1.9345`; empty where there is none."""
-    return "" if pair is None else f"{pair[0]:{form}} – {pair[1]:{form}}"
+    """An interval as `1.9012 – 1.9345`."""
+    return TOO_FEW if pair is None else f"{pair[0]:{form}} – {pair[1]:{form}}"
 
 
 def show_difference(gap: dict[str, Any] | None) -> str:

@@ -68,7 +68,7 @@ class DemoResult(NamedTuple):
             "steps": self.steps,
             "max_steps": self.max_steps,
             "order0_bits": e.markov()[0],
-            "markov_bits": (e.best_markov() or ("", None))[1],
+            "markov_bits": None if (best := e.best_line()) is None else best.bits,
             "bits_per_base": e.bits_per_base,
             "ci95_bits": e.ci95_bits,
             "source_bits": e.source_bits,

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.statistics.seeds import LEAST_UNITS
+
 Floats = NDArray[np.float64]
 GROUPS = 20
 
@@ -33,7 +35,7 @@ def jackknife(
     """
     mine, theirs = one.sum(0), other.sum(0)
     se = None
-    if len(one) == len(other) > 1:
+    if len(one) == len(other) >= LEAST_UNITS:
         pairs = zip(one, other, strict=True)
         se = measure_spread([figure(mine - a, theirs - b) for a, b in pairs])
     return {"value": figure(mine, theirs), "se": se}

@@ -17,15 +17,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.windows import Windows
 from genodiff.domain import DNA, DOMAINS
 from genodiff.errors import UsageError
 from genodiff.io.identity import sha256_json
 from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.seen_bases import describe_seen_bases
 from genodiff.scoring.bound import Progress, time_window
 from genodiff.scoring.eval_data import EvalData, open_data
 from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.interval import BITS, ratio
+from genodiff.scoring.interval import BITS, Floats, ratio
 from genodiff.scoring.seed_windows import compare_models
 from genodiff.studies.comparison_files import describe_pairs
 from genodiff.studies.run_comparison_page import write_run_page
@@ -151,7 +153,7 @@ def compare_runs(
         "against": against,
         "rows": rows,
         "pairs": pairs,
-        "notes": _find_notes(comparison),
+        "notes": _find_notes(comparison, scores[0].tokens),
     }
     write_run_page(results, out)
     return results
@@ -211,7 +213,7 @@ def _difference(scores: dict[str, TrialScore], a: str, b: str) -> dict[str, Any]
     return {"run": b, "bits": gap.value, "ci95": gap.ci95}
 
 
-def _find_notes(comparison: RunComparison) -> list[str]:
+def _find_notes(comparison: RunComparison, counted: Floats) -> list[str]:
     """What a reader must know before believing a difference."""
     models = {entry.name: entry.model for entry in comparison.entries}
     notes = []
@@ -226,8 +228,11 @@ def _find_notes(comparison: RunComparison) -> list[str]:
             f"The runs read {shown} {DOMAINS[comparison.entries[0].model.alphabet.domain].units} "
             f"at a time: the bases are the same, the context is not."
         )
-    store = comparison.data.store
+    store, windows = comparison.data.store, comparison.windows
     for name, model in models.items():
+        if isinstance(windows, DnaWindows):
+            notes.append(describe_seen_bases(model, name, windows, counted)["note"])
+            continue
         known = model.data
         if known.get("fingerprint") in (None, store.fingerprint):
             continue
@@ -238,4 +243,4 @@ def _find_notes(comparison: RunComparison) -> list[str]:
             )
         else:
             notes.append(f"{name} was trained on other data.")
-    return notes
+    return list(filter(None, notes))

@@ -73,7 +73,7 @@ def measure_contamination(model: TrainedModel, sequences: Sequence[bytes]) -> Co
     except (OSError, ValueError, EOFError):
         pass
     try:
-        stretches = trained_on.open()
+        stretches = [s for part in trained_on.open(None) for s in part.stretches()]
     except (GenodiffError, OSError) as fault:
         return Contamination(None, f"what it was trained on is not on this machine: {fault}")
     _log.info(

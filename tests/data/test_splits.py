@@ -77,6 +77,21 @@ def test_a_file_without_a_rule_is_split_without_overlap_and_nothing_is_lost(
     assert any("split without a rule" in note for note in splits.notes)
 
 
+def test_a_file_that_a_recipe_knows_is_told_which_and_how_it_was_split() -> None:
+    """Yeast has 17 contigs with the mitochondrion, so each is cut at its end."""
+    contigs = load_recipe("sacCer3").contigs | {"chrM": 85_779}
+    cut, known = resolve(Recipe(name="own"), contigs, "genome.fa.gz").notes
+    assert "(the end of each contig is held out)" in cut
+    assert known == (
+        "its contigs are those of the recipe sacCer3, whose test is chrXIV: `genodiff train "
+        "sacCer3 --fasta genome.fa.gz` splits it so"
+    )
+    (only,) = resolve(Recipe(name="own"), contigs | {"chrXIV": 784_332}, "genome.fa.gz").notes
+    assert only == cut
+    (dealt,) = resolve(Recipe(name="own"), {f"c{i}": 100 for i in range(20)}, "x.fa").notes
+    assert "(whole contigs are held out, one in 20 neighbours in length for each)" in dealt
+
+
 @given(st.integers(20, 400), st.integers(100, 1000))
 def test_many_contigs_are_dealt_whole_with_about_a_twentieth_held_out_each(
     n: int, length: int

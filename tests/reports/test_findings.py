@@ -73,18 +73,18 @@ def test_the_gap_is_measured_from_order_0_to_the_source() -> None:
         ),
         (
             {"bits_per_base": 1.62},
-            "counting k-mers has no higher figure than the model (Markov 7: 1.618 bits)",
+            "On test Markov 7 has no higher figure than the model (1.618 bits)",
         ),
         (
             {"markov_minus_model_bits": {"7": {"bits": -0.02, "ci95": [-0.03, -0.01]}}},
-            "counting k-mers is ahead of the model (Markov 7: 1.618 bits)",
+            "On test Markov 7 is ahead of the model (1.618 bits)",
         ),
         (
             {
                 "adaptive_mixture": {"bits": 1.3}
                 | {"minus_model_bits": {"bits": -0.01, "ci95": [-0.03, 0.01]}}
             },
-            "counting k-mers cannot be told apart from the model (adaptive mixture: 1.300 bits)",
+            "the adaptive mixture cannot be told apart from the model (1.300 bits)",
         ),
         ({"ci95_bits": None}, "has no interval"),
         ({"windows": 100}, "Only 100 of 391 windows"),
@@ -143,14 +143,12 @@ def test_what_is_wrong_comes_before_what_needs_care(tmp_path: Path) -> None:
 
 def test_the_fitted_markov_line_counts_where_it_is_better() -> None:
     fitted = {"order": 9, "pseudo": [1.0], "bits": 1.4, "perplexity": 2.6, "minus_model_bits": None}
-    assert Evaluation.model_validate(evaluation()).best_markov() == ("Markov 7", 1.618)
-    assert Evaluation.model_validate(evaluation() | {"markov_fitted": fitted}).best_markov() == (
-        "Markov 9, fitted",
-        1.4,
-    )
-    assert Evaluation.model_validate(
-        evaluation() | {"markov_fitted": fitted | {"bits": 1.7}}
-    ).best_markov() == ("Markov 7", 1.618)
-    assert (
-        Evaluation.model_validate(evaluation() | {"markov_bits": {"0": 1.9}}).best_markov() is None
-    )
+
+    def best(**changed: Any) -> tuple[str, float] | None:
+        line = Evaluation.model_validate(evaluation() | changed).best_line()
+        return None if line is None else (line.kind.title, line.bits)
+
+    assert best() == ("Markov 7", 1.618)
+    assert best(markov_fitted=fitted) == ("fitted Markov line", 1.4)
+    assert best(markov_fitted=fitted | {"bits": 1.7}) == ("Markov 7", 1.618)
+    assert best(markov_bits={"0": 1.9}) is None

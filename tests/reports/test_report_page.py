@@ -174,10 +174,38 @@ def test_without_a_source_the_best_markov_order_is_the_measure(tmp_path: Path) -
     run = make_run(tmp_path / "run", eval_json=json.dumps({"test": evaluation(1.6, source=None)}))
     page = Page(html.render_page(read_folder(run)))
     assert (
-        "0.018 bits below what counting k-mers of the train split achieves (Markov 7: 1.618 bits)"
+        "0.018 bits below Markov 7 (1.618 bits): k-mer counts of the train split, both strands"
         in page.text
     )
     assert "gap closed" not in page.text
+
+
+def test_each_counted_line_is_called_what_it_is_and_the_interval_has_the_sign_of_its_figure(
+    tmp_path: Path,
+) -> None:
+    """The model has 1.6 bits and the line 1.1: 0.5 above it; the gap is of line minus model."""
+    gap = {"bits": -0.5, "ci95": [-0.7, -0.3]}
+    ahead = {"adaptive_mixture": {"bits": 1.1, "minus_model_bits": gap}}
+    scored = json.dumps({"test": evaluation(1.6, source=None) | ahead})
+    page = Page(html.render_page(read_folder(make_run(tmp_path / "run", eval_json=scored))))
+    assert (
+        "It is 0.500 bits above the adaptive mixture (1.100 bits; paired 95 % interval 0.300 to "
+        "0.700): contexts and copies of the train split, and of the split that is scored"
+    ) in page.text
+    assert "k-mer counts of the train split" not in page.text
+
+
+def test_the_headline_names_the_figure_with_a_memory(tmp_path: Path) -> None:
+    alone = evaluation(1.6, source=None)
+    gap = {"bits": 0.4, "ci95": [0.3, 0.5]}
+    recalled = evaluation(1.2, source=None) | {"memory": {"fingerprint": "f"}, "windows": 64}
+    recalled |= {"without_memory": {"bits": 1.6, "minus_model_bits": gap}}
+    both = json.dumps({"test": alone, "test with memory": recalled})
+    page = Page(html.render_page(read_folder(make_run(tmp_path / "run", eval_json=both))))
+    assert (
+        "With a memory of its training genome it has at most 1.200 bits, alone 1.600 on the same "
+        "masks (64 windows): the memory gains 0.400, 95 % interval 0.300 to 0.500."
+    ) in page.text.split("Training", 2)[1]
 
 
 def test_every_figure_has_a_caption_and_words_for_a_screen_reader(

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from genodiff.scoring.interval import count_blocks, ratio
+from genodiff.scoring.seed_windows import estimate_fixed_ratio
 
 Floats = NDArray[np.float64]
 
@@ -18,15 +19,22 @@ def test_the_value_is_total_over_total() -> None:
 
 
 def test_with_equal_windows_each_its_own_block_it_is_the_t_interval_of_a_mean() -> None:
-    y = np.array([1.0, 2.0, 4.0, 7.0])
-    found = ratio(y, np.ones(4))
-    assert found.se == pytest.approx(y.std(ddof=1) / 2)
-    reach = 3.182446305284263 * y.std(ddof=1) / 2
-    assert found.ci95 == pytest.approx((3.5 - reach, 3.5 + reach))
+    y = np.array([1.0, 2.0, 4.0, 7.0, 6.0])
+    found = ratio(y, np.ones(5))
+    assert found.se == pytest.approx(y.std(ddof=1) / 5**0.5)
+    reach = 2.7764451051977987 * y.std(ddof=1) / 5**0.5
+    assert found.ci95 == pytest.approx((4.0 - reach, 4.0 + reach))
 
 
-def test_one_window_has_no_interval_and_none_has_no_figure() -> None:
-    assert ratio(np.array([3.0]), np.array([2.0])) == (1.5, None, None)
+@pytest.mark.parametrize("windows", [1, 2, 4])
+def test_fewer_than_five_windows_have_no_interval(windows: int) -> None:
+    y = np.arange(windows) + 3.0
+    assert ratio(y, np.full(windows, 2.0)) == (y.mean() / 2, None, None)
+    assert estimate_fixed_ratio(y[None], np.ones(windows)).why_none == "too few test units"
+    assert ratio(np.arange(5) + 3.0, np.ones(5)).ci95 is not None
+
+
+def test_none_has_no_figure() -> None:
     with pytest.raises(ValueError, match="no window"):
         ratio(np.zeros(3), np.zeros(3))
 
@@ -41,7 +49,7 @@ def test_windows_without_a_base_change_nothing() -> None:
 
 
 def test_another_unit_scales_everything() -> None:
-    found = ratio(np.array([1.0, 2.0, 3.0]), np.ones(3))
+    found = ratio(np.array([1.0, 2.0, 3.0, 5.0, 8.0]), np.ones(5))
     twice = found.scaled(2)
     assert twice.value == 2 * found.value
     assert twice.se == pytest.approx(2 * (found.se or 0))
@@ -79,7 +87,7 @@ def coverage(
     return hits / 1000
 
 
-@pytest.mark.parametrize("n", [3, 10, 100, 800])
+@pytest.mark.parametrize("n", [5, 10, 100, 800])
 def test_nineteen_of_twenty_intervals_hold_the_truth_when_windows_are_independent(n: int) -> None:
     def draw(rng: np.random.Generator) -> tuple[Floats, Floats]:
         size = np.full(n, 1000.0)

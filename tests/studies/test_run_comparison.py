@@ -1,5 +1,6 @@
 """Finished runs side by side: the same bases, the same masks, differences in pairs."""
 
+import gzip
 import json
 import math
 from pathlib import Path
@@ -100,6 +101,29 @@ def test_three_runs_are_judged_together(runs: Path, tmp_path: Path) -> None:
     table = (tmp_path / "table.md").read_text()
     assert "Holm's correction is over all 3 comparisons" in table
     assert table.count("| a | ") == 3
+
+
+def test_what_a_run_saw_of_the_scored_bases_is_told_by_the_bases(
+    runs: Path, tmp_path: Path
+) -> None:
+    """Its genome is the other's, packed and with other names; it trained on all of c1.
+
+    Scored are windows of 64 in the last twentieths: four of c1, whose five N lie behind them, three
+    of c2, two of c3 and one of c4, with five N in each of the three: 640 - 15.
+    """
+    text, bed = genome_text().replace(">c", ">chr"), tmp_path / "all.bed"
+    (tmp_path / "packed.fa.gz").write_bytes(gzip.compress(text.encode()))
+    bed.write_text("chr1\t0\t6000\ttrain\nchr2\t0\t4000\tvalid\n")
+    config = resolve_config(
+        {"recipe": "own", "fasta": str(tmp_path / "packed.fa.gz"), "bed": str(bed)}
+        | {"backbone": NETWORK, "data": {"seq_len": SEQ_LEN}}
+    )
+    save_run(tmp_path / "leaky", config, 4)
+    paths = [runs / "a", tmp_path / "leaky"]
+    found = genodiff.compare(paths, out=tmp_path / "out", device="cpu")
+    note = "leaky was trained on packed.fa.gz: 256 of 625 scored bases were in its train split"
+    assert found["notes"] == [note]
+    assert note in (tmp_path / "out" / "table.md").read_text()
 
 
 def test_the_same_comparison_again_only_reads(

@@ -43,7 +43,8 @@ def format_outcome(outcome: Any) -> str:
     """The demo's three numbers, and where everything is."""
     e = outcome.evaluation
     markov = e.markov()
-    name, bits = e.best_markov() or ("Markov", float("nan"))
+    best = e.best_line()
+    name, bits = ("Markov", float("nan")) if best is None else (best.kind.title, best.bits)
     low, high = e.ci95_bits or (e.bits_per_base, e.bits_per_base)
     lines = [
         f"bits per base on {e.tokens:,} held-out bases, lower is better",

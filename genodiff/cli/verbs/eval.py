@@ -58,13 +58,17 @@ def eval(
     ] = None,
     max_minutes: Annotated[
         float | None,
-        Parameter(help="Score as many windows, evenly spread, as fit into about this time."),
+        Parameter(
+            help="Score as many windows, evenly spread, as fit into about this time, which the "
+            "baselines share; those that take more than half of it are left out."
+        ),
     ] = None,
     soft_masked: Annotated[
         Literal[0, 1], Parameter(help="0: soft-masked bases are seen but not counted.")
     ] = 1,
     baselines: Annotated[
-        bool, Parameter(help="Markov lines and repeats, which take a pass over the train split.")
+        bool,
+        Parameter(help="What counting achieves; counted on the train split, kept in the cache."),
     ] = True,
     mixture: Annotated[
         bool | None,
@@ -181,9 +185,10 @@ def _print_plan(found: dict[str, Any]) -> None:
         f"{found['split']}, {found['repeats']} masks each"
     )
     print(f"{domain.units + ' ':<8} at most {found['tokens']:,} through the network")
+    lines = found["seconds_of_baselines"]
     print(
-        f"time     about {format_duration(found['seconds'])}, and a pass over the train split for "
-        f"the baselines"
+        f"time     about {format_duration(found['seconds'])}"
+        + ("" if lines is None else f", and {format_duration(lines)} to count the baselines")
     )
     if found["memory"] is not None:
         kept = found["memory"]

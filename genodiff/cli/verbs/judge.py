@@ -2,7 +2,8 @@
 
 The judge is a model of yours: autoregressive, whose figure is exact, or masked, whose figure is an
 upper bound. A low perplexity alone says little, as text that repeats itself has it too; so entropy
-and diversity are always shown.
+and diversity are always shown. `judge` asks how likely samples are to a model; `scorecard` asks no
+model, and sets the statistics of generated DNA beside those of real DNA.
 """
 
 import json as json_module
@@ -23,6 +24,7 @@ from genodiff.cli.common import (
     order_samples,
     stop_on_sigterm,
 )
+from genodiff.statistics.seeds import TOO_FEW
 
 _log = logging.getLogger("genodiff")
 
@@ -103,7 +105,7 @@ def _draw(result: dict[str, Any]) -> Table:
     row(
         "95 % interval",
         lambda part: (
-            ""
+            TOO_FEW
             if part["ci95_perplexity"] is None
             else " – ".join(f"{e:.4g}" for e in part["ci95_perplexity"])
         ),

@@ -1,10 +1,10 @@
 """A fine-tuned model on new sequences: classes with probabilities, or values.
 
-RUN is the folder of `genodiff finetune`, or of one of its units. SEQUENCES is FASTA or GenBank (-
-is stdin), a table (.csv, .tsv, .parquet), intervals (BED, with --fasta: a row on - is read as its
-reverse complement) or, for models of text, sentences. With --region, parts of the genome --fasta
-are read in its place. The fit's own protocol is followed: what is longer than it read is cut, and
-strands are read as in training.
+RUN is the folder of `genodiff finetune`, or of one of its units (a unit is one model fitted to one
+task with one seed). SEQUENCES is FASTA or GenBank (- is stdin), a table (.csv, .tsv, .parquet),
+intervals (BED, with --fasta: a row on - is read as its reverse complement) or, for models of text,
+sentences. With --region, parts of the genome --fasta are read in its place. The fit's own protocol
+is followed: what is longer than it read is cut, and strands are read as in training.
 """
 
 import logging

@@ -2,7 +2,8 @@
 
 Every figure of the samples stands beside that of other real sequence (the floor), and of sequence
 drawn from Markov models. Real sequence is the held-out split of a run, or a FASTA file. What is off
-the floor is said in sentences.
+the floor is said in sentences. No model judges the samples; how likely they are to one is
+`genodiff judge`.
 
 With --designs it is a Pareto table of designs by several methods: the score that guided them, an
 independent judge, naturalness, diversity, and copies.
