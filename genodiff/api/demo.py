@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from genodiff.studies.demo import DemoResult
 
 MINUTES = 8.0
-"""Of training: far more than it takes, unless the machine is far slower than a laptop."""
+"""Of the whole: far more than it takes, unless the machine is far slower than a laptop."""
 
 
 def demo(
@@ -28,7 +28,8 @@ def demo(
 ) -> DemoResult:
     """Train on the toy genome, evaluate, sample and write a report into the run folder `out`.
 
-    Training stops after `minutes`. A stage that was done with the same weights is not done again.
+    `minutes` is a limit of the whole: training stops after 70 % of it, and what is scored and
+    sampled is cut to the rest. A stage that was done with the same weights is not done again.
     `force` sets foreign files in `out` aside. `judge_demo` says whether the result is what it must
     be. Raises `UsageError`, `MachineError`, and what training raises.
     """

@@ -5,6 +5,8 @@ claims: the bound closes most of the gap between the order-0 line and the source
 the source, which no model can.
 
 A stage that was done with the same weights is not done again, so the same command resumes the demo.
+Where time is limited, training has a fixed share of it, so that the same limit means the same run;
+what is scored and sampled afterwards is cut to the time that is left.
 """
 
 import json
@@ -14,6 +16,9 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
+from genodiff.data.toy import ToySource
 from genodiff.errors import GenodiffError
 from genodiff.generate.output import write_samples
 from genodiff.generate.sample import Sampling
@@ -34,6 +39,10 @@ PRESET = "caduceus-ps-83k"
 GOAL = 0.9  # of the gap between order 0 and the source
 SAMPLES, LENGTH, STEPS = 32, 512, 128
 REPEATS = 4
+TRAINING = 0.7
+"""Share of a limit of time that training may take."""
+_OTHER = 10.0  # seconds: counted lines, the report
+_PARTS = (1, 2, 4, 8, 16)  # what is scored and sampled is divided by one of these
 SETTINGS: dict[str, Any] = {
     "recipe": "toy",
     "data": {"seq_len": 256},
@@ -84,12 +93,13 @@ def make_demo_config(
 ) -> RunConfig:
     """The demo's configuration.
 
-    The number of steps is fixed, so that the same seed gives the same run. `minutes` of training is
-    a limit for very slow machines.
+    The number of steps is fixed, so that the same seed gives the same run. `minutes` is a limit of
+    the whole demo, for slow machines.
     """
     given = SETTINGS if settings is None else settings
+    limit = None if minutes is None else TRAINING * minutes
     return resolve_config(
-        {**given, "seed": seed, "train": {**given["train"], "max_minutes": minutes}}, preset=PRESET
+        {**given, "seed": seed, "train": {**given["train"], "max_minutes": limit}}, preset=PRESET
     )
 
 
@@ -109,8 +119,12 @@ def run_demo(
     began = time.monotonic()
     done = train(chosen, out, device=device, offline=offline, argv=argv)
     model = load_model(out, device)
-    scored = _evaluated(model, out, offline)
-    records, bases = _sampled(model, out)
+    part = 1
+    if (limit := chosen.train.max_minutes) is not None:
+        left = 60 * limit / TRAINING - (time.monotonic() - began)
+        part = choose_part(left, _time_rest(model))
+    scored = _evaluated(model, out, offline, max(1, REPEATS // part))
+    records, bases = _sampled(model, out, max(2, STEPS // part))
     log.info("%s: writing the report", out)
     write_report(out)
     closed = measure_gap_closed(scored)
@@ -124,6 +138,30 @@ def run_demo(
         bases,
         time.monotonic() - began,
     )
+
+
+def choose_part(left: float, full: float) -> int:
+    """By what scoring and sampling, which take `full` seconds, are divided to fit `left` seconds.
+
+    >>> choose_part(100, 80), choose_part(100, 200), choose_part(5, 80)
+    (1, 4, 16)
+    """
+    return next((part for part in _PARTS if _OTHER + full / part <= left), _PARTS[-1])
+
+
+def _time_rest(model: TrainedModel) -> float:
+    """Seconds that scoring and sampling take in full, by a batch that is read now."""
+    length = model.config.data.seq_len
+    place = next(model.backbone.parameters()).device
+    letters = torch.full((16, length), model.diffusion.mask_id, device=place)
+    seconds = []
+    with torch.no_grad():
+        for _ in range(2):  # the first one warms up
+            began = time.monotonic()
+            model.backbone(letters)
+            seconds.append(time.monotonic() - began)
+    tokens = REPEATS * ToySource().lengths[-1] + SAMPLES * LENGTH * STEPS
+    return seconds[-1] / letters.numel() * tokens
 
 
 def judge(outcome: DemoResult) -> None:
@@ -156,7 +194,7 @@ def judge(outcome: DemoResult) -> None:
         )
 
 
-def _evaluated(model: TrainedModel, out: Path, offline: bool) -> Evaluation:
+def _evaluated(model: TrainedModel, out: Path, offline: bool, repeats: int) -> Evaluation:
     """The score of the test split, of these weights, made or found again."""
     if (found := _find_evaluation(model, out)) is not None:
         return found
@@ -164,7 +202,7 @@ def _evaluated(model: TrainedModel, out: Path, offline: bool) -> Evaluation:
     write_evaluation(
         out,
         evaluate(
-            model, "test", repeats=REPEATS, batch_size=64, seed=model.config.seed, offline=offline
+            model, "test", repeats=repeats, batch_size=64, seed=model.config.seed, offline=offline
         ),
     )
     found = _find_evaluation(model, out)
@@ -179,30 +217,26 @@ def _find_evaluation(model: TrainedModel, out: Path) -> Evaluation | None:
     """The demo's own evaluation of these weights."""
     folder = read_folder(out)
     for name, found in folder.evaluations.items():
-        asked = (found.split, found.checkpoint, found.repeats, found.windows)
-        same = asked == ("test", model.digest, REPEATS, found.windows_total)
+        asked = (found.split, found.checkpoint, found.windows)
+        same = asked == ("test", model.digest, found.windows_total)
         if same and found.markov_bits and folder.is_own(name):
             return found
     return None
 
 
-def _sampled(model: TrainedModel, out: Path) -> tuple[int, int]:
+def _sampled(model: TrainedModel, out: Path, steps: int) -> tuple[int, int]:
     """(records, bases) of samples.fa of these weights, made or found again."""
     target = out / "samples.fa"
     try:
         sidecar = json.loads(Path(f"{target}.json").read_text(encoding="utf-8"))
         lengths = [r["length"] for r in sidecar["records"]]
-        same = (sidecar["checkpoint"], sidecar["seed"], sidecar["steps"]) == (
-            model.digest,
-            model.config.seed,
-            STEPS,
-        )
+        same = (sidecar["checkpoint"], sidecar["seed"]) == (model.digest, model.config.seed)
         if target.is_file() and same and lengths == [LENGTH] * SAMPLES:
             return len(lengths), sum(lengths)
     except (OSError, ValueError, KeyError, TypeError):
         pass
     log.info("%s: sampling %d sequences of %d bases", out, SAMPLES, LENGTH)
-    how = Sampling(steps=STEPS, batch_size=SAMPLES)
+    how = Sampling(steps=steps, batch_size=SAMPLES)
     written = write_samples(
         target, model, n=SAMPLES, length=LENGTH, how=how, seed=model.config.seed
     )

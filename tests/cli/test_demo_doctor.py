@@ -123,6 +123,21 @@ def test_the_demo_again_finds_everything_done(
     assert content(run) == before
 
 
+def test_a_limit_of_time_is_shared_by_training_and_what_follows(
+    tmp_path: Path, mini: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert mini.train.max_minutes == 3.5  # of 5 minutes, 70 %
+    # 10 s are for the report; 90 s are left for 80 s, then 30 s for a quarter of 100 s
+    assert demo.choose_part(100, 80) == 1
+    assert demo.choose_part(40, 100) == 4
+    assert demo.choose_part(0, 80) == 16
+    # a machine on which all of it would take 580 s: 300 s less training are for half of it
+    monkeypatch.setattr(demo, "_time_rest", lambda _: 560.0)
+    run_demo(tmp_path / "slow", mini)
+    sidecar = json.loads((tmp_path / "slow" / "samples.fa.json").read_text())
+    assert sidecar["steps"] == 4
+
+
 def test_a_stage_that_is_missing_is_made_again_and_no_other(run: Path, mini: Any) -> None:
     before = content(run)
     for name in ("samples.fa", "samples.fa.json", "report.html"):

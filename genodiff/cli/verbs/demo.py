@@ -17,7 +17,7 @@ def demo(
         Path, OUTPUT, Parameter(help="Run folder; the same command again goes on there.")
     ] = Path("runs/demo"),
     minutes: Annotated[
-        float, Parameter(help="Stop training after this long, where the machine is slow.")
+        float, Parameter(help="Limit of the whole, where the machine is slow: each part does less.")
     ] = MINUTES,
     json: Annotated[
         bool, Parameter(negative="", help="One JSON object on stdout in place of the summary.")
