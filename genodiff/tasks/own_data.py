@@ -163,9 +163,8 @@ def _parts(
         n_test = max(1, round((test_share or 0) * train_part.n))
         rows = np.arange(train_part.n)
         note = f"one table: a share of {test_share:g} of it tests"
-        notes = (_tell_kind(kind, classes), note)
-        parts = Parts(train_part.take(rows[n_test:]), train_part.take(rows[:n_test]), notes)
-        return parts, kind, classes
+        some, rest = train_part.take(rows[:n_test]), train_part.take(rows[n_test:])
+        return Parts(rest, some, (_tell_kind(kind, classes), note)), kind, classes
     told = (kind, classes or None)
     test_part = read_examples(test, layout, kind=told[0], classes=told[1])[0]
     agreed = (_tell_kind(kind, classes),)
