@@ -54,7 +54,9 @@ def dependencies(
         bool, Parameter(negative="", help="Mask each target by itself: 3 evaluations a pair.")
     ] = False,
     context: MapContext = None,
-    unit: Annotated[Literal["nats", "bits"], Parameter(help="Unit of dependencies.")] = "nats",
+    unit: Annotated[
+        Literal["nats", "bits"], Parameter(help="Unit of dependencies; 1 bit is 0.69 nats.")
+    ] = "nats",
     memory: Memory = None,
     features: MapFeatures = None,
     batch_size: WindowBatch = 8,

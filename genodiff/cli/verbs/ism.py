@@ -45,7 +45,9 @@ def ism(
         str | None, Parameter(help="Of a fine-tuned classifier: the class whose log-odds change.")
     ] = None,
     context: MapContext = None,
-    unit: Annotated[Literal["nats", "bits"], Parameter(help="Unit of scores.")] = "nats",
+    unit: Annotated[
+        Literal["nats", "bits"], Parameter(help="Unit of scores; 1 bit is 0.69 nats.")
+    ] = "nats",
     memory: Memory = None,
     features: MapFeatures = None,
     batch_size: WindowBatch = 8,
