@@ -1,5 +1,7 @@
 """Where genodiff keeps what it can make again, and locks for those who make it."""
 
+from __future__ import annotations
+
 import errno
 import io
 import logging
@@ -8,16 +10,18 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
 from platformdirs import user_cache_path, user_config_path
 
 from genodiff.errors import MachineError
 from genodiff.io.atomic import write_bytes, write_error
 from genodiff.io.file_lock import hold_file
 from genodiff.io.identity import sha256_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 log = logging.getLogger("genodiff")
 _told: set[Path] = set()
@@ -77,6 +81,8 @@ def keep_array(
 
     `made_from` is all that decides it, as values of JSON; `kind` is the folder in the cache.
     """
+    import numpy as np
+
     path = _find_array(kind, made_from)
     try:
         kept = np.load(path, allow_pickle=False)

@@ -4,17 +4,19 @@ A digest names things on disk: runs, stores, results. It must never change for t
 the two ways to write JSON, with blanks and without, both stay.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.errors import DataError
 from genodiff.io.pipes import find_readable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def canonical_json(values: Any, *, compact: bool = False) -> str:
@@ -29,7 +31,7 @@ def sha256_json(values: Any, *, compact: bool = False) -> str:
 
 def sha256_array(values: NDArray[Any]) -> str:
     """sha256 (hex) of an array's bytes, row by row."""
-    return hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
+    return hashlib.sha256(values.tobytes()).hexdigest()
 
 
 def sha256_file(path: str | Path) -> str:

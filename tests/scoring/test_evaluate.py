@@ -217,6 +217,8 @@ def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(
         better than it.
         """
 
+        recalls = False
+
         def __init__(self) -> None:
             super().__init__()
             self.weight = torch.nn.Parameter(torch.zeros(1))
