@@ -13,14 +13,18 @@ import pytest
 NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
 
 
-LONG = "from_fasta_to_new_dna"  # what it trains, the demo and the pages' commands do too
+# Minutes each: CI runs the others, and `make test-all` these too.
+LONG = {
+    "an_honest_comparison", "design_of_promoters", "fine_tune_and_predict",
+    "fine_tuning_on_a_small_task", "from_fasta_to_new_dna",
+}  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.long] * (path.stem == LONG))
+        pytest.param(path, id=path.stem, marks=[pytest.mark.long] * (path.stem in LONG))
         for path in NOTEBOOKS
     ],
 )

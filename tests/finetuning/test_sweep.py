@@ -195,6 +195,7 @@ def test_a_sweep_killed_in_the_midst_of_writing_leaves_the_same_rows(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_sweep_killed_ten_times_leaves_the_same_table(home: Path, calm: Path) -> None:
     out = home / "killed-ten-times"
     rng = np.random.default_rng(4)

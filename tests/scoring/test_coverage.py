@@ -97,9 +97,24 @@ def test_few_counts_of_masks_have_no_interval(repeats: int, block: int | None) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("group", [2, 4])
 @pytest.mark.parametrize(
-    ("repeats", "block"), [(1, None), (4, None), (6, 5000), (3, 3000)], ids=str
+    ("group", "repeats", "block"),
+    [
+        (2, 1, None),
+        (4, 3, 3000),
+        *(
+            pytest.param(*world, marks=pytest.mark.long)
+            for world in [
+                (2, 4, None),
+                (2, 6, 5000),
+                (2, 3, 3000),
+                (4, 1, None),
+                (4, 4, None),
+                (4, 6, 5000),
+            ]
+        ),
+    ],
+    ids=str,
 )
 def test_intervals_hold_the_bound_as_often_as_they_say(
     group: int, repeats: int, block: int | None

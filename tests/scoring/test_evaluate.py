@@ -268,6 +268,7 @@ def test_the_yeast_line_of_order_8_is_that_of_the_note_on_the_windows_of_the_rec
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_ones(
     shared: Path,
 ) -> None:

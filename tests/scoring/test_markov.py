@@ -210,6 +210,7 @@ def test_the_yeast_reference_line_is_reproduced() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_yeast_reference_line_is_reproduced_at_order_12() -> None:
     genome = yeast_codes()
     train = [codes for name, codes in genome.items() if name not in ("chrXIV", "chrXVI", "chrM")]

@@ -142,6 +142,7 @@ def test_fitting_on_nothing_and_shallow_tables_are_errors() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_on_yeast_the_mixture_reaches_its_reference_perplexities() -> None:
     """Field note: 1.278 nats over chrXIV, and no worse than 1.3445 ± 0.0009 where nothing is
     copied.

@@ -178,6 +178,7 @@ def read_pieces(fasta: Path, bed: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared data")
 def test_the_shares_of_the_benchmarks_are_the_known_ones(
     model: TrainedModel, tmp_path: Path

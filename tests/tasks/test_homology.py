@@ -190,6 +190,7 @@ def test_chrom_holdout_validates_on_chromosomes_that_are_not_fitted() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared data")
 def test_real_promoters_are_held_apart() -> None:
     data = load_task(

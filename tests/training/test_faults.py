@@ -11,6 +11,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "robustness" / "run.py"
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_fault_is_survived_when_tried_a_few_times() -> None:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "--quick", "--seed", "7"],

@@ -17,6 +17,7 @@ from genodiff.training.run import train
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_trained_model_passes_the_markov_lines_and_never_the_source(tmp_path: Path) -> None:
     config = resolve_config(
         {

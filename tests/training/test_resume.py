@@ -229,6 +229,7 @@ def test_a_signal_stops_at_a_steps_end_and_the_handlers_are_given_back(tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_twenty_kills_placed_by_step_over_five_kinds_of_run(tmp_path: Path) -> None:
     draw = random.Random(20)
     kinds: dict[str, dict[str, Any]] = {
@@ -254,6 +255,7 @@ def test_twenty_kills_placed_by_step_over_five_kinds_of_run(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_no_fourth_moment_of_a_write_is_fatal(tmp_path: Path) -> None:
     """`make faults` tries every moment."""
     config = TINY | {"keep": 1}
