@@ -49,7 +49,7 @@ class BestLine(NamedTuple):
     gap: Difference | None
 
 
-class Seen(_Lenient):
+class SeenInTraining(_Lenient):
     """What of the scored bases the model was trained on, as a sentence."""
 
     in_train: int = 0
@@ -117,7 +117,7 @@ class Evaluation(_Lenient):
     model_minus_source_bits: Difference | None = None
     contigs: dict[str, Group | None] = {}
     soft_mask: SoftMask | None = None
-    seen_in_training: Seen | None = None
+    seen_in_training: SeenInTraining | None = None
     regions: dict[str, Group | None] = {}
     repeat_kmer: int | None = None
     repeat_share: float | None = None

@@ -56,15 +56,16 @@ class SeenBases(NamedTuple):
         if self.reason:
             note = f"what {name} saw of it in training is not known: {self.reason}"
             return {"not_known": self.reason, "note": note}
-        note = (
-            f"{name} was trained on {source}: {self.in_train:,} of {self.bases:,} scored bases "
-            "were in its train split"
-        )
-        if self.other_bases:
-            note += (
-                f", and {self.in_kmers:,} of {self.other_bases:,} in contigs that it does not have "
-                f"lie in {K}-mers of that split"
+        direct = f"{self.in_train:,} of {self.bases:,} scored bases were in its train split"
+        words = f"{self.in_kmers:,} of {self.other_bases:,}"
+        if self.other_bases == self.bases:
+            direct = (
+                f"it has none of these contigs, and {words} scored bases lie in {K}-mers of its "
+                "train split"
             )
+        elif self.other_bases:
+            direct += f", and {words} in contigs that it does not have lie in {K}-mers of it"
+        note = f"{name} was trained on {source}: {direct}"
         quiet = own and not self.in_train and not self.in_kmers
         values = {key: value for key, value in self._asdict().items() if key != "reason"}
         return values | {"k": K, "note": "" if quiet else note}

@@ -113,11 +113,16 @@ def test_a_contig_with_one_other_base_is_looked_up_by_its_words(
     seen = score(model, fasta, "c4\t1024\t1280\ttest\n")
     assert (seen["in_train"], seen["other_bases"], seen["in_kmers"]) == (0, 251, 115)
     assert seen["note"] == (
-        "the run was trained on genome.fa: 0 of 251 scored bases were in its train split, and 115 "
-        "of 251 in contigs that it does not have lie in 24-mers of that split"
+        "the run was trained on genome.fa: it has none of these contigs, and 115 of 251 scored "
+        "bases lie in 24-mers of its train split"
     )
-    again = score(model, fasta, "c4\t1024\t1280\ttest\n")
-    assert again == seen
+    assert score(model, fasta, "c4\t1024\t1280\ttest\n") == seen
+    mixed = write(tmp_path, {"c4": C4[:1100] + other + C4[1101:], "whole": C4}, "mixed.fa")
+    seen = score(model, mixed, "c4\t1024\t1280\ttest\nwhole\t1024\t1280\ttest\n")
+    assert seen["note"] == (
+        "the run was trained on genome.fa: 146 of 502 scored bases were in its train split, and "
+        "115 of 251 in contigs that it does not have lie in 24-mers of it"
+    )
 
 
 def test_the_own_splits_need_no_note_but_where_train_itself_is_scored(
