@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit  # type: ignore[import-untyped]
 
 from genodiff.counter import Purpose, generator
 from genodiff.scoring.masked_reader import Logs, MaskedReader
@@ -44,6 +43,8 @@ class Estimate(NamedTuple):
     @property
     def ci95(self) -> tuple[float, float]:
         """The 95 % interval over the random draws."""
+        from scipy.special import stdtrit  # type: ignore[import-untyped]
+
         reach = float(stdtrit(self.freedom, 0.975)) * self.se if self.se else 0.0
         return self.value - reach, self.value + reach
 
