@@ -5,8 +5,6 @@ right. Beside it stands `NAME.json` with its URL, size and sha256, so that a lat
 noticed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json
@@ -18,8 +16,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urljoin, urlsplit
+
+import pooch
+import requests
 
 from genodiff.data.recipe import Recipe, Source
 from genodiff.data.text_recipe import TextRecipe
@@ -29,9 +30,6 @@ from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
 from genodiff.io.file_lock import hold_file
 from genodiff.io.identity import sha256_file
-
-if TYPE_CHECKING:
-    import requests
 
 log = logging.getLogger("genodiff")
 
@@ -108,8 +106,6 @@ def copy_https(url: str, path: Path) -> str | None:
     came from its storage is compared with it. Raises `OSError` (requests' faults are some) and
     `ValueError`.
     """
-    import pooch
-
     stated: list[str] = []
 
     def check(answer: requests.Response, **_: Any) -> None:
@@ -129,8 +125,6 @@ def copy_https(url: str, path: Path) -> str | None:
 
 
 def _download(owner: str, flag: str, source: Source, path: Path) -> None:
-    import requests
-
     reason = ""
     for killed in path.parent.glob(".fetch-*"):  # the lock is ours, so nobody else is writing there
         shutil.rmtree(killed, ignore_errors=True)
@@ -185,8 +179,6 @@ def _missing(owner: str, flag: str, source: Source, why: str) -> DataError:
 
 
 def _why(fault: Exception) -> str:
-    import requests
-
     if isinstance(fault, requests.ConnectTimeout | requests.ReadTimeout):
         return "no answer in time"
     if isinstance(fault, requests.ConnectionError):

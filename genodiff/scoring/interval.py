@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit  # type: ignore[import-untyped]
 
 MIN_BLOCKS = 8
 BITS = 1 / math.log(2)
@@ -78,7 +79,5 @@ def ratio(
         return Interval(value, None, None)
     without = (y.sum() - np.add.reduceat(y, first)) / (n.sum() - np.add.reduceat(n, first))
     se = float(np.sqrt((groups - 1) / groups * np.square(without - without.mean()).sum()))
-    from scipy.special import stdtrit  # type: ignore[import-untyped]
-
     reach = float(stdtrit(groups - 1, 0.975)) * se
     return Interval(value, se, (value - reach, value + reach))

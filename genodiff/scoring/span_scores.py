@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit  # type: ignore[import-untyped]
 
 from genodiff.counter import Purpose, generator
 from genodiff.scoring.masked_reader import Logs, MaskedReader
@@ -43,8 +44,6 @@ class Estimate(NamedTuple):
     @property
     def ci95(self) -> tuple[float, float]:
         """The 95 % interval over the random draws."""
-        from scipy.special import stdtrit  # type: ignore[import-untyped]
-
         reach = float(stdtrit(self.freedom, 0.975)) * self.se if self.se else 0.0
         return self.value - reach, self.value + reach
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import bdtr, bdtrik, gammaln  # type: ignore[import-untyped]
 
 from genodiff.diffusion.schedule import Schedule
 
@@ -60,8 +61,6 @@ def make_chain(schedule: Schedule, steps: int) -> StepChain:
 
 def count_density(chain: StepChain, n: Counts, k: Counts) -> Floats:
     """n times the chance of k masks of n, 1 <= k <= n: 1 where k is as likely as a uniform one."""
-    from scipy.special import gammaln  # type: ignore[import-untyped]
-
     pairs, where = np.unique(np.stack([n.ravel(), k.ravel()]), axis=1, return_inverse=True)
     out = np.empty(pairs.shape[1])
     rows = max(1, _AT_A_TIME // chain.steps)
@@ -116,8 +115,6 @@ def draw_counts(chains: Sequence[StepChain], n: Counts, t: Floats) -> Counts:
 
 def _quantile(u: Floats, n: Counts, p: Floats) -> Counts:
     """The smallest count whose cumulative Binomial(n, p) reaches u."""
-    from scipy.special import bdtr, bdtrik  # type: ignore[import-untyped]
-
     sure = (p >= 1) | (u >= 1) | (n == 0)
     safe_n, safe_p = np.where(sure, 1, n), np.where(sure, 0.5, p)
     rough = np.ceil(bdtrik(np.where(sure, 0.5, u), safe_n, safe_p))

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit  # type: ignore[import-untyped]
 
 Floats = NDArray[np.float64]
 
@@ -79,8 +80,6 @@ class JointEstimate(NamedTuple):
     def _reach(self, level: float) -> float:
         """Half the width of the interval that misses with probability `level`."""
         variance = sum(part for part, _ in self.parts)
-        from scipy.special import stdtrit  # type: ignore[import-untyped]
-
         quantile = -sum(part * stdtrit(df, level / 2) for part, df in self.parts) / variance
         return float(quantile * math.sqrt(variance))
 

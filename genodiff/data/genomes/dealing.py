@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array  # type: ignore[import-untyped]
+from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
 from genodiff.data.genomes.listing import RULES
 from genodiff.data.genomes.sketches import SAMPLED, Sketch, Words
@@ -165,9 +167,6 @@ def cluster_owners(hashes: Words, owner: Ints, n: int) -> Ints:
     first, second = codes // n, codes % n
     least = np.maximum(LEAST_SHARED, LEAST_SHARE * np.minimum(size[first], size[second]))
     alike = shared >= least
-    from scipy.sparse import coo_array  # type: ignore[import-untyped]
-    from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
-
     graph = coo_array((np.ones(int(alike.sum()), bool), (first[alike], second[alike])), (n, n))
     return connected_components(graph, directed=False)[1].astype(np.int64)
 

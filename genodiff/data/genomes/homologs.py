@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
 from genodiff.data.genomes.dealing import Contig
 from genodiff.data.genomes.sketches import (
@@ -192,8 +193,6 @@ def compare_assemblies(sketches: list[Sketch], most: int = 1 << 20) -> list[tupl
     known = keep_distinct(np.concatenate([*parts, np.zeros(0, np.uint64)]))
     column = np.concatenate([np.searchsorted(known, p) for p in parts])
     ends = np.concatenate(([0], np.cumsum(size)))
-    from scipy.sparse import csr_array  # type: ignore[import-untyped]
-
     table = csr_array((np.ones(len(column), np.int32), column, ends), (len(parts), len(known)))
     found = []
     for a in range(len(parts)):

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import fsspec  # type: ignore[import-untyped]
+
 from genodiff.data import fetch
 from genodiff.data.store import MANIFEST
 from genodiff.errors import DataError
@@ -118,8 +120,6 @@ class RemoteFolder:
         if scheme == "https":
             fetch.copy_https(where, part)
             return
-        import fsspec  # type: ignore[import-untyped]
-
         with fsspec.open(where, "rb") as source, open(part, "wb") as out:
             shutil.copyfileobj(source, out, _CHUNK)
 
