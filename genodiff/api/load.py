@@ -44,30 +44,25 @@ def load(
     device = choose_device(device)
     from genodiff.api.model import Model
     from genodiff.data.tokenizer_sources import rebuild_tokenizer
-    from genodiff.finetuning.unit_selection import is_fitted
-    from genodiff.hub.adopt import open_published
-    from genodiff.hub.source import is_published
     from genodiff.runs.checkpoint import CARD
     from genodiff.runs.model import load_model
     from genodiff.vocabulary import Vocabulary
 
-    if is_fitted(path) and not (Path(path) / CARD).exists():
-        # What fine-tuning imports takes seconds, and a run needs none of it.
-        from genodiff.api.finetuned import FinetunedModel
-        from genodiff.finetuning.fitted_model import load_fitted
+    published = False
+    if not (Path(path) / CARD).exists():
+        # What fine-tuning and published folders import takes seconds, and a run needs none of it.
+        from genodiff.finetuning.unit_selection import is_fitted
+        from genodiff.hub.source import is_published
 
-        if memory == "on":
-            what = "a fine-tuned model has no memory of a training genome"
-            raise UsageError(what, file=path, fix="leave memory out")
-        try:
-            return FinetunedModel(load_fitted(path, device=device))
-        except UsageError as fault:  # a sweep of several: its fix is of `genodiff predict`
-            fix = "give the folder of one of its units, or the run that they were tuned from"
-            raise UsageError(fault.what, file=fault.file, fix=fix) from None
-    if not is_published(path):
-        trained, files = load_model(path, device=device), None
-    else:
+        if is_fitted(path):
+            return _load_fitted(path, device, memory)
+        published = is_published(path)
+    if published:
+        from genodiff.hub.adopt import open_published
+
         trained, files = open_published(path, device, tokenizer=tokenizer)
+    else:
+        trained, files = load_model(path, device=device), None
     if memory == "on":
         from genodiff.runs.own_loci import open_loci
 
@@ -75,3 +70,17 @@ def load(
     if files is None or not isinstance(trained.alphabet, Vocabulary):
         return Model(trained, memory=memory)
     return Model(trained, rebuild_tokenizer(files, trained.alphabet, Path(path)), memory)
+
+
+def _load_fitted(path: str | Path, device: str, memory: str | None) -> Model:
+    from genodiff.api.finetuned import FinetunedModel
+    from genodiff.finetuning.fitted_model import load_fitted
+
+    if memory == "on":
+        what = "a fine-tuned model has no memory of a training genome"
+        raise UsageError(what, file=path, fix="leave memory out")
+    try:
+        return FinetunedModel(load_fitted(path, device=device))
+    except UsageError as fault:  # a sweep of several: its fix is of `genodiff predict`
+        fix = "give the folder of one of its units, or the run that they were tuned from"
+        raise UsageError(fault.what, file=fault.file, fix=fix) from None

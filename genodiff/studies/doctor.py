@@ -272,7 +272,7 @@ def check_cache() -> Check:
         return Check("cache", "fail", f"{detail} cannot be written", fix)
     held = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) if folder.is_dir() else 0
     free = free_disk_space(str(folder / "any"))
-    detail += f" holds {held / 1e6:,.1f} MB, {free / GIB:.1f} GiB free; genodiff cache list"
+    detail += f" holds {held / 1e6:,.1f} MB, {free / GIB:.1f} GiB free"
     return Check("cache", "ok", detail)
 
 

@@ -32,10 +32,12 @@ for words in json.loads(sys.argv[2]):
 """
 
 
-def run_all(lines: list[list[str]], folder: Path) -> list[tuple[list[str], int, list[str], str]]:
-    """(words, exit code, heavy modules then loaded, stderr) of each line."""
+def run_all(
+    lines: list[list[str]], folder: Path, heavy: tuple[str, ...] = HEAVY
+) -> list[tuple[list[str], int, list[str], str]]:
+    """(words, exit code, which of the `heavy` modules are then loaded, stderr) of each line."""
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, json.dumps(HEAVY), json.dumps(lines)],
+        [sys.executable, "-c", CHILD, json.dumps(heavy), json.dumps(lines)],
         capture_output=True, text=True, check=True, timeout=300, cwd=folder,
     )  # fmt: skip
     found = [tuple(json.loads(line)) for line in done.stdout.splitlines()]
@@ -133,3 +135,18 @@ def test_another_configurations_run_is_refused_before_torch_is_imported(tmp_path
         assert (code, loaded) == (2, []), err
         assert "holds a run with another configuration" in err
     assert "optim.lr: 0.5, not 0.001" in run_all([lines[0].split()], tmp_path)[0][3]
+
+
+def test_verbs_with_a_model_load_no_trainer_and_nothing_of_published_folders(
+    run: Path, tmp_path: Path
+) -> None:
+    fasta = str(run.parent / "genome.fa")
+    lines = [
+        ["sample", str(run), "-n", "1", "--length", "12", "-o", "s.fa", "-q"],
+        ["embed", str(run), "--fasta", fasta, "-o", "e.npz", "-q"],
+        ["tracks", str(run), "--fasta", fasta, "--region", "c1:1-9", "-o", "t", "--format", "npz"],
+    ]
+    slow = ("lightning", "torchmetrics", "torch._dynamo", "transformers", "sklearn", "matplotlib")
+    slow += ("pandas", "scipy.signal", "genodiff.hub.adopt")
+    for words, code, loaded, err in run_all(lines, tmp_path, slow):
+        assert (code, loaded) == (0, []), (words, err)
