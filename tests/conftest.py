@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,18 @@ _LONGEST = {"test_docs.py", "test_notebooks.py", "test_faults.py", "test_evaluat
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first, the others in their order."""
     items.sort(key=lambda item: item.path.name not in _LONGEST)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test printed crosses between processes as UTF-8: names of other bytes are escaped."""
+    report = yield
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections
+    ]
+    return report
 
 
 @pytest.fixture
