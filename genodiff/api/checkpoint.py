@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 from genodiff.api.machine import choose_device
 from genodiff.io.target import check_new_folder
+from genodiff.kernels.defaults import own_defaults
 
 Layout = Literal["caduceus", "mdlm", "safetensors"]
 
 
+@own_defaults()
 def check_checkpoint(path: str | Path) -> dict[str, Any]:
     """What stands in a run folder, a checkpoint or a published folder, after all of it was read.
 
@@ -28,6 +30,7 @@ def check_checkpoint(path: str | Path) -> dict[str, Any]:
     return found
 
 
+@own_defaults()
 def import_checkpoint(
     source: str | Path,
     *,
@@ -62,6 +65,7 @@ def import_checkpoint(
     return adopt_network(read, out, seq_len=seq_len, seed=seed, tokenizer=tokenizer, force=force)
 
 
+@own_defaults()
 def export_checkpoint(
     run: str | Path,
     *,

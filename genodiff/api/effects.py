@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from genodiff.errors import UsageError
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -109,6 +110,7 @@ def insertion_effect(
     return _compare(model, array, insert_bases(array, edits, left=left), batch_size)
 
 
+@own_defaults()
 def _read_array(sequences: Any) -> Tensor:
     """(N, 4, L) as float32, of strings or of an array."""
     import torch

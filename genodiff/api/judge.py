@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from genodiff.api.machine import choose_device
 from genodiff.api.run_paths import check_input, check_run
 from genodiff.errors import UsageError
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.runs.model import TrainedModel
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _TOLD = ("sampler", "steps", "temperature", "top_p", "run", "checkpoint")
 
 
+@own_defaults()
 def judge(
     samples: Any,
     *,

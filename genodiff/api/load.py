@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 from genodiff.api.machine import choose_device
 from genodiff.errors import UsageError
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
 
 
+@own_defaults()
 def load(
     path: str | Path,
     *,

@@ -23,6 +23,7 @@ from genodiff.diffusion.objective import Objective
 from genodiff.errors import UsageError
 from genodiff.generate.infill import Template
 from genodiff.generate.sample import Sampling
+from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.tokenizer_files import open_model_tokenizer
@@ -129,6 +130,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
         """
         return type(self)(self._trained.of_class(label), self._tokenizer, self.memory)
 
+    @own_defaults()
     def encode(self, sequences: Any) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
         """Ids (B, L), padded on the right, and the length of each row, on the network's device.
 
@@ -150,6 +152,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
         )
         return ids.to(self.device), lengths.to(self.device)
 
+    @own_defaults()
     def sample(
         self,
         n: int = 1,
@@ -189,6 +192,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
         )
         return list(found) if records else [one.sequence for one in found]
 
+    @own_defaults()
     def infill(
         self,
         sequences: Any,
@@ -228,6 +232,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
             return found[0] if is_single(sequences, _MARK) else found
         return restore_form(sequences, [one.sequence for one in found], _MARK)
 
+    @own_defaults()
     def predict(
         self,
         sequences: Any,
@@ -273,6 +278,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
             ]
         return found[0] if is_single(sequences, _MARK) else found
 
+    @own_defaults()
     def embed(
         self,
         sequences: Any,
@@ -305,6 +311,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
         ]
         return found if pool == "none" else np.stack(found)
 
+    @own_defaults()
     def bits(
         self,
         sequences: Any = None,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.score import make_score_frame
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,6 +18,7 @@ class ModelScores:
 
     memory: Literal["on", "off"] | None
 
+    @own_defaults()
     def score_variants(
         self,
         variants: Any,

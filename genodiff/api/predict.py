@@ -16,6 +16,7 @@ from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetuning.prediction_format import STDOUT, Format, find_format
 from genodiff.io.input_file import open_input
 from genodiff.io.target import check_target, describe_file, is_stream
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,6 +38,7 @@ class FittedChoice:
     seed: int | None = None
 
 
+@own_defaults()
 def predict(
     run: str | Path,
     sequences: Any,

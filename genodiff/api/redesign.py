@@ -16,6 +16,7 @@ from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
 from genodiff.io.target import check_target, is_stream
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("genodiff")
 
 
+@own_defaults()
 def redesign(
     run: str | Path | None = None,
     *,

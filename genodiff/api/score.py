@@ -22,6 +22,7 @@ from genodiff.api.score_output import (
 )
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_target, is_own_file, is_stream
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,6 +63,7 @@ def check_score_options(
         raise UsageError(f"--batch-size {batch_size} is below 1", fix="give 1 or more")
 
 
+@own_defaults()
 def score(
     run: str | Path,
     variants: str | Path,
