@@ -53,6 +53,10 @@ def compare_designs(
     `rows` has a row for each method, then "real". `html` is a page to write. Raises `UsageError`,
     `DataError`, `CheckpointError`, `MachineError`.
     """
+    from genodiff.io.containers import read_columns
+
+    if not isinstance(designs, Mapping):  # a frame has a column for each method
+        designs = read_columns(designs) or {}
     if not designs:
         raise UsageError("no designs to compare", fix="give --designs NAME=FASTA")
     if "real" in designs:

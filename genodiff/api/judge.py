@@ -37,7 +37,9 @@ def judge(
     `UsageError`, `DataError`, `CheckpointError`.
     """
     check_run(judge)
-    file = str(samples) if _is_file(samples) else None
+    from genodiff.io.sequences import is_file
+
+    file = str(samples) if is_file(samples) else None
     if file is not None:
         check_input(file)
     if repeats < 1:
@@ -69,13 +71,6 @@ def judge(
         "sampling": None if file is None else _read_sidecar(Path(f"{file}.json")),
         **found,
     }
-
-
-def _is_file(samples: Any) -> bool:
-    """Whether `samples` names a file; a string of DNA letters alone is a sequence."""
-    if isinstance(samples, Path):
-        return True
-    return isinstance(samples, str) and bool(set(samples.upper()) - set("ACGTN"))
 
 
 def _read_real(model: TrainedModel, lengths: list[int], offline: bool) -> list[Any]:

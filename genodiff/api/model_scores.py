@@ -1,4 +1,4 @@
-"""Scores of variants in memory: `m.score_variants`."""
+"""Scores of variants in memory: `m.score`, by its longer name `m.score_variants`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class ModelScores:
         """Scores of variants: a row for each ALT, in their order, as `genodiff score` writes them.
 
         `variants` is a file (VCF, BCF, CSV, TSV, parquet), a frame of polars or pandas with chrom,
-        pos (from 1), ref and alt, or rows of these four. `fasta` is the genome that they are of.
+        pos (from 1), ref and alt, or rows of these four: tuples, named tuples, mappings, records of
+        pysam. One row may stand alone. `fasta` is the genome that they are of.
         `score` is the log-likelihood of ALT minus that of REF, in `unit`: positive where ALT is
         likelier. It is null where `flags` says why there is none. `method` auto is llr for one
         base, chain for spans of up to 8, nelbo beyond. `se` is the standard error, in nats, that
@@ -70,3 +71,5 @@ class ModelScores:
             haplotypes=haplotypes,
             memory=memory or self.memory,
         )
+
+    score = score_variants

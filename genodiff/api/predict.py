@@ -148,7 +148,7 @@ def _look(given: Any, source: QuerySource, model: FittedModel) -> _Job:
     """Read all that can be read twice, so that a fault comes before hours of work."""
     if str(given) == STDOUT:
         return _Job(given, source)
-    if not isinstance(given, str | bytes | Path) and not hasattr(given, "__len__"):
+    if isinstance(given, Iterator) and not hasattr(given, "read"):
         given = list(given)  # an iterator cannot be read twice
     job = _Job(given, source)
     total = n_cut = 0

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from genodiff.api.model import Model
     from genodiff.io.faidx import Genome
-    from genodiff.io.variant_source import VariantSource
     from genodiff.io.variants import Allele
     from genodiff.runs.model import TrainedModel
     from genodiff.runs.own_loci import OwnLoci
@@ -109,6 +108,9 @@ def score(
     `allow_mismatches`. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
     """
     check_score_options(method, unit, se, context, batch_size)
+    if not isinstance(variants, str | Path):
+        what = f"a {type(variants).__name__} is no file of variants"
+        raise UsageError(what, fix="give its path; score_variants takes variants in memory")
     target = str(out)
     journal_path = Path(f"{target}.partial")
     from genodiff.io.faidx import Genome
@@ -203,6 +205,7 @@ def make_score_frame(
     """What `genodiff.Model.score_variants` gives."""
     check_score_options(method, unit, se, context, batch_size)
     from genodiff.io.faidx import Genome
+    from genodiff.io.variant_source import open_held_variants, open_variants
     from genodiff.scoring.background import parse_background
     from genodiff.scoring.scored_variants import AltScore, score_records
     from genodiff.scoring.variant_output import make_frame
@@ -211,7 +214,8 @@ def make_score_frame(
 
     options = _make_options(method, se, context, exact, batch_size, seed, memory)
     places = parse_background(background)
-    with Genome(fasta) as genome, _open_any(variants) as source:
+    opener = open_variants if isinstance(variants, str | Path) else open_held_variants
+    with Genome(fasta) as genome, opener(variants) as source:
         work = VariantRun(source, genome, region, None)
         work.refuse_other_genome()
         if haplotypes:
@@ -269,27 +273,6 @@ def _make_options(
         method=method, se=se, seed=seed, context=length, double=twice, exact=exact,
         batch_size=batch_size, memory=memory,
     )  # fmt: skip
-
-
-def _open_any(variants: Any) -> AbstractContextManager[VariantSource]:
-    """The variants of a path, a frame of polars or pandas, or rows (chrom, pos, ref, alt)."""
-    import polars as pl
-
-    from genodiff.io.variant_source import open_variant_frame, open_variants
-
-    if isinstance(variants, str | Path):
-        return open_variants(variants)
-    if not isinstance(variants, pl.DataFrame):
-        if hasattr(variants, "to_dict"):
-            variants = pl.DataFrame(variants.to_dict("list"))
-        else:
-            names = ["chrom", "pos", "ref", "alt"]
-            rows = [tuple(row) for row in variants]
-            if any(len(row) != len(names) for row in rows):
-                what = "a variant is no row of chrom, pos, ref and alt"
-                raise DataError(what, fix="give rows of four, a frame, or a file")
-            variants = pl.DataFrame(rows, schema=names, orient="row")
-    return nullcontext(open_variant_frame(variants))
 
 
 def _write(

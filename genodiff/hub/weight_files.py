@@ -16,7 +16,7 @@ from torch import Tensor
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Archive, Stored
 from genodiff.io.identity import sha256_file
-from genodiff.runs.sealed_files import explain_fault, read_json
+from genodiff.runs.sealed_files import explain_fault, read_json, refuse_stand_in
 
 SAFETENSORS, BIN = "model.safetensors", "pytorch_model.bin"
 _INDEX = ".index.json"
@@ -161,7 +161,7 @@ def open_weights(files: list[Path]) -> Weights:
     entries: dict[str, Entry] = {}
     archives: dict[Path, Archive] = {}
     for path in files:
-        if _is_zip(resolve_file(path)):
+        if _is_zip(path):
             archives[path] = Archive(path, resolve_file(path))
             found = _state_dict(archives[path])
         else:
@@ -176,8 +176,10 @@ def open_weights(files: list[Path]) -> Weights:
 
 
 def _is_zip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"PK\x03\x04"
+    with resolve_file(path).open("rb") as file:
+        head = file.read(256)
+    refuse_stand_in(path, head)
+    return head.startswith(b"PK\x03\x04")
 
 
 def _header(path: Path) -> dict[str, Entry]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from genodiff.errors import DataError, did_you_mean
+from genodiff.io.diagnosis import find_page
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import check_ref, parse_position
@@ -58,6 +59,9 @@ def _read_table(path: str | Path) -> pl.DataFrame:
     with open_input(path) as source:
         data = b"".join(source.blocks())
     shown = name_input(path)
+    page = find_page(data[:256])
+    if page is not None:
+        raise DataError(f"no table of variants: this is {page[0]}", file=shown, fix=page[1])
     try:
         if data.startswith(b"PAR1"):
             return pl.read_parquet(data)

@@ -41,6 +41,8 @@ from genodiff.runs.sealed_files import (
 PUBLISHED = "config.json"
 """What a published network of others has in the place of `model.json`."""
 
+_POINTER = 1024  # bytes: what is left in place of weights is smaller than any
+
 _log = logging.getLogger("genodiff")
 
 
@@ -181,8 +183,9 @@ def _read_model(folder: Path, card: Card, path: Path, device: str) -> TrainedMod
 
 
 def _read_backbone(folder: Path, card: Card, device: str) -> Backbone:
-    if not (folder / WEIGHTS).is_file():
-        read_bytes(folder / WEIGHTS)  # says what stands there instead
+    weights = folder / WEIGHTS
+    if not weights.is_file() or weights.stat().st_size < _POINTER:
+        read_bytes(weights)  # says what stands there instead
     _check_size(folder, card.config, card.alphabet)
     backbone = build_backbone(card.config, card.alphabet)
     wanted = {name: tuple(t.shape) for name, t in collect_tensors(backbone).items()}

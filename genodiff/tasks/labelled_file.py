@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError
+from genodiff.io.containers import NAME, SEQUENCE
 from genodiff.tasks.examples import Coordinates, Examples, check_sequence
 from genodiff.tasks.labels import Kind, read_labels
 from genodiff.tasks.table import TextTable, read_table, select_rows
 
-SEQUENCE = ("sequence", "seq", "dna")
-NAME = ("name", "id")
 CONTIG = ("contig", "chrom", "chr", "chromosome", "region")
 
 
