@@ -22,8 +22,10 @@ def check_checkpoint(path: str | Path) -> dict[str, Any]:
     from genodiff.hub.source import is_published, read_source
     from genodiff.runs.embedded_memory import has_memory, read_embedded
     from genodiff.runs.model import check_folder
+    from genodiff.runs.resolve import find_model_folder
 
-    found = read_source(path).record() if is_published(path) else check_folder(Path(path))
+    path = find_model_folder(path)
+    found = read_source(path).record() if is_published(path) else check_folder(path)
     if has_memory(Path(path)):
         card = read_embedded(Path(path), verify=True)
         found["memory"] = {"fingerprint": card["fingerprint"], **card["file"]}
@@ -85,7 +87,9 @@ def export_checkpoint(
     train split inside, at 2 bits a base: `memory="on"` then needs no other file. Raises
     `CheckpointError`, `UsageError`, `DataError`.
     """
-    run = Path(run)
+    from genodiff.runs.resolve import find_model_folder
+
+    run = find_model_folder(run)
     folder = run / "export" if out is None else Path(out)
     check_new_folder(folder, force=force)
     choose_device(device)

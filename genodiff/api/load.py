@@ -48,11 +48,13 @@ def load(
     from genodiff.data.tokenizer_sources import rebuild_tokenizer
     from genodiff.finetuning.unit_selection import is_fitted
     from genodiff.hub.adopt import open_published
-    from genodiff.hub.source import is_published
+    from genodiff.hub.source import find_published_folder, is_published
     from genodiff.runs.checkpoint import CARD
     from genodiff.runs.model import load_model
+    from genodiff.runs.resolve import find_model_folder
     from genodiff.vocabulary import Vocabulary
 
+    path = find_published_folder(find_model_folder(path))
     if is_fitted(path) and not (Path(path) / CARD).exists():
         # What fine-tuning imports takes seconds, and a run needs none of it.
         from genodiff.api.finetuned import FinetunedModel

@@ -17,6 +17,7 @@ from genodiff.finetuning.prediction_format import STDOUT, Format, find_format
 from genodiff.io.input_file import open_input
 from genodiff.io.target import check_target, describe_file, is_stream
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.resolve import find_model_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,6 +83,7 @@ def predict(
     if out is None and form is not None:
         raise UsageError("form is of an output, and there is none", fix="give out")
     chosen = None if out is None else find_format(out, form)
+    run = find_model_folder(run)
     if not Path(run).is_dir():
         what = "is a file, not a folder" if Path(run).exists() else "is not there (not found)"
         raise CheckpointError(what, file=run, fix="give the folder of a sweep or of one unit")

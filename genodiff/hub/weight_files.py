@@ -118,22 +118,28 @@ def read_json_file(path: Path) -> dict[str, Any]:
         raise CheckpointError(fault.what, file=path, fix=fault.fix) from None
 
 
-def find_weight_files(folder: Path) -> list[Path]:
+def find_weight_files(folder: Path, *, indices: bool = False) -> list[Path]:
     """The files of a folder's weights that are read; none where there are none.
 
-    Safetensors go before pickles, one file before the shards of an index.
+    Safetensors go before pickles, one file before the shards of an index, which is among the files
+    with `indices`.
     """
     for name in (SAFETENSORS, BIN):
         if os.path.lexists(folder / name):
             return [folder / name]
         index = folder / f"{name}{_INDEX}"
         if os.path.lexists(index):
-            return _shards(index)
+            return [*_shards(index), *([index] if indices else [])]
     found = sorted(p for p in folder.iterdir() if p.suffix in (".safetensors", ".ckpt"))
     if len(found) > 1:
         what = f"holds several weight files ({found[0].name}, {found[1].name}) and no index"
         raise CheckpointError(what, file=folder, fix="give one of the files")
     return found
+
+
+def list_parts(file: Path) -> list[Path]:
+    """The weight files that one file stands for: those of an index, else itself."""
+    return _shards(file) if file.name.endswith(_INDEX) else [file]
 
 
 def _shards(index: Path) -> list[Path]:

@@ -29,6 +29,7 @@ from genodiff.runs.checkpoint import (
 )
 from genodiff.runs.config import RunConfig
 from genodiff.runs.labels import find_class
+from genodiff.runs.resolve import find_model_folder
 from genodiff.runs.sealed_files import (
     AGAIN,
     PICKLES,
@@ -87,7 +88,7 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
     anything is allocated. In a run folder a corrupt checkpoint gives a warning, and the one before
     it is taken. Raises `CheckpointError`, naming the file and the fault.
     """
-    path = Path(path)
+    path = find_model_folder(path)
     if not path.exists():
         raise CheckpointError(
             "is not there (not found)", file=path, fix="give a run folder or a checkpoint folder"

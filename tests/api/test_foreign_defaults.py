@@ -110,7 +110,7 @@ def test_every_result_has_the_same_bits_in_any_surroundings(
         assert str(found[key]) == str(value), key
 
 
-@pytest.mark.parametrize("name", SURROUNDINGS)
+@pytest.mark.parametrize("name", ["float64", "a default device", "inference"])
 def test_training_has_the_same_bits_in_any_surroundings(
     name: str, tmp_path: Path, run: Path
 ) -> None:
