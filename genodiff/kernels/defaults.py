@@ -86,9 +86,7 @@ def users_defaults() -> Iterator[None]:
     if kept is None:
         yield
         return
-    import torch
-
-    dtype, device = kept
+    torch, (dtype, device) = sys.modules["torch"], kept
     torch.set_default_dtype(dtype)
     try:
         with torch.device(device):
