@@ -12,6 +12,7 @@ import pytest
 from test_plugins import PIECES, SUITE_YAML
 
 from genodiff import __version__
+from genodiff.registry import GROUP
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -95,11 +96,17 @@ def test_the_readme_names_only_verbs_and_presets_that_exist() -> None:
     assert presets <= set(PRESETS)
 
 
-def test_contributing_shows_the_six_pieces_that_the_plug_in_test_installs() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    shown = {block.strip() for block in re.findall(r"^```\w+$(.*?)^```$", text, flags=re.M | re.S)}
+def test_the_page_of_plug_ins_shows_the_six_pieces_that_the_plug_in_test_installs() -> None:
+    text = (ROOT / "docs" / "how-to" / "plug-ins.md").read_text()
+    blocks = re.findall(r"^```(\w+)$(.*?)^```$", text, flags=re.M | re.S)
+    shown = {block.strip() for language, block in blocks if language != "toml"}
     assert shown == {piece.source.strip() for piece in PIECES.values()} | {SUITE_YAML.strip()}
-    assert len(re.findall(r"^### An? ", text, flags=re.M)) == len(PIECES) == 6
+    assert len(re.findall(r"^## An? ", text, flags=re.M)) == len(PIECES) == 6
+    (package,) = (tomllib.loads(block) for language, block in blocks if language == "toml")
+    ((group, points),) = package["project"]["entry-points"].items()
+    assert group == GROUP
+    assert set(points.values()) == set(package["tool"]["setuptools"]["py-modules"])
+    assert "docs/how-to/plug-ins.md" in (ROOT / "CONTRIBUTING.md").read_text()
 
 
 def test_every_room_of_tests_stands_alone() -> None:

@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 from genodiff.api.machine import choose_device
 from genodiff.io.target import check_new_folder
+from genodiff.kernels.defaults import own_defaults
 
 Layout = Literal["caduceus", "mdlm", "safetensors"]
 
 
+@own_defaults()
 def check_checkpoint(path: str | Path) -> dict[str, Any]:
     """What stands in a run folder, a checkpoint or a published folder, after all of it was read.
 
@@ -20,14 +22,17 @@ def check_checkpoint(path: str | Path) -> dict[str, Any]:
     from genodiff.hub.source import is_published, read_source
     from genodiff.runs.embedded_memory import has_memory, read_embedded
     from genodiff.runs.model import check_folder
+    from genodiff.runs.resolve import find_model_folder
 
-    found = read_source(path).record() if is_published(path) else check_folder(Path(path))
+    path = find_model_folder(path)
+    found = read_source(path).record() if is_published(path) else check_folder(path)
     if has_memory(Path(path)):
         card = read_embedded(Path(path), verify=True)
         found["memory"] = {"fingerprint": card["fingerprint"], **card["file"]}
     return found
 
 
+@own_defaults()
 def import_checkpoint(
     source: str | Path,
     *,
@@ -62,6 +67,7 @@ def import_checkpoint(
     return adopt_network(read, out, seq_len=seq_len, seed=seed, tokenizer=tokenizer, force=force)
 
 
+@own_defaults()
 def export_checkpoint(
     run: str | Path,
     *,
@@ -81,7 +87,9 @@ def export_checkpoint(
     train split inside, at 2 bits a base: `memory="on"` then needs no other file. Raises
     `CheckpointError`, `UsageError`, `DataError`.
     """
-    run = Path(run)
+    from genodiff.runs.resolve import find_model_folder
+
+    run = find_model_folder(run)
     folder = run / "export" if out is None else Path(out)
     check_new_folder(folder, force=force)
     choose_device(device)

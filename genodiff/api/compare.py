@@ -11,11 +11,13 @@ from genodiff.api.margin import check_margin
 from genodiff.api.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.errors import UsageError, printable
 from genodiff.io.target import check_target
+from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.eval_options import EvalOptions
 
 _SPEC = (".yaml", ".yml")
 
 
+@own_defaults()
 def compare(
     runs: str | Path | Sequence[str | Path],
     *,

@@ -12,6 +12,7 @@ from genodiff.api.machine import choose_device
 from genodiff.api.run_paths import check_input, check_run
 from genodiff.api.scorecard import MOST, check_page, is_run, open_train, read_ids
 from genodiff.errors import DataError, UsageError
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.reports.design_rows import DesignTable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 OracleName = str | Path | Callable[..., Any]
 
 
+@own_defaults()
 def compare_designs(
     designs: Mapping[str, Any],
     *,
@@ -51,6 +53,10 @@ def compare_designs(
     `rows` has a row for each method, then "real". `html` is a page to write. Raises `UsageError`,
     `DataError`, `CheckpointError`, `MachineError`.
     """
+    from genodiff.io.containers import read_columns
+
+    if not isinstance(designs, Mapping):  # a frame has a column for each method
+        designs = read_columns(designs) or {}
     if not designs:
         raise UsageError("no designs to compare", fix="give --designs NAME=FASTA")
     if "real" in designs:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from genodiff.api.machine import choose_device
 from genodiff.errors import UsageError
 from genodiff.io.target import check_target
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.studies.demo import DemoResult
@@ -17,6 +18,7 @@ MINUTES = 8.0
 """Of the whole: far more than it takes, unless the machine is far slower than a laptop."""
 
 
+@own_defaults()
 def demo(
     out: str | Path = "runs/demo",
     *,

@@ -27,6 +27,7 @@ from genodiff.api.map_output import (
 )
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
+from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.map_format import DRAWN, find_map_format
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ _SCORE = "largest change of the log-odds of the target by substituting the sourc
 _log = logging.getLogger("genodiff")
 
 
+@own_defaults()
 def dependencies(
     run: str | Path,
     sequences: Any,

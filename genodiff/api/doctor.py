@@ -6,8 +6,10 @@ from typing import Any
 
 from genodiff.api.machine import choose_device
 from genodiff.errors import MachineError, printable
+from genodiff.kernels.defaults import own_defaults
 
 
+@own_defaults()
 def doctor(*, device: str = "auto", offline: bool = False) -> dict[str, Any]:
     """The checks of this machine: `{"checks": [{"name", "status", "detail", "fix"}], "scan"}`.
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from genodiff.errors import UsageError
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -109,16 +110,17 @@ def insertion_effect(
     return _compare(model, array, insert_bases(array, edits, left=left), batch_size)
 
 
+@own_defaults()
 def _read_array(sequences: Any) -> Tensor:
     """(N, 4, L) as float32, of strings or of an array."""
     import torch
 
+    from genodiff.api.sequences import read_records
     from genodiff.scoring.one_hot import encode_one_hot
 
-    if isinstance(sequences, str | bytes):
-        sequences = [sequences]
-    if not hasattr(sequences, "shape"):
-        sequences = encode_one_hot(list(sequences))
+    kind = getattr(getattr(sequences, "dtype", None), "kind", None)
+    if not isinstance(sequences, torch.Tensor) and kind not in [*"biuf"]:
+        sequences = encode_one_hot([one.sequence for one in read_records(sequences)])
     array = torch.as_tensor(sequences)
     if array.ndim != 3 or array.shape[1] != 4 or not len(array):
         what = f"the array has the shape {tuple(array.shape)}"

@@ -15,6 +15,7 @@ from genodiff.api.machine import choose_device
 from genodiff.errors import UsageError
 from genodiff.io.counts import format_count
 from genodiff.io.target import check_new_folder, check_target, describe_file, set_aside
+from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.embedding_format import find_embedding_format
 from genodiff.scoring.variant_request import Shard, parse_shard
 
@@ -28,6 +29,7 @@ Pool = Literal["mean", "max", "center", "none"]
 Strand = Literal["average", "forward", "both"]
 
 
+@own_defaults()
 def embed(
     run: str | Path,
     sequences: Any,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.errors import CheckpointError, UsageError
+from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.eval_options import EvalOptions
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _log = logging.getLogger("genodiff")
 Split = Literal["test", "valid", "train", "all"]
 
 
+@own_defaults()
 def evaluate(
     run: str | Path | Model,
     *,

@@ -12,6 +12,7 @@ from genodiff.api.machine import choose_device
 from genodiff.api.margin import check_margin
 from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.target import check_folder, check_target, read_json_object, set_aside
+from genodiff.kernels.defaults import own_defaults
 from genodiff.tasks.split_names import Level as Level
 from genodiff.tasks.split_names import OwnSplit as OwnSplit
 from genodiff.tasks.split_names import Split, check_similarity
@@ -26,6 +27,7 @@ Method = Literal["full", "frozen", "probe"]
 _FILES = ("results.jsonl", "tasks.json", "sessions.json", "units")
 
 
+@own_defaults()
 def finetune(
     what: str | Path,
     *,

@@ -10,6 +10,7 @@ from genodiff.alphabet import Alphabet
 from genodiff.api.model import Model
 from genodiff.errors import UsageError
 from genodiff.finetuning.fitted_model import FittedModel
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,6 +72,7 @@ class FinetunedModel(Model):
         """Where the network is."""
         return next(self.network.parameters()).device
 
+    @own_defaults()
     def predict(  # type: ignore[override]
         self,
         sequences: Any = None,

@@ -25,6 +25,7 @@ from genodiff.api.map_output import (
 )
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
+from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.map_format import DRAWN, find_map_format
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ _WORDS = {
 }
 
 
+@own_defaults()
 def ism(
     run: str | Path,
     sequences: Any,

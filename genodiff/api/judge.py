@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from genodiff.api.machine import choose_device
 from genodiff.api.run_paths import check_input, check_run
 from genodiff.errors import UsageError
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.runs.model import TrainedModel
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _TOLD = ("sampler", "steps", "temperature", "top_p", "run", "checkpoint")
 
 
+@own_defaults()
 def judge(
     samples: Any,
     *,
@@ -35,7 +37,9 @@ def judge(
     `UsageError`, `DataError`, `CheckpointError`.
     """
     check_run(judge)
-    file = str(samples) if _is_file(samples) else None
+    from genodiff.io.sequences import is_file
+
+    file = str(samples) if is_file(samples) else None
     if file is not None:
         check_input(file)
     if repeats < 1:
@@ -67,13 +71,6 @@ def judge(
         "sampling": None if file is None else _read_sidecar(Path(f"{file}.json")),
         **found,
     }
-
-
-def _is_file(samples: Any) -> bool:
-    """Whether `samples` names a file; a string of DNA letters alone is a sequence."""
-    if isinstance(samples, Path):
-        return True
-    return isinstance(samples, str) and bool(set(samples.upper()) - set("ACGTN"))
 
 
 def _read_real(model: TrainedModel, lengths: list[int], offline: bool) -> list[Any]:

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genodiff.errors import DataError, UsageError
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.api.finetune import Split, TaskKind
     from genodiff.tasks.task import TaskData
 
 
+@own_defaults()
 def audit(
     dataset: str | Path,
     *,

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 from genodiff.api.machine import choose_device
 from genodiff.errors import UsageError
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
 
 
+@own_defaults()
 def load(
     path: str | Path,
     *,
@@ -46,14 +48,17 @@ def load(
     from genodiff.data.tokenizer_sources import rebuild_tokenizer
     from genodiff.runs.checkpoint import CARD
     from genodiff.runs.model import load_model
+    from genodiff.runs.resolve import find_model_folder
     from genodiff.vocabulary import Vocabulary
 
+    path = find_model_folder(path)
     published = False
     if not (Path(path) / CARD).exists():
         # What fine-tuning and published folders import takes seconds, and a run needs none of it.
         from genodiff.finetuning.unit_selection import is_fitted
-        from genodiff.hub.source import is_published
+        from genodiff.hub.source import find_published_folder, is_published
 
+        path = find_published_folder(path)
         if is_fitted(path):
             return _load_fitted(path, device, memory)
         published = is_published(path)

@@ -8,8 +8,10 @@ from typing import Any
 from genodiff.api.machine import choose_device
 from genodiff.api.run_paths import check_run
 from genodiff.errors import UsageError
+from genodiff.kernels.defaults import own_defaults
 
 
+@own_defaults()
 def fit_memory(
     run: str | Path,
     *,

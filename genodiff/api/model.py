@@ -1,6 +1,6 @@
 """A loaded model and what it does: `genodiff.Model`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -23,6 +23,8 @@ from genodiff.diffusion.objective import Objective
 from genodiff.errors import UsageError
 from genodiff.generate.infill import Template
 from genodiff.generate.sample import Sampling
+from genodiff.io.sequences import read_texts
+from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.tokenizer_files import open_model_tokenizer
@@ -39,9 +41,10 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
     """A trained model, as `genodiff.load` gives it.
 
     Sequences are given as strings, `Bio.Seq` and `Bio.SeqRecord` objects, lists or mappings of
-    such, or as a path to a FASTA, GenBank or EMBL file. A string of DNA letters alone is a
-    sequence, any other string a path. Bad input raises a `genodiff.errors.GenodiffError` of one
-    line.
+    such, as a frame of polars or pandas, columns or rows with named fields, or as a path to a
+    FASTA, GenBank or EMBL file. A string of DNA letters alone is a sequence, any other string a
+    path. The column of sequences is called sequence, seq or dna, or is the only one of words; name
+    or id names them. Bad input raises a `genodiff.errors.GenodiffError` of one line.
 
     >>> m = genodiff.load("runs/demo")
     >>> m.infill("ACGTNNNNACGT")
@@ -129,6 +132,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
         """
         return type(self)(self._trained.of_class(label), self._tokenizer, self.memory)
 
+    @own_defaults()
     def encode(self, sequences: Any) -> tuple[Int[Tensor, "B L"], Int[Tensor, " B"]]:
         """Ids (B, L), padded on the right, and the length of each row, on the network's device.
 
@@ -142,7 +146,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
                 row[np.frombuffer(record.sequence, np.uint8) == _MARK[0]] = self.alphabet.mask_id
                 rows.append(torch.from_numpy(row))
         else:
-            texts = [sequences] if isinstance(sequences, str) else list(sequences)
+            texts = read_texts(sequences)
             rows = [torch.tensor(ids.astype(np.int64)) for ids in self.tokenizer.encode(texts)]
         lengths = torch.tensor([len(row) for row in rows])
         ids = torch.nn.utils.rnn.pad_sequence(
@@ -150,6 +154,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
         )
         return ids.to(self.device), lengths.to(self.device)
 
+    @own_defaults()
     def sample(
         self,
         n: int = 1,
@@ -189,6 +194,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
         )
         return list(found) if records else [one.sequence for one in found]
 
+    @own_defaults()
     def infill(
         self,
         sequences: Any,
@@ -207,9 +213,9 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
         """`sequences` with every N, n and ? filled, in the form in which they were given.
 
         A string gives a string, a list a list, a `SeqRecord` a `SeqRecord`, a path a list of
-        strings. Every other letter stays as it is, lower case and IUPAC codes included. It is what
-        `genodiff sample --template` writes. Of text, gaps are `[[20]]`: 20 tokens. The settings are
-        those of `sample`. With `records`, each is a `SampledSequence`.
+        strings, as does a frame. Every other letter stays as it is, lower case and IUPAC codes
+        included. It is what `genodiff sample --template` writes. Of text, gaps are `[[20]]`: 20
+        tokens. The settings are those of `sample`. With `records`, each is a `SampledSequence`.
         """
         options = dict(sampler_options or {})
         where = stride, False, batch_size
@@ -219,7 +225,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
             templates = [Template(one.name, one.description, one.sequence) for one in given]
             found = list(fill_sequences(self._trained, None, templates, how, seed))
         else:
-            texts = [sequences] if isinstance(sequences, str) else list(sequences)
+            texts = read_texts(sequences)
             found = list(fill_sequences(self._trained, self.tokenizer, texts, how, seed))
             if not records:
                 filled = [one.sequence for one in found]
@@ -228,6 +234,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
             return found[0] if is_single(sequences, _MARK) else found
         return restore_form(sequences, [one.sequence for one in found], _MARK)
 
+    @own_defaults()
     def predict(
         self,
         sequences: Any,
@@ -273,6 +280,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
             ]
         return found[0] if is_single(sequences, _MARK) else found
 
+    @own_defaults()
     def embed(
         self,
         sequences: Any,
@@ -299,8 +307,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
         """
         layers = [layer] if isinstance(layer, int) else list(layer)
         how = make_reading(self._trained.backbone, self.alphabet, layers, pool, strand)
-        given = sequences if not isinstance(sequences, Iterator) else list(sequences)
-        windows = cut_windows(given, bed=bed, regions=region, window=window, stride=stride)
+        windows = cut_windows(sequences, bed=bed, regions=region, window=window, stride=stride)
         found = [
             array
             for _, array in embed(
@@ -309,6 +316,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
         ]
         return found if pool == "none" else np.stack(found)
 
+    @own_defaults()
     def bits(
         self,
         sequences: Any = None,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from genodiff.api.sequences import is_single, read_records
+from genodiff.kernels.defaults import own_defaults
 
 _MARK = b"?"
 
@@ -16,6 +17,7 @@ class ModelDesigns:
 
     memory: Literal["on", "off"] | None
 
+    @own_defaults()
     def redesign(
         self,
         sequences: Any,

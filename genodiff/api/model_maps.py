@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.sequences import is_single
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.scoring.map_files import PairMap
@@ -18,6 +19,7 @@ class ModelMaps:
 
     memory: Literal["on", "off"] | None
 
+    @own_defaults()
     def ism(
         self,
         sequences: Any,
@@ -53,6 +55,7 @@ class ModelMaps:
         single = is_single(sequences, b"") and bed is None and not region
         return arrays[0] if single else arrays
 
+    @own_defaults()
     def dependencies(
         self,
         sequences: Any,
@@ -87,6 +90,7 @@ class ModelMaps:
         single = is_single(sequences, b"") and bed is None and not region
         return found[0] if single else found
 
+    @own_defaults()
     def tracks(
         self,
         sequences: Any,

@@ -1,4 +1,4 @@
-"""Scores of variants in memory: `m.score_variants`."""
+"""Scores of variants in memory: `m.score`, by its longer name `m.score_variants`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.score import make_score_frame
 from genodiff.api.score_settings import ScoreSettings
+from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.variant_request import MAX_EVALUATIONS
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ class ModelScores:
 
     memory: Literal["on", "off"] | None
 
+    @own_defaults()
     def score_variants(
         self,
         variants: Any,
@@ -40,7 +42,8 @@ class ModelScores:
         """Scores of variants: a row for each ALT, in their order, as `genodiff score` writes them.
 
         `variants` is a file (VCF, BCF, CSV, TSV, parquet), a frame of polars or pandas with chrom,
-        pos (from 1), ref and alt, or rows of these four. `fasta` is the genome that they are of.
+        pos (from 1), ref and alt, or rows of these four: tuples, named tuples, mappings, records of
+        pysam. One row may stand alone. `fasta` is the genome that they are of.
         `score` is the log-likelihood of ALT minus that of REF, in `unit`: positive where ALT is
         likelier. It is null where `flags` says why there is none. `method` auto is llr for one
         base, chain for spans of up to 8, nelbo beyond. `se` is the standard error, in nats, that
@@ -69,3 +72,5 @@ class ModelScores:
             background=background,
             haplotypes=haplotypes,
         )  # fmt: skip
+
+    score = score_variants

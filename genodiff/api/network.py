@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from genodiff.backbones.backbone import Backbone
 from genodiff.errors import UsageError
+from genodiff.kernels.defaults import own_defaults
 
 
 class Network(nn.Module):
@@ -93,6 +94,7 @@ class Network(nn.Module):
         xt, lengths = self._judge(ids, lengths)
         return self.backbone.features(xt, sigma, lengths)
 
+    @own_defaults()
     def new_head(self, n_out: int, *, bias: bool = True, seed: int = 1) -> nn.Linear:
         """A fresh `torch.nn.Linear` from the width of `features` to `n_out`, drawn from `seed`.
 

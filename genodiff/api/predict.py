@@ -17,6 +17,8 @@ from genodiff.finetuning.prediction_format import STDOUT, Format, find_format
 from genodiff.io.counts import format_count
 from genodiff.io.input_file import open_input
 from genodiff.io.target import check_target, describe_file, is_stream
+from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.resolve import find_model_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,6 +40,7 @@ class FittedChoice:
     seed: int | None = None
 
 
+@own_defaults()
 def predict(
     run: str | Path,
     sequences: Any = None,
@@ -84,6 +87,7 @@ def predict(
     if out is None and form is not None:
         raise UsageError("form is of an output, and there is none", fix="give out")
     chosen = None if out is None else find_format(out, form)
+    run = find_model_folder(run)
     if not Path(run).is_dir():
         what = "is a file, not a folder" if Path(run).exists() else "is not there (not found)"
         raise CheckpointError(what, file=run, fix="give the folder of a sweep or of one unit")
@@ -151,11 +155,7 @@ def _look(given: Any, source: QuerySource, model: FittedModel) -> _Job:
     """Read all that can be read twice, so that a fault comes before hours of work."""
     if str(given) == STDOUT:
         return _Job(given, source)
-    if (
-        given is not None
-        and not isinstance(given, str | bytes | Path)
-        and not hasattr(given, "__len__")
-    ):
+    if isinstance(given, Iterator) and not hasattr(given, "read"):
         given = list(given)  # an iterator cannot be read twice
     job = _Job(given, source)
     total = n_cut = n_turned = 0

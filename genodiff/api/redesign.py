@@ -17,6 +17,7 @@ from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
 from genodiff.io.counts import format_count
 from genodiff.io.target import check_target, is_stream
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("genodiff")
 
 
+@own_defaults()
 def redesign(
     run: str | Path | None = None,
     *,

@@ -9,10 +9,12 @@ from genodiff.api.run_paths import check_run
 from genodiff.api.variant_report import TOP, report_variants
 from genodiff.errors import DataError, MachineError, UsageError
 from genodiff.io.target import check_target
+from genodiff.kernels.defaults import own_defaults
 
 _NAMED = 3  # runs in the name of the page of several
 
 
+@own_defaults()
 def report(
     run: str | Path,
     *more: str | Path,

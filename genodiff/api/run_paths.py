@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 from genodiff.errors import CheckpointError, DataError
+from genodiff.runs.resolve import find_model_folder
 
 
 def check_run(run: str | Path) -> Path:
-    """The path of a run or checkpoint. Raises `CheckpointError` where there is no such folder."""
-    path = Path(run)
+    """The folder of a run or checkpoint. Raises `CheckpointError` where there is no such path."""
+    path = find_model_folder(run)
     if not path.exists():
         raise CheckpointError(
             "is not there (not found)", file=path, fix="give a run folder or a checkpoint folder"

@@ -20,6 +20,7 @@ from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
 from genodiff.io.counts import format_count
 from genodiff.io.target import check_target, is_stream
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
@@ -43,6 +44,7 @@ def check_sampler(name: str | None) -> None:
         raise UsageError(f"no sampler '{name}'; {did_you_mean(name, list_samplers())}")
 
 
+@own_defaults()
 def sample(
     run: str | Path | None = None,
     *,

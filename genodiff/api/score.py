@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,8 +21,9 @@ from genodiff.api.score_output import (
 )
 from genodiff.api.score_plan import describe_plan
 from genodiff.api.score_settings import Method, ScoreSettings, Unit
-from genodiff.errors import DataError
+from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_target, is_own_file, is_stream
+from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.variant_request import MAX_EVALUATIONS
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from genodiff.api.model import Model
     from genodiff.io.faidx import Genome
-    from genodiff.io.variant_source import VariantSource
     from genodiff.io.variants import Allele
     from genodiff.runs.model import TrainedModel
     from genodiff.runs.own_loci import OwnLoci
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("genodiff")
 
 
+@own_defaults()
 def score(
     run: str | Path,
     variants: str | Path,
@@ -88,6 +89,9 @@ def score(
     written whole, they are marked in it, and `DataError` is raised at the end, unless
     `allow_mismatches`. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
     """
+    if not isinstance(variants, str | Path):
+        what = f"a {type(variants).__name__} is no file of variants"
+        raise UsageError(what, fix="give its path; score_variants takes variants in memory")
     asked = ScoreSettings(
         method, se, max_evaluations, context, exact, unit, batch_size, seed, memory
     )
@@ -178,6 +182,7 @@ def make_score_frame(
 ) -> pl.DataFrame:
     """What `genodiff.Model.score_variants` gives."""
     from genodiff.io.faidx import Genome
+    from genodiff.io.variant_source import open_held_variants, open_variants
     from genodiff.scoring.background import parse_background
     from genodiff.scoring.scored_variants import AltScore, score_records
     from genodiff.scoring.variant_output import make_frame
@@ -186,7 +191,8 @@ def make_score_frame(
 
     options = asked.options()
     places = parse_background(background)
-    with Genome(fasta) as genome, _open_any(variants) as source:
+    opener = open_variants if isinstance(variants, str | Path) else open_held_variants
+    with Genome(fasta) as genome, opener(variants) as source:
         work = VariantRun(source, genome, region, None)
         work.refuse_other_genome()
         if haplotypes:
@@ -225,27 +231,6 @@ def _score_alleles(
     from genodiff.scoring.variant_scores import score_alleles
 
     return score_alleles(model, genome, alleles, options, loci)
-
-
-def _open_any(variants: Any) -> AbstractContextManager[VariantSource]:
-    """The variants of a path, a frame of polars or pandas, or rows (chrom, pos, ref, alt)."""
-    import polars as pl
-
-    from genodiff.io.variant_source import open_variant_frame, open_variants
-
-    if isinstance(variants, str | Path):
-        return open_variants(variants)
-    if not isinstance(variants, pl.DataFrame):
-        if hasattr(variants, "to_dict"):
-            variants = pl.DataFrame(variants.to_dict("list"))
-        else:
-            names = ["chrom", "pos", "ref", "alt"]
-            rows = [tuple(row) for row in variants]
-            if any(len(row) != len(names) for row in rows):
-                what = "a variant is no row of chrom, pos, ref and alt"
-                raise DataError(what, fix="give rows of four, a frame, or a file")
-            variants = pl.DataFrame(rows, schema=names, orient="row")
-    return nullcontext(open_variant_frame(variants))
 
 
 def _write(

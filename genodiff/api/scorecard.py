@@ -11,6 +11,7 @@ from genodiff.api.machine import choose_device
 from genodiff.api.run_paths import check_input, check_run
 from genodiff.domain import DNA
 from genodiff.errors import DataError, UsageError
+from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
     from genodiff.data.dna_windows import DnaWindows
@@ -28,6 +29,7 @@ MOST = 1000
 """Sequences of each set, by default: more make all figures surer, and the verb slower."""
 
 
+@own_defaults()
 def scorecard(
     samples: Any,
     *,

@@ -29,6 +29,7 @@ from genodiff.api.track_output import (
     write_folder,
 )
 from genodiff.errors import UsageError
+from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.track_format import (
     HOLDS,
     NO_EMAIL,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from genodiff.scoring.track_values import BaseTracks
 
 
+@own_defaults()
 def tracks(
     run: str | Path,
     sequences: Any,

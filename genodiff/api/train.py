@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from genodiff.api.machine import choose_device
 from genodiff.api.sources import locate_genomes, make_absolute, resolve_source
 from genodiff.errors import UsageError
+from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.lock import check_lock_free
 from genodiff.runs.resolve import read_config, refuse_other_run, resolve_config
 from genodiff.runs.sections import SPECIES
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from genodiff.training.start import WarmStart
 
 
+@own_defaults()
 def train(
     source: str | Path | None = None,
     *,
@@ -106,6 +108,7 @@ class PlannedRun:
     force: bool = False
     """Files in the folder that genodiff did not write are set aside."""
 
+    @own_defaults()
     def estimate(self, *, device: str = "auto") -> dict[str, Any]:
         """Parameters, tokens, memory, time and files, as `genodiff train --plan --json` prints."""
         device = choose_device(device)
@@ -116,6 +119,7 @@ class PlannedRun:
         check_run_folder(self.folder, force=self.force)
         return estimate(self.config, self.folder, device)
 
+    @own_defaults()
     def describe(self, *, device: str = "auto") -> list[str]:
         """The estimate as lines of text."""
         found = self.estimate(device=device)
@@ -145,6 +149,7 @@ class PlannedRun:
             threads=threads or max(1, devices) * 2,
         )
 
+    @own_defaults()
     def train(
         self,
         *,

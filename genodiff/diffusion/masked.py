@@ -27,6 +27,7 @@ from torch import Tensor
 
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
+from genodiff.kernels.defaults import own_defaults
 
 # (xt (B, L), sigma (B,)) -> logits (B, L, V). With ragged windows it is called as denoiser(xt,
 # sigma, lengths).
@@ -72,10 +73,11 @@ class MaskedDiffusion:
 
     @cached_property
     def _target_ids(self) -> Int[Tensor, " K"]:
-        with torch.inference_mode(False):  # it may be made in an evaluation and used in training
+        with own_defaults():  # it may be made in an evaluation and used in training
             return torch.tensor(self.targets)
 
     @cached_property
+    @own_defaults()
     def _column_of(self) -> Int[Tensor, " M"]:
         """Which target an id is, -1 for none; the last entry stands for all larger ids."""
         column_of = torch.full((max(self.targets) + 2,), -1)

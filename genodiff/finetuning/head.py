@@ -150,7 +150,8 @@ class Classifier(nn.Module):
         self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
     ) -> Float[Tensor, "B L C"]:
         """The network's features of a clean sequence, in float32."""
-        sigma = torch.zeros(len(x0), device=x0.device)  # clean sequence: no noise
+        # A clean sequence: no noise.
+        sigma = torch.zeros(len(x0), device=x0.device, dtype=torch.float32)
         even = bool((lengths == x0.shape[1]).all())
         fixed = self.frozen and self.training
         with torch.set_grad_enabled(torch.is_grad_enabled() and not fixed):

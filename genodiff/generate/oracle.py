@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.generate.oracle_source import hash_callable
+from genodiff.kernels.defaults import users_defaults
 
 Form = Literal["strings", "ids", "one-hot"]
 _LETTERS = np.frombuffer(b"ACGTN", np.uint8)
@@ -92,7 +93,7 @@ class Oracle:
 
         def ask() -> None:
             try:
-                with torch.inference_mode(False), grad:
+                with torch.inference_mode(False), grad, users_defaults():
                     answer.append(self.call(given))
             except BaseException as fault:  # foreign code: anything may come out of it
                 answer.append(fault)

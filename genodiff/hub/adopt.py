@@ -154,7 +154,10 @@ def adopt_network(
         atomic.write_bytes(folder / WEIGHTS, weights)
         atomic.write_json(folder / CARD, describe_model(config, alphabet, 0, digest, data))
         write_provenance(
-            folder, config, data, describe_session(sys.argv, "cpu", 0) | {"probe": summary(seen)}
+            folder,
+            config,
+            data,
+            describe_session(sys.argv, "cpu", 0) | {"probe": summary(seen, alphabet.domain)},
         )
     return {
         "run": str(out),
@@ -166,5 +169,5 @@ def adopt_network(
         "network": config.backbone.model_dump(mode="json"),
         "classes": None if source.score is None else source.score.shape[0],
         "files": source.files,
-        "probe": summary(seen),
+        "probe": summary(seen, alphabet.domain),
     }

@@ -76,14 +76,32 @@ def _load(layout: str, found: dict[str, Any]) -> str:
             "## Use\n\n```python\nfrom genodiff.runs.model import load_model\n\nmodel = "
             'load_model("THIS_FOLDER")\n```'
         )
-    if "architecture" not in found:
-        return "## Use\n\n```console\ngenodiff checkpoint import THIS_FOLDER --out runs/mine\n```"
-    return (
-        "## Use\n\nWith the classes of the Caduceus repository (this folder holds no code): "
-        f"`{found['architecture']}.from_pretrained(THIS_FOLDER)`."
-        "\nWith genodiff, on any machine:\n\n```console\ngenodiff checkpoint import THIS_FOLDER "
-        "--out runs/mine\n```"
-    )
+    imported = "```console\ngenodiff checkpoint import THIS_FOLDER --out runs/mine\n```"
+    lines = [
+        "## Use",
+        "",
+        "With transformers, on any machine (`pip install 'genodiff[hf]'`; this folder holds no "
+        "code). The import comes first: without it transformers does not know these classes, and "
+        'may ask for "sentencepiece or tiktoken".',
+        "",
+        "```python",
+        "import genodiff.hf",
+        "from transformers import AutoModelForMaskedLM",
+        "",
+        'model = AutoModelForMaskedLM.from_pretrained("THIS_FOLDER")',
+        "```",
+        "",
+        "With genodiff:",
+        "",
+        imported,
+    ]
+    if "architecture" in found:
+        lines += [
+            "",
+            "With the classes of the Caduceus repository: "
+            f"`{found['architecture']}.from_pretrained(THIS_FOLDER)`.",
+        ]
+    return "\n".join(lines)
 
 
 def _data(model: TrainedModel, source: dict[str, Any] | None, licence: str | None) -> str:

@@ -86,10 +86,10 @@ def _strands(backbone: nn.Module, alphabet: Alphabet, x0: Tensor) -> float:
     return differ
 
 
-def summary(probe: Probe) -> dict[str, Any]:
-    """The figures as plain values."""
+def summary(probe: Probe, domain: str = "dna") -> dict[str, Any]:
+    """The figures as plain values, of a network of `domain`."""
     return {
         "bits_per_base": round(probe.bits_per_base, 4),
         "strands_differ": probe.strands_differ,
-        "sequence": "AluY consensus",
+        "sequence": "AluY consensus" if domain == "dna" else "tokens of the vocabulary",
     }

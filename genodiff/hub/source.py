@@ -13,27 +13,45 @@ from genodiff.hub.mdlm import is_mdlm, read_mdlm
 from genodiff.hub.published_config import judge_config, read_letters
 from genodiff.hub.published_network import BELONG, CONFIG, PublishedNetwork
 from genodiff.hub.vocabulary import find_vocabulary
-from genodiff.hub.weight_files import Weights, find_weight_files, open_weights, read_json_file
+from genodiff.hub.weight_files import (
+    Weights,
+    find_weight_files,
+    list_parts,
+    open_weights,
+    read_json_file,
+)
 from genodiff.runs.checkpoint import CARD, list_steps
 from genodiff.runs.resolve import CONFIG as RUN_CONFIG
 
+_WEIGHTS = (".safetensors", ".bin", ".ckpt", ".index.json")
 _READABLE = "give a published folder of Caduceus, or a network of MDLM"
 
 
 def is_published(path: str | Path) -> bool:
-    """Whether a folder holds a published config or weights, and is no run of ours."""
+    """Whether a folder holds a published config or weights, and is no run of ours; or its file."""
     path = Path(path)
-    ours = any(os.path.lexists(path / name) for name in (CARD, RUN_CONFIG)) or bool(
-        list_steps(path)
+    folder = path if path.is_dir() else path.parent
+    ours = any(os.path.lexists(folder / name) for name in (CARD, RUN_CONFIG)) or bool(
+        list_steps(folder)
     )
-    return (
-        path.is_dir()
-        and not ours
-        and any(
-            p.name == CONFIG or p.suffix in (".safetensors", ".bin", ".ckpt")
-            for p in path.iterdir()
-        )
-    )
+    files = folder.iterdir() if path.is_dir() else [path] if path.is_file() else []
+    return not ours and any(p.name == CONFIG or p.name.endswith(_WEIGHTS) for p in files)
+
+
+def find_published_folder(path: str | Path) -> Path:
+    """The folder that a published file stands for: its config, or the weights that are read of it.
+
+    Any other path is given back as it is, and so is a weight file that the folder's own go before.
+    """
+    path = Path(path)
+    if not path.is_file():
+        return path
+    if path.name == CONFIG:
+        return path.parent
+    try:
+        return path.parent if path in find_weight_files(path.parent, indices=True) else path
+    except CheckpointError:  # several weight files: one of them is meant
+        return path
 
 
 def read_source(
@@ -45,7 +63,7 @@ def read_source(
     or a path) is needed by networks of text. Raises `CheckpointError` naming the file, the first
     thing at fault, a remedy.
     """
-    path = Path(path)
+    path = find_published_folder(path)
     if not os.path.lexists(path):
         raise CheckpointError("is not there (not found)", file=path, fix=_READABLE)
     if (path / CARD).exists():
@@ -53,10 +71,10 @@ def read_source(
             "is a run folder already: nothing to import", file=path, fix="use it as it is"
         )
     folder = path if path.is_dir() else path.parent
-    files = find_weight_files(path) if path.is_dir() else [path]
+    files = find_weight_files(path) if path.is_dir() else list_parts(path)
     config_file = folder / CONFIG
     config: dict[str, Any] = {}
-    with_config = os.path.lexists(config_file) and path.suffix != ".ckpt"
+    with_config = os.path.lexists(config_file)
     if with_config:
         config = judge_config(read_json_file(config_file), config_file)
     elif path.is_dir() and not (files and files[0].suffix == ".ckpt"):

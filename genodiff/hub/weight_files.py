@@ -17,7 +17,7 @@ from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Archive, Stored
 from genodiff.io.file_names import find_plain_path
 from genodiff.io.identity import sha256_file
-from genodiff.runs.sealed_files import explain_fault, read_json
+from genodiff.runs.sealed_files import explain_fault, read_json, refuse_stand_in
 
 SAFETENSORS, BIN = "model.safetensors", "pytorch_model.bin"
 _INDEX = ".index.json"
@@ -119,22 +119,28 @@ def read_json_file(path: Path) -> dict[str, Any]:
         raise CheckpointError(fault.what, file=path, fix=fault.fix) from None
 
 
-def find_weight_files(folder: Path) -> list[Path]:
+def find_weight_files(folder: Path, *, indices: bool = False) -> list[Path]:
     """The files of a folder's weights that are read; none where there are none.
 
-    Safetensors go before pickles, one file before the shards of an index.
+    Safetensors go before pickles, one file before the shards of an index, which is among the files
+    with `indices`.
     """
     for name in (SAFETENSORS, BIN):
         if os.path.lexists(folder / name):
             return [folder / name]
         index = folder / f"{name}{_INDEX}"
         if os.path.lexists(index):
-            return _shards(index)
+            return [*_shards(index), *([index] if indices else [])]
     found = sorted(p for p in folder.iterdir() if p.suffix in (".safetensors", ".ckpt"))
     if len(found) > 1:
         what = f"holds several weight files ({found[0].name}, {found[1].name}) and no index"
         raise CheckpointError(what, file=folder, fix="give one of the files")
     return found
+
+
+def list_parts(file: Path) -> list[Path]:
+    """The weight files that one file stands for: those of an index, else itself."""
+    return _shards(file) if file.name.endswith(_INDEX) else [file]
 
 
 def _shards(index: Path) -> list[Path]:
@@ -162,7 +168,7 @@ def open_weights(files: list[Path]) -> Weights:
     entries: dict[str, Entry] = {}
     archives: dict[Path, Archive] = {}
     for path in files:
-        if _is_zip(resolve_file(path)):
+        if _is_zip(path):
             archives[path] = Archive(path, resolve_file(path))
             found = _state_dict(archives[path])
         else:
@@ -177,8 +183,10 @@ def open_weights(files: list[Path]) -> Weights:
 
 
 def _is_zip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"PK\x03\x04"
+    with resolve_file(path).open("rb") as file:
+        head = file.read(256)
+    refuse_stand_in(path, head)
+    return head.startswith(b"PK\x03\x04")
 
 
 def _header(path: Path) -> dict[str, Entry]:

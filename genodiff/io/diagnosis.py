@@ -45,12 +45,8 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"\x89PNG", "a PNG image", _OWN),
     (b"\x7fELF", "a program (binary data)", _OWN),
     (b"\xd0\xcf\x11\xe0", "an old Office document (binary data)", _OWN),
-    (
-        b"version https://git-lfs",
-        "a Git LFS pointer, not the file itself",
-        "fetch the file: git lfs pull",
-    ),
 )
+_PAGE = "HTML or XML (a web page saved in place of the file?)", "download the file again"
 _TEXT: tuple[tuple[bytes, str, str], ...] = (
     (b"{\\rtf", "a rich-text document", "save it as plain text"),
     (b"##fileformat=VCF", "VCF (variants)", "name it .vcf"),
@@ -60,7 +56,7 @@ _TEXT: tuple[tuple[bytes, str, str], ...] = (
     (b"CLUSTAL", "a Clustal alignment", "convert it to FASTA and remove the gaps"),
     (b"@HD\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
     (b"@SQ\t", "SAM (alignments)", "extract the sequence: samtools fasta"),
-    (b"<", "HTML or XML (a web page saved in place of the file?)", "download the file again"),
+    (b"<", *_PAGE),
     (b"{", "JSON", _OWN),
     (b"[", "JSON", _OWN),
     (b"@", "FASTQ (reads), not FASTA", "convert it: seqtk seq -A"),
@@ -73,8 +69,28 @@ _TEXT: tuple[tuple[bytes, str, str], ...] = (
 )
 
 
+def find_stand_in(head: bytes) -> Diagnosis | None:
+    """What stands in the place of a large file that was not downloaded, and how to get it."""
+    if head.startswith((b"version https://git-lfs", b"version https://hawser")):
+        return "a Git LFS pointer: the file itself was not downloaded", "git lfs pull"
+    if head.lstrip(b"./").startswith((b"annex/objects/", b"git/annex/objects/")):
+        return "a git-annex pointer: the file itself was not downloaded", "git annex get FILE"
+    return None
+
+
+def find_page(head: bytes) -> Diagnosis | None:
+    """Whether `head` begins a web page: a server's answer that was saved in place of a file."""
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:256].lower()
+    if start.startswith(b"<?xml"):  # so do XML's own formats
+        return _PAGE if b"<html" in start or b"<!doctype html" in start else None
+    return _PAGE if start.startswith((b"<!doctype html", b"<html")) else None
+
+
 def find_binary_format(head: bytes) -> Diagnosis | None:
     """What a file that starts with `head` is, if it is no UTF-8 text; the remedy may be empty."""
+    known = find_stand_in(head)  # of a stream, which is not looked at beforehand
+    if known:
+        return known
     for magic, what, fix in _BINARY:
         if head.startswith(magic):
             return what, fix

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.errors import DataError
+from genodiff.io.diagnosis import find_stand_in
 from genodiff.io.pipes import find_readable, is_descriptor
 
 BLOCK = 1 << 22
@@ -247,6 +248,7 @@ def _open(path: str | Path, shown: str) -> int:
         )
         try:
             _regular(os.fstat(descriptor), shown)  # it may have been swapped since
+            _refuse_stand_in(descriptor, shown)
         except DataError:
             os.close(descriptor)
             raise
@@ -277,6 +279,14 @@ def _regular(status: os.stat_result, shown: str) -> None:
     )
 
 
+def _refuse_stand_in(descriptor: int, shown: str) -> None:
+    """Raises `DataError` for the pointer that a large file leaves where it was not downloaded."""
+    known = find_stand_in(os.read(descriptor, 256))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    if known is not None:
+        raise DataError(f"is {known[0]}", file=shown, line=1, fix=known[1])
+
+
 def _absent(path: str | Path, shown: str, fault: OSError) -> DataError:
     fix: Any = "check the path"
     if fault.errno == errno.ENOENT and os.path.islink(path):
@@ -284,6 +294,8 @@ def _absent(path: str | Path, shown: str, fault: OSError) -> DataError:
             f"is a broken link to {os.readlink(path)} (no such file)",
             "point the link to an existing file",
         )
+        if "annex/objects/" in os.readlink(path):
+            fix = "git annex get FILE"
     elif fault.errno == errno.ENOENT:
         what, near = "no such file", _near(Path(path))
         fix = f"did you mean '{near}'?" if near else fix

@@ -2,12 +2,28 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
-from Bio.Seq import MutableSeq, Seq, UndefinedSequenceError
+import numpy as np
+from Bio.Seq import UndefinedSequenceError
 
 from genodiff.errors import DataError, UsageError
+from genodiff.io.containers import (
+    LETTERS,
+    NAME,
+    SEQUENCE,
+    Columns,
+    choose_column,
+    choose_names,
+    is_missing,
+    is_record,
+    is_row,
+    name_fields,
+    read_columns,
+    read_rows,
+)
 from genodiff.io.fasta import IUPAC, Record, check_letters, read_fasta
 from genodiff.io.topology import mark_circular, say_linear
 
@@ -32,10 +48,13 @@ def read_sequences(
     """The named sequences in `given`, judged like those of a file, case kept.
 
     `given` is a file (see `is_file`), a string, bytes, `Bio.Seq.Seq`, `Bio.SeqRecord.SeqRecord` or
-    `Record`, a mapping from names to such, or several of these in an iterable. What has no name is
-    called seq1, seq2 and so on by its place. `extra` bytes count as letters too (a template's `?`).
-    Of a caller that does not say `goes_round`, the first circular record is told on stderr.
-    Raises `DataError`; `UsageError` for another type.
+    `Record`, a mapping from names to such, or several of these in an iterable. It may be a frame,
+    columns by name or rows with named fields too (see `genodiff.io.containers`): the column of
+    sequences is the one called sequence, seq or dna, or the only one of words, and one called name
+    or id names them. What has no name is called seq1, seq2 and so on by its place. `extra` bytes
+    count as letters too (a template's `?`). Of a caller that does not say `goes_round`, the first
+    circular record is told on stderr. Raises `DataError`; `UsageError` for another type and for
+    columns among which nothing decides.
     """
     shown = str(given) if is_file(given, extra) else None
     for record in _judge_records(given, extra):
@@ -79,38 +98,110 @@ def _refuse_no_file(given: str | Path, extra: bytes) -> None:
     raise DataError(what, fix="give A, C, G, T, N or IUPAC codes, or the path of a file")
 
 
-def _records(given: Sequences) -> Iterator[Record]:
-    if isinstance(given, Mapping):
-        for name, sequence in given.items():
-            yield _record(sequence, 1)._replace(name=str(name))
-    elif isinstance(given, str | bytes | Seq | MutableSeq | Record) or hasattr(given, "seq"):
-        yield _record(given, 1)
-    elif isinstance(given, Iterable):
-        for number, one in enumerate(given, 1):
-            yield _record(one, number)
-    else:
+def is_single(given: Sequences) -> bool:
+    """Whether `given` is one sequence in memory: a string, bytes, a record, or one row."""
+    given = _bare(given)
+    if read_columns(given) is not None:
+        return False
+    return isinstance(given, LETTERS) or is_record(given) or is_row(name_fields(given) or {})
+
+
+def read_texts(given: Any) -> list[str]:
+    """The texts in a string, an iterable, or the column text or sentence of a frame.
+
+    Raises `UsageError` for what is no text, and for columns among which nothing decides.
+    """
+    given, texts = _bare(given), ("text", "sentence")
+    columns = read_columns(given)
+    if columns is not None:
+        given = columns[choose_column(columns, texts, "text")]
+    found = [given] if isinstance(given, str) else list(_each(given))
+    for one in found:
+        if not isinstance(one, str):
+            raise UsageError(f"a {type(one).__name__} is no text", fix="give strings")
+    return found
+
+
+def _bare(given: Any) -> Any:
+    """`given`, a scalar of numpy or Arrow as what it holds."""
+    if isinstance(given, np.ndarray) and given.ndim == 0 and given.dtype.names is None:
+        return given.item()
+    return given.as_py() if hasattr(given, "as_py") else given
+
+
+def _each(given: Any) -> Iterator[Any]:
+    """The members of an iterable in its order. Raises `UsageError` where it holds no sequences."""
+    if isinstance(given, np.ndarray) and (given.ndim != 1 or given.dtype.kind in "biufc"):
+        what = f"an array of {given.dtype} with the shape {given.shape} is no list of sequences"
+        raise UsageError(what, fix="give an array of strings in one dimension")
+    if isinstance(given, set | frozenset):
+        raise UsageError(f"a {type(given).__name__} has no order", fix="give sorted(...)")
+    if hasattr(given, "read"):
+        raise UsageError("an open file is no sequence", fix="give its path")
+    if not isinstance(given, Iterable):
         raise _foreign(given)
+    return iter(given.to_pylist() if hasattr(given, "to_pylist") else given)
 
 
-def _record(given: Any, number: int) -> Record:
+def _records(given: Sequences) -> Iterator[Record]:
+    given = _bare(given)
+    columns = read_columns(given)
+    if columns is not None:
+        yield from _column_records(columns)
+    elif is_single(given):
+        yield _record(given, 1)
+    elif isinstance(given, Mapping):
+        for name, sequence in given.items():
+            yield _record(sequence, 1, str(name))
+    else:
+        members = _each(given)
+        first = list(islice(members, 1))
+        if first and not is_record(first[0]) and name_fields(first[0]) is not None:
+            yield from _column_records(read_rows([*first, *members]))
+            return
+        for number, one in enumerate(chain(first, members), 1):
+            yield _record(one, number)
+
+
+def _column_records(columns: Columns) -> Iterator[Record]:
+    column = choose_column(columns, SEQUENCE, "sequence")
+    names = choose_names(columns)
+    for number, (one, name) in enumerate(
+        zip(columns[column], names or repeat(None), strict=False), 1
+    ):
+        yield _record(one, number, name)
+
+
+def _record(given: Any, number: int, name: str | None = None) -> Record:
+    """One sequence as a record; `name` goes before its own."""
+    about, shown = "", name or f"seq{number}"
     if isinstance(given, Record):
-        return given
-    if isinstance(given, str):
-        return Record(f"seq{number}", "", given.encode(), number)
-    if isinstance(given, bytes | Seq | MutableSeq):
-        return Record(f"seq{number}", "", bytes(given), number)
-    if hasattr(given, "seq") and hasattr(given, "id"):
-        name = given.id if given.id and given.id != "<unknown id>" else f"seq{number}"
+        return given if name is None else given._replace(name=name)
+    if is_missing(given):
+        raise DataError("has no sequence: the value is missing", record=shown, fix="leave it out")
+    fields = None if isinstance(given, LETTERS) or is_record(given) else name_fields(given)
+    if fields is not None and is_row(fields):
+        by_name = {key.strip().lower(): value for key, value in fields.items()}
+        own = next((by_name[key] for key in NAME if key in by_name), None)
+        given = next(by_name[key] for key in SEQUENCE if key in by_name)
+        shown = shown if name is not None or is_missing(own) else str(own)
+    elif is_record(given):
+        own = getattr(given, "id", getattr(given, "name", None))
+        shown = shown if name or not own or own == "<unknown id>" else str(own)
         about = mark_circular(given)
-        try:
-            return Record(name, about, bytes(given.seq), number)
-        except UndefinedSequenceError:
-            raise DataError("has no sequence", record=name, fix="give records with DNA") from None
-    raise _foreign(given)
+        given = getattr(given, "seq", getattr(given, "sequence", None))
+    if not isinstance(given, LETTERS):
+        raise _foreign(given)
+    try:
+        return Record(
+            shown, about, given.encode() if isinstance(given, str) else bytes(given), number
+        )
+    except UndefinedSequenceError:
+        raise DataError("has no sequence", record=shown, fix="give records with DNA") from None
 
 
 def _foreign(given: Any) -> UsageError:
-    return UsageError(
-        f"a {type(given).__name__} is no sequence",
-        fix="give strings of DNA, Bio.SeqRecord objects, or a pathlib.Path to a file",
-    )
+    fix = "give strings of DNA, Bio.SeqRecord objects, a frame, or a pathlib.Path to a file"
+    if isinstance(given, tuple):
+        fix = "give a mapping from names to sequences: dict(...)"
+    return UsageError(f"a {type(given).__name__} is no sequence", fix=fix)

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from genodiff.errors import DataError
-from genodiff.io.diagnosis import find_binary_format
+from genodiff.io.diagnosis import find_binary_format, find_page
 from genodiff.io.input_file import open_input
 
 _BOM = b"\xef\xbb\xbf"
@@ -37,6 +37,7 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
         data = rest + block
         if first:
             known = find_binary_format(data[:4096])
+            known = known or (None if kind == "text" else find_page(data))
             if known:
                 what, fix = f"not {kind}: this is {known[0]}", known[1] or f"give {kind}"
                 raise DataError(what, file=shown, line=1, fix=fix)

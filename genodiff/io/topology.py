@@ -25,8 +25,8 @@ def says_circular(description: str) -> bool:
 
 def mark_circular(record: Any) -> str:
     """The description of a record of Biopython, with the word where its topology is circular."""
-    about = record.description or ""
-    about = "" if about == "<unknown description>" else about
+    about = getattr(record, "description", "")
+    about = about if isinstance(about, str) and about != "<unknown description>" else ""
     topology = getattr(record, "annotations", {}).get("topology")
     if topology != "circular" or says_circular(about):
         return about

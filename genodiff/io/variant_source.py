@@ -5,14 +5,16 @@ The format is told by the first bytes. BCF is turned into the lines of a VCF by 
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
 from genodiff.errors import DataError, MachineError
+from genodiff.io.containers import is_column, is_missing, name_fields, read_columns, read_rows
 from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import STDIN, name_input, open_input
 from genodiff.io.text_lines import as_utf8
@@ -21,6 +23,7 @@ from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import VcfHeader, parse_vcf, read_vcf
 
 _BCF = b"BCF"
+_FIELDS = ("chrom", "pos", "ref", "alt")
 _PARQUET = b"PAR1"
 _TABLES = (".csv", ".tsv", ".txt", ".tab", ".jsonl", ".ndjson", ".parquet")
 _ZIPPED = (".gz", ".bgz")
@@ -78,10 +81,60 @@ def open_variants(path: str | Path) -> Iterator[VariantSource]:
         yield opened
 
 
-def open_variant_frame(frame: pl.DataFrame, shown: str = "<table>") -> VariantSource:
-    """The variants of a table in memory. Raises `DataError` where it lacks a column."""
-    table = VariantTable(shown, frame)
-    return VariantSource(Path(shown), shown, "table", None, table.records)
+@contextmanager
+def open_held_variants(held: Any) -> Iterator[VariantSource]:
+    """The variants that a program holds: a frame, columns or rows of chrom, pos, ref and alt.
+
+    A row is a tuple of these four, has named fields, or is a record of pysam or cyvcf2. One row
+    may stand alone. Raises `DataError` for rows of anything else, and where a column is missing.
+    """
+    shown = "<variants>"
+    alone = _find_fields(held)
+    columns = None if alone is not None else read_columns(held)
+    if columns is None:
+        several = isinstance(held, Iterable) and alone is None
+        rows = [_name_variant(row) for row in (held if several else [held])]
+        columns = read_rows(rows) if rows else {}
+    columns = {"alt" if name == "alts" else name: cells for name, cells in columns.items()}
+    table = pl.DataFrame(
+        {name: [_spell(one) for one in column] for name, column in columns.items()},
+        schema=dict.fromkeys(columns or _FIELDS, pl.String),
+    )
+    yield VariantSource(Path(shown), shown, "table", None, VariantTable(shown, table).records)
+
+
+def _find_fields(row: Any) -> dict[str, Any] | None:
+    """A variant by the names of its columns; None of what is none, or several."""
+    fields = name_fields(row)
+    if fields is not None:
+        words = (one for name, one in fields.items() if name.lower() not in ("alt", "alts"))
+        return None if any(map(is_column, words)) and "alts" not in fields else fields
+    for names in (("id", "chrom", "pos", "ref", "alts"), ("ID", "CHROM", "POS", "REF", "ALT")):
+        if all(hasattr(row, name) for name in names):  # of pysam, of cyvcf2
+            return {
+                key: getattr(row, name) for key, name in zip(("id", *_FIELDS), names, strict=True)
+            }
+    if not isinstance(row, tuple | list | np.ndarray) or len(row) != len(_FIELDS):
+        return None
+    one = isinstance(row[0], str) and str(row[1]).isdecimal()
+    return dict(zip(_FIELDS, row, strict=True)) if one else None
+
+
+def _name_variant(row: Any) -> dict[str, Any]:
+    """A row by the names of its columns. Raises `DataError` for what is none."""
+    if isinstance(row, tuple | list | np.ndarray) and len(row) == len(_FIELDS):
+        return _find_fields(row) or dict(zip(_FIELDS, row, strict=True))
+    fields = _find_fields(row)
+    if fields is None:
+        what = f"a variant is no row of chrom, pos, ref and alt, but a {type(row).__name__}"
+        raise DataError(what, fix="give rows of four, a frame, or a file")
+    return fields
+
+
+def _spell(cell: Any) -> str | None:
+    if isinstance(cell, tuple | list):
+        return ",".join(str(one) for one in cell)
+    return None if is_missing(cell) else str(cell)
 
 
 def _open(path: Path, shown: str) -> VariantSource:

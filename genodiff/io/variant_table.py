@@ -15,6 +15,7 @@ import polars as pl
 from genodiff.errors import DataError, did_you_mean
 from genodiff.io.cells import is_missing, read_whole
 from genodiff.io.delimited import read_delimited
+from genodiff.io.diagnosis import find_page
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variants import VariantRecord
@@ -75,6 +76,9 @@ def _read_table(path: str | Path) -> pl.DataFrame:
     with open_input(path) as source:
         blocks = source.blocks()
         head = next(blocks, b"")
+        if page := find_page(head[:256]):
+            what = f"no table of variants: this is {page[0]}"
+            raise DataError(what, file=source.shown, fix=page[1])
         if head.startswith(b"PAR1"):
             data = head + b"".join(blocks)
             try:

@@ -26,6 +26,7 @@ import torch
 
 from genodiff.errors import UsageError
 from genodiff.kernels import library, mamba_ssm
+from genodiff.kernels.defaults import own_defaults
 from genodiff.kernels.graph import is_recorded
 from genodiff.kernels.mamba_ssm import mamba_ssm_scan
 from genodiff.kernels.native.scan import native_scan
@@ -98,6 +99,7 @@ _preferred = "auto"
 
 
 @cache
+@own_defaults()
 def _find_fault(provider: Provider) -> str | None:
     """What keeps a provider from running here, found once for each process; None if nothing."""
     missing = provider.find_missing()

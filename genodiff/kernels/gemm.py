@@ -25,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels.defaults import own_defaults
 from genodiff.kernels.graph import is_recorded
 from genodiff.kernels.parallel import map_parts
 
@@ -137,6 +138,7 @@ def _is_amd() -> bool:
         return "AuthenticAMD" in platform.processor()
 
 
+@own_defaults()
 def _error() -> float:
     """The largest relative error of oneDNN's products of a mixer's shapes, gradients included."""
     worst = 0.0

@@ -24,6 +24,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels.defaults import own_defaults
 from genodiff.kernels.gemm import plain_matmul
 from genodiff.kernels.parallel import map_parts
 
@@ -111,6 +112,7 @@ def _recur(x: tuple[Tensor, ...], a: tuple[Tensor, ...], before: tuple[Tensor, .
 
 
 @cache
+@own_defaults()
 def _foreach_is_in_order() -> bool:
     """Whether torch's addcmul over a list runs one tensor after the other on this CPU.
 

@@ -29,6 +29,7 @@ from genodiff.runs.checkpoint import (
 )
 from genodiff.runs.config import RunConfig
 from genodiff.runs.labels import find_class
+from genodiff.runs.resolve import find_model_folder
 from genodiff.runs.sealed_files import (
     AGAIN,
     PICKLES,
@@ -40,6 +41,8 @@ from genodiff.runs.sealed_files import (
 
 PUBLISHED = "config.json"
 """What a published network of others has in the place of `model.json`."""
+
+_POINTER = 1024  # bytes: what is left in place of weights is smaller than any
 
 _log = logging.getLogger("genodiff")
 
@@ -85,7 +88,7 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
     anything is allocated. In a run folder a corrupt checkpoint gives a warning, and the one before
     it is taken. Raises `CheckpointError`, naming the file and the fault.
     """
-    path = Path(path)
+    path = find_model_folder(path)
     if not path.exists():
         raise CheckpointError(
             "is not there (not found)", file=path, fix="give a run folder or a checkpoint folder"
@@ -181,8 +184,9 @@ def _read_model(folder: Path, card: Card, path: Path, device: str) -> TrainedMod
 
 
 def _read_backbone(folder: Path, card: Card, device: str) -> Backbone:
-    if not (folder / WEIGHTS).is_file():
-        read_bytes(folder / WEIGHTS)  # says what stands there instead
+    weights = folder / WEIGHTS
+    if not weights.is_file() or weights.stat().st_size < _POINTER:
+        read_bytes(weights)  # says what stands there instead
     _check_size(folder, card.config, card.alphabet)
     backbone = build_backbone(card.config, card.alphabet)
     wanted = {name: tuple(t.shape) for name, t in collect_tensors(backbone).items()}

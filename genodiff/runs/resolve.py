@@ -19,6 +19,7 @@ from genodiff.settings import find_kinds, read_yaml
 
 DEFAULT_STEPS = 10_000
 CONFIG = "config.yaml"
+_OF_MODELS = (CONFIG, "model.json", "predictor.json")
 RECOMPUTED = ("recompute_states", "checkpointing")
 """Settings of a network that save memory, from the cheaper to the dearer."""
 
@@ -27,6 +28,18 @@ ALIASES = {
     "model": ("backbone", "kind"),
     "learning_rate": ("optim", "lr"),
 }
+
+
+def find_model_folder(path: str | Path) -> Path:
+    """The folder of a run, a checkpoint or a fine-tuned unit, where `path` is a file of it.
+
+    A file and its folder are the same request. Any other path is given back as it is.
+    """
+    path = Path(path)
+    if path.suffix not in (".safetensors", ".json", ".yaml") or not path.is_file():
+        return path
+    ours = any((path.parent / name).is_file() for name in _OF_MODELS)
+    return path.parent if ours else path
 
 
 def list_sections() -> dict[str, dict[str, FieldInfo]]:

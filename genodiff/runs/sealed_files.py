@@ -6,6 +6,7 @@ anything is allocated. Every fault is a `CheckpointError` that names the file.
 
 import hashlib
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from genodiff.errors import CheckpointError
+from genodiff.io.diagnosis import find_page, find_stand_in
 from genodiff.io.file_names import find_plain_path
 from genodiff.io.identity import sha256_json
 
@@ -53,13 +55,30 @@ def read_bytes(path: Path, largest: int | None = None) -> bytes:
             raise CheckpointError(
                 f"is {found.st_size} bytes large, more than {largest}", file=path, fix=AGAIN
             )
-        return path.read_bytes()
+        raw = path.read_bytes()
     except OSError as fault:
         raise explain_fault(path, fault, "a complete run folder or checkpoint") from None
+    refuse_stand_in(path, raw)
+    return raw
+
+
+def refuse_stand_in(path: Path, head: bytes) -> None:
+    """Raises `CheckpointError` where `head` is no file but what was saved in its place."""
+    known = find_stand_in(head) or find_page(head)
+    if known is not None:
+        raise CheckpointError(f"is {known[0]}", file=path, fix=known[1])
+    if not head:
+        raise CheckpointError(
+            "is empty: truncated to 0 bytes", file=path, fix="download or copy it again"
+        )
 
 
 def explain_fault(path: Path, fault: OSError, wanted: str) -> CheckpointError:
     """The error of a file that is missing or cannot be read; `wanted` is what to give instead."""
+    if isinstance(fault, FileNotFoundError) and path.is_symlink():
+        what = f"is a broken link to {os.readlink(path)}"
+        fix = "git annex get FILE" if "annex/objects/" in what else "put the file itself there"
+        return CheckpointError(what, file=path, fix=fix)
     if isinstance(fault, FileNotFoundError):
         return CheckpointError("is missing (not found)", file=path, fix=f"give {wanted}")
     what, fix = f"cannot be read ({fault.strerror})", "check the path and its permissions"

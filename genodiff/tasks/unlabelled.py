@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.io.containers import NAME, SEQUENCE, Columns, choose_column, read_columns
 from genodiff.io.delimited import read_delimited
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
@@ -26,7 +27,7 @@ from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.io.text_lines import read_text_lines
 from genodiff.tasks.examples import check_sequence
-from genodiff.tasks.labelled_file import NAME, SEQUENCE, check_cell, check_name
+from genodiff.tasks.labelled_file import check_cell, check_name
 from genodiff.tasks.table import SEPARATORS, check_columns, find_ending, find_usual
 
 _TEXTS = {1: (("sentence", "text"),), 2: (("sentence1",), ("sentence2",))}
@@ -97,7 +98,13 @@ def _queries(given: Sequences | None, source: QuerySource) -> Iterator[Query]:
     if source.domain != "dna" and not isinstance(given, Path) and given != "-":
         return _texts_in_memory(given, source)
     if source.domain == "dna" and not is_file(given):
-        _refuse_columns(source, "sequences in memory")
+        columns = read_columns(given)
+        if columns is None:
+            _refuse_columns(source, "sequences in memory")
+        elif source.columns:
+            (column,) = _held_columns(columns, source)
+            named = {name: held for name, held in columns.items() if name.strip().lower() in NAME}
+            given = {**named, "sequence": columns[column]}
         return (Query(r.name, r.sequence.upper(), r.line) for r in read_sequences(given))
     path = Path(given)
     ending = find_ending(path) if str(given) != "-" else ""
@@ -165,9 +172,26 @@ def _sentences(fields: list[str], source: QuerySource, shown: str | None, line: 
     return _TAB.join(words).encode()
 
 
+def _held_columns(columns: Columns, source: QuerySource) -> list[str]:
+    """The columns of a frame that are read. Raises `UsageError` where one is missing."""
+    usual = (SEQUENCE,) if source.domain == "dna" else _TEXTS[source.n_texts]
+    wanted = source.columns or [choose_column(columns, names, names[0]) for names in usual]
+    for column in wanted:
+        if column not in columns:
+            raise UsageError(f"no column '{column}'; {did_you_mean(column, columns)}")
+    if len(wanted) != len(usual):
+        what = f"{len(wanted)} columns, and the model reads {len(usual)}"
+        raise UsageError(what, fix=f"give {len(usual)}")
+    return list(wanted)
+
+
 def _texts_in_memory(given: Any, source: QuerySource) -> Iterator[Query]:
-    _refuse_columns(source, "text in memory")
+    columns = read_columns(given)
     pairs: Iterable[Any] = [given] if isinstance(given, str) else given
+    if columns is None:
+        _refuse_columns(source, "text in memory")
+    else:
+        pairs = zip(*(columns[name] for name in _held_columns(columns, source)), strict=True)
     for number, one in enumerate(pairs, 1):
         fields = one.split(_TAB) if isinstance(one, str) else list(one)
         yield Query(f"text{number}", _sentences(fields, source, None, number), number)

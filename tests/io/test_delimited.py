@@ -58,7 +58,7 @@ def test_two_layouts_that_both_fit_are_told(
     ("data", "message"),
     [
         ("", "is empty: no header line"),
-        ("<!DOCTYPE html>\n<p>\n", "line 1: no table: this is HTML"),
+        ("<!DOCTYPE html>\n<p>\n", "line 1: not a table: this is HTML"),
         ("a,b\n1,2\na,b\n", "line 3: the line of column names stands again"),
         ("a,b\n1,2\n3\n", "line 3: 1 field, but the header has 2"),
         ("a,a\n1,2\n", "line 1: a column's name stands twice: 'a'"),

@@ -91,7 +91,8 @@ def conv_backward(
     BT, BE, grid = _blocks(length, channels)
     tiles = -(-grid[0] // _PIECES)
     pieces = -(-grid[0] // tiles)
-    dz, dw = torch.empty_like(dy), torch.empty(len(dy), pieces, K + 1, channels, device=x.device)
+    dz = torch.empty_like(dy)
+    dw = torch.empty(len(dy), pieces, K + 1, channels, device=x.device, dtype=torch.float32)
     # Half of a tile at a time: with a whole one all registers are taken, and some spill.
     ways, half = _mark_ways(reverse), BT // 2
     kernels().conv_slope[(pieces, grid[1], len(dy))](

@@ -52,7 +52,7 @@ def _forward(
     tokens = x.numel() // width
     y, scale = (
         torch.empty(x.shape, device=x.device, dtype=dtype),
-        torch.empty(tokens, device=x.device),
+        torch.empty(tokens, device=x.device, dtype=torch.float32),
     )
     total = x
     if added is not None:
@@ -82,7 +82,7 @@ def _backward(
     BT, BD, tiles = _tiles(tokens, width)
     each = -(-tiles // _PROGRAMS)
     programs = -(-tiles // each)
-    dw = torch.empty(programs, width, device=total.device)
+    dw = torch.empty(programs, width, device=total.device, dtype=torch.float32)
     with use_device(total):
         kernels().norm_backward[(programs,)](
             gy, skip, total, weight, scale, dx, d_added, dw, tokens, each,

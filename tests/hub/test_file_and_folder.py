@@ -1,0 +1,97 @@
+"""A file of a model and its folder are the same request, wherever a model is named."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_run import write_run
+
+import genodiff
+from genodiff.api.run_paths import check_run
+from genodiff.errors import CheckpointError
+from genodiff.hub.source import read_source
+from genodiff.hub.warm_start import read_warm_start
+from tests.hub.published_folders import write_published
+
+
+def as_lightning(folder: Path) -> list[str]:
+    """The weights as one Lightning checkpoint."""
+    state = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save({"state_dict": {f"model.{n}": x for n, x in state.items()}}, folder / "last.ckpt")
+    return ["last.ckpt"]
+
+
+def as_pickle(folder: Path) -> list[str]:
+    """The weights as `torch.save` has them."""
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    return ["pytorch_model.bin"]
+
+
+def as_shards(folder: Path) -> list[str]:
+    """The weights in two files with an index."""
+    state = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    of = {key: names[i % 2] for i, key in enumerate(state)}
+    for name in names:
+        save_file({key: x for key, x in state.items() if of[key] == name}, folder / name)
+    index = "model.safetensors.index.json"
+    (folder / index).write_text(json.dumps({"weight_map": of}))
+    return [index, *names]
+
+
+def as_it_is(folder: Path) -> list[str]:
+    """The weights in one file of safetensors."""
+    return ["model.safetensors"]
+
+
+@pytest.mark.parametrize("form", [as_it_is, as_lightning, as_pickle, as_shards])
+def test_each_published_file_is_read_as_its_folder(
+    tmp_path: Path, form: Callable[[Path], list[str]]
+) -> None:
+    folder = tmp_path / "published"
+    write_published(folder)
+    weights = genodiff.load(folder, device="cpu").digest
+    names = form(folder)
+    digest = read_source(folder).digest
+    for name in ["config.json", *names]:
+        file = folder / name
+        assert read_source(file).digest == digest
+        assert read_warm_start(file).digest == digest
+        model = genodiff.load(file, device="cpu")
+        assert (model.digest, model.path) == (weights, folder)
+        assert genodiff.check_checkpoint(file) == genodiff.check_checkpoint(folder)
+
+
+def test_a_weight_file_that_the_folder_does_not_read_is_taken_for_itself(tmp_path: Path) -> None:
+    folder = tmp_path / "published"
+    write_published(folder)
+    state = load_file(folder / "model.safetensors")
+    other = {name: x + 1 if x.is_floating_point() else x for name, x in state.items()}
+    torch.save(other, folder / "pytorch_model.bin")
+    assert read_source(folder / "pytorch_model.bin").digest != read_source(folder).digest
+    (folder / "model.safetensors").unlink()
+    for name in ("a.ckpt", "b.ckpt"):
+        torch.save({"state_dict": state if name == "a.ckpt" else other}, folder / name)
+    assert genodiff.load(folder / "a.ckpt").digest != genodiff.load(folder / "b.ckpt").digest
+
+
+def test_each_file_of_a_run_is_read_as_the_run(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    wanted = genodiff.load(run, device="cpu").digest
+    step = next((run / "checkpoints").iterdir())
+    for file in (run / "config.yaml", step / "model.safetensors", step / "model.json"):
+        model = genodiff.load(file, device="cpu")
+        assert (model.digest, model.path) == (wanted, run)
+        assert check_run(file) == file.parent
+
+
+def test_a_file_that_belongs_to_no_model_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="is a file, not a folder"):
+        genodiff.load(tmp_path / "in.json")
