@@ -44,7 +44,7 @@ def find_published_folder(path: str | Path) -> Path:
     Any other path is given back as it is, and so is a weight file that the folder's own go before.
     """
     path = Path(path)
-    if not path.is_file():
+    if not path.is_file() or not (path.parent / CONFIG).is_file():
         return path
     if path.name == CONFIG:
         return path.parent

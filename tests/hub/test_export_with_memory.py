@@ -203,7 +203,7 @@ FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a changed card": (shorten, "was changed after it was written"),
     "another fingerprint": (lambda f: change_card(f, fingerprint="0" * 64), "another fingerprint"),
     "no card": (lambda folder: (folder / CARD).unlink(), "is missing"),
-    "an empty card": (lambda folder: (folder / CARD).write_text(""), "is empty, truncated"),
+    "an empty card": (lambda folder: (folder / CARD).write_text(""), "is empty: truncated"),
     "another version": (lambda f: change_card(f, format_version=9), "newer than"),
     "a table of 4^60 words": (lambda f: change_manifest(f, k=60), "cannot be meant"),
     "no list of contigs": (lambda f: change_card(f, contigs=3), "cannot be meant"),

@@ -166,7 +166,7 @@ class CaduceusSettings(BackboneSettings):
 
 _SHAPES = {
     "tiny": (64, 2, 16),  # 82,624: two layers, for first looks
-    # 82,912: the demo's; motifs under scattered masks need depth more than width
+    # 82,912: deep and narrow, for motifs under scattered masks
     "83k": (32, 6, 16),
     # 84,720: for fine-tuning on short sequences; half the states, two thirds of the time of 83k
     "85k": (48, 4, 8),
