@@ -6,7 +6,10 @@ from tests.commands import command
 
 WRONG = [
     ("trian", "did you mean 'train'?"),
-    ("bogus", "known: checkpoint, compare, config, data, demo, dependencies, doctor, embed, eval"),
+    (
+        "bogus",
+        "known: cache, checkpoint, compare, config, data, demo, dependencies, doctor, embed, eval",
+    ),
     ("embed runs/x", "--fasta is missing; see `genodiff embed --help`"),
     ("embed runs/x --fasta", "--fasta needs a value; see `genodiff embed --help`"),
     ("data lst", "did you mean 'list'? see `genodiff data --help`"),
