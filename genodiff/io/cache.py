@@ -1,27 +1,18 @@
 """Where genodiff keeps what it can make again, and locks for those who make it."""
 
-from __future__ import annotations
-
 import errno
-import io
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path, user_config_path
 
 from genodiff.errors import MachineError
-from genodiff.io.atomic import write_bytes, write_error
+from genodiff.io.atomic import write_error
 from genodiff.io.file_lock import hold_file
-from genodiff.io.identity import sha256_json
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 log = logging.getLogger("genodiff")
 _told: set[Path] = set()
@@ -72,41 +63,6 @@ def _find_temporary() -> Path:
         fix = "set GENODIFF_CACHE to a folder of your own"
         raise MachineError("is not yours, and your home cannot be written", file=folder, fix=fix)
     return folder
-
-
-def keep_array(
-    kind: str, made_from: Any, shape: tuple[int, ...], make: Callable[[], NDArray[np.float64]]
-) -> NDArray[np.float64]:
-    """The float64 array of `shape` that `make` gives, kept in the cache and read there again.
-
-    `made_from` is all that decides it, as values of JSON; `kind` is the folder in the cache.
-    """
-    import numpy as np
-
-    path = _find_array(kind, made_from)
-    try:
-        kept = np.load(path, allow_pickle=False)
-        if kept.shape == shape and kept.dtype == np.float64:
-            return np.asarray(kept)
-    except (OSError, ValueError, EOFError):
-        pass
-    found = make()
-    buffer = io.BytesIO()
-    np.save(buffer, found)
-    try:
-        write_bytes(path, buffer.getvalue())
-    except MachineError as fault:
-        log.warning("%s; it will be counted again", fault)
-    return found
-
-
-def is_kept(kind: str, made_from: Any) -> bool:
-    """Whether `keep_array` has an array that it need not make again."""
-    return _find_array(kind, made_from).exists()
-
-
-def _find_array(kind: str, made_from: Any) -> Path:
-    return cache_dir() / kind / f"{sha256_json(made_from, compact=True)[:32]}.npy"
 
 
 @contextmanager

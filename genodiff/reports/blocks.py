@@ -37,10 +37,9 @@ _WHAT = {
     "source": "the true process that wrote the genome: no model can be better on average",
 }
 
-_WHAT_OF_TEXT = {
+_WHAT_OF_TEXT = _WHAT | {
     "uniform": "every token of the vocabulary alike",
     "composition": "frequencies of single tokens in the train split",
-    "model": "this model: an upper bound on its −log₂ p",
     "source": "",
 }
 
@@ -354,9 +353,6 @@ class FactTable(NamedTuple):
     rows: list[tuple[str, str]]
 
 
-_HOST = "host"  # the name of a machine is not for others
-
-
 def list_provenance(
     found: dict[str, Any] | None, windows: list[tuple[str, str]]
 ) -> list[FactTable]:
@@ -385,7 +381,7 @@ def _tables(key: str, value: object) -> list[FactTable]:
         return [
             FactTable(
                 f"{name} {i}" if many else name,
-                [(_name(k), _cell(k, x)) for k, x in v.items() if k != _HOST],
+                [(_name(k), _cell(k, x)) for k, x in v.items() if k != "host"],
             )
             for i, v in list(enumerate(value, 1))[-MOST_SESSIONS:]
         ]

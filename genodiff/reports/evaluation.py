@@ -34,7 +34,7 @@ class Group(_Lenient):
     markov_bits: dict[str, float | None] | None = None
 
 
-class Line(_Lenient):
+class LineFigure(_Lenient):
     """What stands beside the model: a counted line, or the network without its memory."""
 
     bits: float
@@ -107,11 +107,11 @@ class Evaluation(_Lenient):
     uniform_bits: float = 2.0
     markov_bits: dict[str, float | None] | None = None
     markov_minus_model_bits: dict[str, Difference | None] | None = None
-    markov_fitted: Line | None = None
-    markov_mixture: Line | None = None
-    adaptive_mixture: Line | None = None
-    adaptive_from_train: Line | None = None
-    without_memory: Line | None = None
+    markov_fitted: LineFigure | None = None
+    markov_mixture: LineFigure | None = None
+    adaptive_mixture: LineFigure | None = None
+    adaptive_from_train: LineFigure | None = None
+    without_memory: LineFigure | None = None
     source_bits: float | None = None
     source_ci95_bits: tuple[float, float] | None = None
     model_minus_source_bits: Difference | None = None
@@ -146,7 +146,7 @@ class Evaluation(_Lenient):
             if order > 0
         ]
         for kind in LINES:
-            line: Line | None = getattr(self, kind.key)
+            line: LineFigure | None = getattr(self, kind.key)
             if line is not None:
                 lines.append(BestLine(kind, line.bits, line.minus_model_bits))
         return min(lines, default=None, key=lambda line: line.bits)

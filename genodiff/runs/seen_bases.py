@@ -24,8 +24,8 @@ from genodiff.data.store import Store
 from genodiff.data.stretches import Codes, encode_bases
 from genodiff.data.windows import Ints
 from genodiff.errors import GenodiffError
-from genodiff.io.cache import keep_array
 from genodiff.io.identity import sha256_array
+from genodiff.io.kept_arrays import keep_array
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.trained_on import TrainedOn, TrainPart, find_trained_on
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.store import Store
-from genodiff.io.cache import is_kept
+from genodiff.io.kept_arrays import is_kept
 from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.scoring.contigs import find_spans
 from genodiff.scoring.lines import (

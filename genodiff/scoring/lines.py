@@ -30,8 +30,9 @@ from genodiff.data.stretches import (
 )
 from genodiff.data.toy import ToySource
 from genodiff.io import atomic
-from genodiff.io.cache import cache_dir, keep_array
+from genodiff.io.cache import cache_dir
 from genodiff.io.identity import sha256_array
+from genodiff.io.kept_arrays import keep_array
 from genodiff.kernels import library
 from genodiff.scoring.adaptive import adaptive_nats
 from genodiff.scoring.contigs import find_spans
