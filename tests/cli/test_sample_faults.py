@@ -63,7 +63,7 @@ def test_what_cannot_be_done_is_one_line_before_any_work_and_leaves_nothing(
     (here / "in.fa").write_text(">a\nACNN\n")
     (here / "bad.fa").write_text(">a\nAC!N\n")
     fasta = () if "--fasta" in words else ("--fasta", "out.fa")
-    found, out, err = sample(*fasta, *words)
+    found, out, err = sample(".", *fasta, *words)
     assert found == code, err
     assert out == ""
     assert err.count("\n") == 1, err
