@@ -6,8 +6,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from genodiff.statistics.counted_lines import LINES, find_best_line, markov_line
-from genodiff.statistics.seeds import TOO_FEW
+from genodiff.statistics.counted_lines import LINES, TOO_FEW, find_best_line, markov_line
 
 _MOST_CONTIGS = 12
 _REGIONS = {

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit  # type: ignore[import-untyped]
 
+from genodiff.statistics.counted_lines import TOO_FEW
+
 Floats = NDArray[np.float64]
 
 ONE_SEED = "one seed"
 LEAST_UNITS = 5
 """Of fewer test units, blocks of windows say, no interval is told: it would be of no use."""
-TOO_FEW = "too few"
-"""What stands in the place of an interval of fewer units."""
 ONE_UNIT = f"{TOO_FEW} test units"
 NO_VARIATION = "no variation"
 UNDEFINED = "undefined"
