@@ -23,6 +23,7 @@ _DOOR = {
     "build_store": "genodiff.api.data",
     "check_checkpoint": "genodiff.api.checkpoint",
     "check_documents": "genodiff.api.data",
+    "clean_cache": "genodiff.api.cache",
     "compare": "genodiff.api.compare",
     "compare_designs": "genodiff.api.compare_designs",
     "deletion_effect": "genodiff.api.effects",
@@ -39,6 +40,7 @@ _DOOR = {
     "insertion_effect": "genodiff.api.effects",
     "ism": "genodiff.api.ism",
     "judge": "genodiff.api.judge",
+    "list_cache": "genodiff.api.cache",
     "list_recipes": "genodiff.api.data",
     "load": "genodiff.api.load",
     "merge": "genodiff.api.merge",
@@ -59,6 +61,8 @@ _DOOR = {
 """Public name → module that defines it. Add a row here, and an import for type checkers below."""
 
 if TYPE_CHECKING:
+    from genodiff.api.cache import clean_cache as clean_cache
+    from genodiff.api.cache import list_cache as list_cache
     from genodiff.api.checkpoint import check_checkpoint as check_checkpoint
     from genodiff.api.checkpoint import export_checkpoint as export_checkpoint
     from genodiff.api.checkpoint import import_checkpoint as import_checkpoint

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from genodiff.api.machine import choose_device
+from genodiff.api.run_paths import check_run
 from genodiff.io.target import check_new_folder
 from genodiff.kernels.defaults import own_defaults
 
@@ -87,9 +88,7 @@ def export_checkpoint(
     train split inside, at 2 bits a base: `memory="on"` then needs no other file. Raises
     `CheckpointError`, `UsageError`, `DataError`.
     """
-    from genodiff.runs.resolve import find_model_folder
-
-    run = find_model_folder(run)
+    run = check_run(run)
     folder = run / "export" if out is None else Path(out)
     check_new_folder(folder, force=force)
     choose_device(device)

@@ -25,6 +25,7 @@ from genodiff.api.map_output import (
     plan_time,
     write_drawn,
 )
+from genodiff.api.run_paths import check_run
 from genodiff.errors import UsageError
 from genodiff.io.target import is_stream
 from genodiff.kernels.defaults import own_defaults
@@ -87,7 +88,7 @@ def dependencies(
     target = MapTarget(str(out), find_map_format(out), fresh, force)
     check_features(features, target.ending in DRAWN, f"give --out x{DRAWN[0]}")
     target.check((bed, features, sequences if isinstance(sequences, str | Path) else None))
-    device = choose_device(device)
+    run, device = check_run(run), choose_device(device)
     from genodiff.api.load import load
     from genodiff.scoring.dependency_map import LONGEST, count_pair_evaluations
     from genodiff.scoring.map_regions import list_map_regions, open_contigs

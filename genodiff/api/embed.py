@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
+from genodiff.api.run_paths import check_run
 from genodiff.errors import UsageError
 from genodiff.io.counts import format_count
 from genodiff.io.target import check_new_folder, check_target, describe_file, set_aside
@@ -76,7 +77,7 @@ def embed(
     else:
         check_target(out, force=force, inputs=inputs)
     check_target(f"{out}.json", force=force, inputs=inputs)
-    device = choose_device(device)
+    run, device = check_run(run), choose_device(device)
     from genodiff.api.load import load
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_json, stamp_time

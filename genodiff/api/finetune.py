@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.machine import choose_device
 from genodiff.api.margin import check_margin
+from genodiff.api.run_paths import check_input
 from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.target import check_folder, check_target, read_json_object, set_aside
 from genodiff.kernels.defaults import own_defaults
 from genodiff.tasks.split_names import Level as Level
 from genodiff.tasks.split_names import OwnSplit as OwnSplit
-from genodiff.tasks.split_names import Split, check_similarity
+from genodiff.tasks.split_names import (
+    Split,
+    check_similarity,
+    choose_split,
+    refuse_single_table,
+)
 
 if TYPE_CHECKING:
     from genodiff.tasks.data_request import DataRequest
@@ -226,11 +232,11 @@ def _request(
     offline: bool,
 ) -> DataRequest:
     """Which data are meant. Raises `UsageError` for what does not go together."""
-    from genodiff.tasks.data_request import DataRequest
-    from genodiff.tasks.own_data import SUITE, choose_split, refuse_single_table
     from genodiff.tasks.suite_files import list_suite_files
 
     if isinstance(what, str) and what in list_suite_files():
+        from genodiff.tasks.data_request import DataRequest
+
         extra = [key for key, value in own.items() if value and key != "max_length"]
         if extra:
             raise UsageError(
@@ -250,6 +256,11 @@ def _request(
         raise UsageError("data and reference are for suites", fix="leave them out")
     path, chosen = Path(what), choose_split(split, own["test_share"])
     refuse_single_table(path, own["test"], own["valid"], own["test_share"])
+    for file in (path, own["test"], own["valid"]):
+        check_input(file)
+    from genodiff.tasks.data_request import DataRequest
+    from genodiff.tasks.own_data import SUITE
+
     table = {key: str(value) if isinstance(value, Path) else value for key, value in own.items()}
     table |= {"train": str(what), "name": own["name"] or printable(path.name.split(".")[0])}
     return DataRequest.parse(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from genodiff.api.machine import choose_device
+from genodiff.api.run_paths import check_run
 from genodiff.errors import UsageError
 from genodiff.kernels.defaults import own_defaults
 
@@ -40,22 +41,17 @@ def load(
     """
     if memory not in (None, "on", "off"):
         raise UsageError(f"no memory '{memory}'", fix="give on or off")
-    if not isinstance(path, str | Path):
-        what = f"an object of type {type(path).__name__} is no path"
-        raise UsageError(what, fix="give a run folder, a checkpoint or a published folder")
-    device = choose_device(device)
+    path, device = check_run(path), choose_device(device)
     from genodiff.api.model import Model
     from genodiff.data.tokenizer_sources import rebuild_tokenizer
     from genodiff.runs.checkpoint import CARD
     from genodiff.runs.model import load_model
-    from genodiff.runs.resolve import find_model_folder
     from genodiff.vocabulary import Vocabulary
 
-    path = find_model_folder(path)
     published = False
     if not (Path(path) / CARD).exists():
         # What fine-tuning and published folders import takes seconds, and a run needs none of it.
-        from genodiff.finetuning.unit_selection import is_fitted
+        from genodiff.finetuning.unit_files import is_fitted
         from genodiff.hub.source import find_published_folder, is_published
 
         path = find_published_folder(path)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
-from genodiff.errors import CheckpointError, UsageError
+from genodiff.errors import UsageError
 from genodiff.finetuning.prediction_format import STDOUT, Format, find_format
+from genodiff.finetuning.unit_files import check_fitted
 from genodiff.io.counts import format_count
 from genodiff.io.input_file import open_input
 from genodiff.io.target import check_target, describe_file, is_stream
@@ -87,10 +88,7 @@ def predict(
     if out is None and form is not None:
         raise UsageError("form is of an output, and there is none", fix="give out")
     chosen = None if out is None else find_format(out, form)
-    run = find_model_folder(run)
-    if not Path(run).is_dir():
-        what = "is a file, not a folder" if Path(run).exists() else "is not there (not found)"
-        raise CheckpointError(what, file=run, fix="give the folder of a sweep or of one unit")
+    run = check_fitted(find_model_folder(run))
     if isinstance(sequences, Path):
         with open_input(sequences):  # a missing file is said before torch is loaded
             pass

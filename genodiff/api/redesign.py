@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from genodiff.api.guiding import check_guide, open_guided
 from genodiff.api.machine import choose_device
+from genodiff.api.run_paths import choose_run
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
@@ -112,7 +113,7 @@ def redesign(
                 what = f"{flag} to a stream would be written before --screen has answered"
                 raise UsageError(what, fix="give the name of a file")
     _check_targets(target, described, vcf, changes, force, (fasta, bed, template, constraints))
-    device = choose_device(device)
+    folder, device = choose_run(run), choose_device(device)
     from genodiff.api.load import load
     from genodiff.constraints.layers import MOST_STATES
     from genodiff.constraints.rule_words import make_rules
@@ -125,7 +126,6 @@ def redesign(
     from genodiff.generate.redesign import RedesignRequest, refuse_empty_regions
     from genodiff.generate.sampling_progress import SamplingProgress
     from genodiff.io.faidx import Genome
-    from genodiff.runs.folder import find_only_run
 
     with ExitStack() as stack:
         gaps: list[Gap] | None = None
@@ -139,7 +139,7 @@ def redesign(
             source = stack.enter_context(Genome(str(fasta), goes_round=True, circular=circular))
             gaps = read_gaps(source, None if bed is None else str(bed), region, source.circular)
         held = make_rules(words, source.contigs, source.circular)
-        model = load(Path(run) if run is not None else find_only_run(Path("runs")), device=device)
+        model = load(folder, device=device)
         if model.alphabet.domain != "dna":
             what = f"is a {model.alphabet.domain} model"
             raise CheckpointError(what, file=model.path, fix="give a run of DNA")

@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from genodiff.errors import CheckpointError, DataError
-from genodiff.runs.resolve import find_model_folder
+from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.runs.resolve import find_model_folder, find_only_run
+
+
+def choose_run(run: str | Path | None) -> Path:
+    """As `check_run`; None is the one run under runs/."""
+    return find_only_run(Path("runs")) if run is None else check_run(run)
 
 
 def check_run(run: str | Path) -> Path:
-    """The folder of a run or checkpoint. Raises `CheckpointError` where there is no such path."""
+    """The folder of a run or checkpoint.
+
+    Raises `CheckpointError` where there is no such path, `UsageError` for what is no path.
+    """
+    if not isinstance(run, str | Path):
+        what = f"an object of type {type(run).__name__} is no path"
+        raise UsageError(what, fix="give a run folder, a checkpoint or a published folder")
     path = find_model_folder(run)
     if not path.exists():
         raise CheckpointError(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.guiding import check_guide, open_guided
 from genodiff.api.machine import choose_device
+from genodiff.api.run_paths import choose_run
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError, did_you_mean
@@ -154,12 +155,11 @@ def sample(
         target, force=force, inputs=(template, bed), sidecar=described, known=is_sealed_output
     )
     check_target(described, force=force, inputs=(template, bed, target))
-    device = choose_device(device)
+    folder, device = choose_run(run), choose_device(device)
     from genodiff.api.load import load
     from genodiff.generate.estimate import check_room, plan_sampling
     from genodiff.generate.request import DnaRequest, TextRequest
     from genodiff.generate.sampling_progress import SamplingProgress
-    from genodiff.runs.folder import find_only_run
 
     templates = None
     if template is not None and known == DNA.name and not partly:
@@ -168,7 +168,6 @@ def sample(
         sizes = [length or 1] if templates is None else [len(t.text) for t in templates]
         wanted = n or (1 if templates is not None else DNA.n_samples)
         check_room(target, wanted, sizes, line_width, batch_size)
-    folder = Path(run) if run is not None else find_only_run(Path("runs"))
     model = load(folder, device=device)
     if known is not None and model.alphabet.domain != known:
         right = DOMAINS[model.alphabet.domain].output_flag

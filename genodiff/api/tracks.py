@@ -18,6 +18,7 @@ from genodiff.api.map_output import (
     name_memory,
     plan_time,
 )
+from genodiff.api.run_paths import check_run
 from genodiff.api.track_output import (
     NothingReadError,
     TrackForm,
@@ -102,6 +103,8 @@ def tracks(
         check_folder_target(out, force=force)
     else:
         check_shard_target(str(out), journal_path, (bed, sequences, features), force=force)
+    if not plan:
+        check_run(run)
     device = choose_device(device)
     from genodiff.scoring.map_regions import open_contigs
     from genodiff.scoring.track_run import TrackRun, list_intervals

@@ -5,7 +5,7 @@ import signal
 import sys
 from typing import TextIO
 
-from cyclopts import App
+from cyclopts import App, Group
 from cyclopts.exceptions import ArgumentOrderError, CycloptsError
 
 from genodiff import __version__
@@ -31,6 +31,7 @@ def build_app() -> App:
         "base, sample new DNA.",
         version=__version__,
         help_format="plaintext",
+        group_parameters=Group("Parameters", sort_key=1),  # `Most used` stands before it
         suppress_keyboard_interrupt=False,  # cyclopts would end without a line
     )
     add_completion(app)

@@ -64,6 +64,7 @@ Margin = Annotated[
     ),
 ]
 Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")]
+Device = Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")]
 Plan = Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")]
 
 
@@ -142,7 +143,7 @@ class Common:
             help="CPU threads (default: OMP_NUM_THREADS, else all cores of this process).",
         ),
     ] = None
-    device: Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")] = "auto"
+    device: Device = "auto"
     scan: Annotated[
         str | None,
         Parameter(help="Selective scan: auto, native, torch, ... (see `genodiff doctor`)."),

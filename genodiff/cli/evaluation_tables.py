@@ -6,7 +6,8 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from genodiff.statistics.counted_lines import LINES, TOO_FEW, find_best_line, markov_line
+from genodiff.statistics.counted_lines import LINES, find_best_line, markov_line
+from genodiff.statistics.reasons import TOO_FEW
 
 _MOST_CONTIGS = 12
 _REGIONS = {

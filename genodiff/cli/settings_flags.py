@@ -3,12 +3,15 @@
 from typing import Annotated, Any, get_args, get_origin
 
 import yaml
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 from pydantic import BaseModel, create_model
 from pydantic.fields import FieldInfo
 
 from genodiff.api.settings import ALIASES, list_sections, list_short_names
 
+MOST_USED = Group("Most used", sort_key=0)
+"""The flags that a first training needs, of whichever part of the settings or of the verb."""
+_FIRST = {"seq_len", "batch_size", "max_steps", "lr"}
 _TITLES = {
     "data": "Data",
     "backbone": "Network",
@@ -42,6 +45,20 @@ def _choices(field: FieldInfo) -> list[str]:
     ]
 
 
+def _name_type(field: FieldInfo, choices: list[str]) -> str | None:
+    """The type of one value, as help shows it after the flag; None for words."""
+    kinds = {k for part in (field.annotation, *get_args(field.annotation)) for k in _unwrap(part)}
+    for kind, name in ((bool, "BOOL"), (float, "FLOAT"), (int, "INT")):
+        if kind in kinds:
+            return "|".join((name, *choices))
+    return "CHOICE" if choices else None
+
+
+def _unwrap(part: Any) -> tuple[Any, ...]:
+    """A type without its bounds."""
+    return (part, *get_args(part)[:1]) if get_origin(part) is Annotated else (part,)
+
+
 def _flag(section: str, name: str, field: FieldInfo) -> Any:
     dashed = name.replace("_", "-")
     names = [dashed]
@@ -63,7 +80,12 @@ def _flag(section: str, name: str, field: FieldInfo) -> Any:
     return Annotated[
         shape | None,
         Parameter(
-            name=names, help=help_, group=_TITLES[section], show_default=False, negative=negative
+            name=names,
+            help=help_,
+            group=MOST_USED if name in _FIRST else _TITLES[section],
+            show_default=False,
+            negative=negative,
+            metavar=_name_type(field, choices) if shape is str else None,
         ),
     ]
 

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.errors import DataError
+from genodiff.finetuning.unit_files import ROWS as FILE
 from genodiff.io import atomic
 from genodiff.io.file_lock import hold_file
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.task import TaskData
 
-FILE = "results.jsonl"
 TIMES = ("seconds", "choice_seconds", "created", "device", "threads", "git", "genodiff")
 """Keys of a row that may differ between two runs of the same unit."""
 

@@ -16,13 +16,14 @@ from pydantic import Field
 
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import FitSettings
+from genodiff.finetuning.unit_files import PREDICTOR as PREDICTOR
+from genodiff.finetuning.unit_files import RESULT as RESULT
+from genodiff.finetuning.unit_files import UNITS as UNITS
 from genodiff.io.identity import sha256_json
 from genodiff.settings import Settings
 
-MODEL, FITTED, TEST, RESULT = "model.safetensors", "fitted.json", "test.safetensors", "result.json"
-VALIDATION = "validation.safetensors"
-PREDICTOR, README = "predictor.json", "README.md"
-UNITS = "units"
+MODEL, FITTED, TEST = "model.safetensors", "fitted.json", "test.safetensors"
+VALIDATION, README = "validation.safetensors", "README.md"
 
 
 class Unit(Settings):

@@ -11,8 +11,8 @@ from genodiff.finetuning.predictor_files import (
     can_keep_row,
     read_predictor,
 )
-from genodiff.finetuning.results import FILE, read_results
-from genodiff.finetuning.unit import PREDICTOR, RESULT, UNITS
+from genodiff.finetuning.results import read_results
+from genodiff.finetuning.unit_files import PREDICTOR, RESULT, UNITS, check_fitted
 
 _AGAIN = "give the same `genodiff finetune` command with --keep-weights"
 
@@ -27,12 +27,6 @@ class UnitChoice(NamedTuple):
     seed: int | None = None
 
 
-def is_fitted(path: str | Path) -> bool:
-    """Whether a folder is a unit's or a sweep's, and no run of pre-training."""
-    path = Path(path)
-    return any((path / name).exists() for name in (PREDICTOR, RESULT, FILE, UNITS))
-
-
 def find_units(
     path: str | Path, choice: UnitChoice = UnitChoice(), *, all_seeds: bool = False
 ) -> list[Path]:
@@ -41,10 +35,7 @@ def find_units(
     Raises `UsageError` with what there is where several are meant, or none; `CheckpointError`
     where nothing was kept.
     """
-    path = Path(path)
-    if not path.is_dir():
-        what = "is a file, not a folder" if path.exists() else "is not there (not found)"
-        raise CheckpointError(what, file=path, fix="give the folder of a sweep or of one unit")
+    path = check_fitted(path)
     if (path / PREDICTOR).exists():
         found = {path: read_predictor(path)}
     elif (path / RESULT).exists():
@@ -94,12 +85,6 @@ def _kept_units(path: Path) -> dict[Path, PredictorCard]:
     units = sorted(p.parent for p in (path / UNITS).glob(f"*/{PREDICTOR}"))
     if units:
         return {unit: read_predictor(unit) for unit in units}
-    if not (path / FILE).exists() and not (path / UNITS).is_dir():
-        raise CheckpointError(
-            f"is no fine-tuned model: neither {PREDICTOR} nor {FILE} is there",
-            file=path,
-            fix="give the folder of a sweep (`genodiff finetune`) or of one of its units",
-        )
     rows = read_results(path)
     if rows and not any(can_keep_row(row) for row in rows):
         names = ", ".join(dict.fromkeys(str(row["model"]) for row in rows))

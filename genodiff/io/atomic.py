@@ -205,13 +205,30 @@ def clear_leftovers(folder: str | Path) -> list[Path]:
     if fcntl is None:
         return removed
     for path in sorted(Path(folder).glob(f"{_PREFIX}*{_SUFFIX}")):
-        pid = path.name[len(_PREFIX) :].split("-")[0]
-        if pid.isdecimal() and not _alive(int(pid)) and _unlocked(path):
+        if is_leftover(path):
             crash_point()
             with suppress(OSError):
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
                 removed.append(path)
     return removed
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether `path` is the temporary file or folder of a process that is no more."""
+    pid = path.name.removeprefix(_PREFIX).split("-")[0]
+    return fcntl is not None and pid.isdecimal() and not _alive(int(pid)) and _unlocked(path)
+
+
+def remove(path: str | Path) -> None:
+    """Remove a file or a folder at once: nobody sees half of it. A link goes, not what it names.
+
+    What a kill leaves is a leftover in the same folder. Raises `OSError`.
+    """
+    aside = _temporary(Path(path))
+    crash_point()
+    os.rename(path, aside)
+    crash_point()
+    shutil.rmtree(aside) if aside.is_dir() and not aside.is_symlink() else aside.unlink()
 
 
 class _Raw(io.FileIO):

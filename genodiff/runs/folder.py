@@ -257,19 +257,3 @@ def find_git_revision() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return sha.strip() + ("+" if changed.strip() else "")
-
-
-def find_only_run(folder: Path) -> Path:
-    """The only run under `folder`. Raises `CheckpointError` where there is none, or a choice."""
-    runs = [p for p in folder.iterdir() if (p / CONFIG).is_file()] if folder.is_dir() else []
-    if not runs:
-        raise CheckpointError(
-            "there is no run", file=folder, fix="give --checkpoint RUN, or `genodiff train` first"
-        )
-    if len(runs) > 1:
-        runs.sort(key=lambda p: p.stat().st_mtime, reverse=True)
-        named = ", ".join(str(p) for p in runs[:5]) + (", …" if len(runs) > 5 else "")
-        raise CheckpointError(
-            f"there are {len(runs)} runs: {named}", file=folder, fix=f"give --checkpoint {runs[0]}"
-        )
-    return runs[0]

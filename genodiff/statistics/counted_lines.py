@@ -9,9 +9,6 @@ under `markov_bits`, by their order.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-TOO_FEW = "too few"
-"""What stands in a table where an interval is left out."""
-
 
 class CountedLine(NamedTuple):
     """One line: its name in JSON, its short and its full name, and what it is."""

@@ -25,16 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit  # type: ignore[import-untyped]
 
-from genodiff.statistics.counted_lines import TOO_FEW
+from genodiff.statistics.reasons import NO_VARIATION, ONE_UNIT, UNDEFINED
+from genodiff.statistics.reasons import ONE_SEED as ONE_SEED
+from genodiff.statistics.reasons import TOO_FEW as TOO_FEW
 
 Floats = NDArray[np.float64]
 
-ONE_SEED = "one seed"
 LEAST_UNITS = 5
 """Of fewer test units, blocks of windows say, no interval is told: it would be of no use."""
-ONE_UNIT = f"{TOO_FEW} test units"
-NO_VARIATION = "no variation"
-UNDEFINED = "undefined"
 _LEAST = 1e-15  # p values are not told below this
 
 

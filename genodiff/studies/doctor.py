@@ -21,6 +21,7 @@ from packaging.requirements import Requirement
 from genodiff.data.recipe import list_recipe_names
 from genodiff.errors import GenodiffError, MachineError, printable
 from genodiff.io.cache import cache_dir, can_be_written
+from genodiff.io.cache_contents import measure_cached
 from genodiff.io.cores import count_usable_cores
 from genodiff.io.free_memory import read_memory
 from genodiff.io.target import free_disk_space
@@ -270,9 +271,9 @@ def check_cache() -> Check:
     detail = printable(folder)
     if not can_be_written(folder):
         return Check("cache", "fail", f"{detail} cannot be written", fix)
-    held = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) if folder.is_dir() else 0
+    held = measure_cached(Path(os.path.realpath(folder)))
     free = free_disk_space(str(folder / "any"))
-    detail += f" holds {held / 1e6:,.1f} MB, {free / GIB:.1f} GiB free"
+    detail += f" holds {held / 1e6:,.1f} MB, {free / GIB:.1f} GiB free; genodiff cache lists it"
     return Check("cache", "ok", detail)
 
 

@@ -12,7 +12,14 @@ from genodiff.tasks.labelled_file import TableColumns, read_examples
 from genodiff.tasks.labels import SEPARATOR, Kind
 from genodiff.tasks.layouts.parts import VALID, find_part
 from genodiff.tasks.resplit import resplit
-from genodiff.tasks.split_names import HOMOLOGY, RESPLITS, THRESHOLD, check_similarity, name_split
+from genodiff.tasks.split_names import (
+    RESPLITS,
+    THRESHOLD,
+    check_similarity,
+    choose_split,
+    name_split,
+    refuse_single_table,
+)
 from genodiff.tasks.suite import Metric, Task
 from genodiff.tasks.task import TaskData, cut_notes
 
@@ -82,42 +89,6 @@ def load_own_data(
         parts.valid_index,
         parts.groups,
     )
-
-
-def choose_split(split: str, test_share: float | None) -> str:
-    """The split of one table of which a share tests: homology, unless `split` says so already.
-
-    Raises `UsageError` for a split that a share does not make.
-    """
-    if test_share is None or split == HOMOLOGY:
-        return split
-    if split not in ("official", "own"):
-        fix = f"leave --split out: sequences that are alike are held apart (--split {HOMOLOGY})"
-        raise UsageError(f"--test-share does not go with --split {split}", fix=fix)
-    return HOMOLOGY
-
-
-def refuse_single_table(
-    train: str | Path, test: str | Path | None, valid: str | Path | None, test_share: float | None
-) -> None:
-    """Raises `UsageError` where one table has no test part, or a share of what is no single table.
-
-    No file is read.
-    """
-    path = Path(train)
-    single = test is None and path.is_file() and path.suffix.lower() != ".zip"
-    if test_share is None:
-        if single:
-            raise UsageError(
-                f"{path} is one table: which one tests?",
-                fix="give --test FILE, --test-share 0.2, or a folder with train and test",
-            )
-        return
-    if not 0 < test_share < 1:
-        raise UsageError(f"--test-share {test_share:g} is not between 0 and 1", fix="give 0.2")
-    if valid is not None or (path.exists() and not single):
-        what = "--test-share is for one table, which train, validation and test are taken from"
-        raise UsageError(what, fix="leave it out, or give one table alone")
 
 
 def _parts(

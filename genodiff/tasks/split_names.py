@@ -1,5 +1,6 @@
-"""The names of the splits of labelled sequences, for flags, checks and results."""
+"""The names of the splits of labelled sequences, and which of them data can have."""
 
+from pathlib import Path
 from typing import Literal, get_args
 
 from genodiff.errors import UsageError
@@ -32,3 +33,39 @@ def check_similarity(split: str, similarity: float | None) -> None:
         raise UsageError(f"--similarity is for --split {HOMOLOGY}", fix="leave it out")
     if not 0 < similarity <= 1:
         raise UsageError(f"--similarity {similarity:g} is not in (0, 1]", fix="give 0.5")
+
+
+def choose_split(split: str, test_share: float | None) -> str:
+    """The split of one table of which a share tests: homology, unless `split` says so already.
+
+    Raises `UsageError` for a split that a share does not make.
+    """
+    if test_share is None or split == HOMOLOGY:
+        return split
+    if split not in ("official", "own"):
+        fix = f"leave --split out: sequences that are alike are held apart (--split {HOMOLOGY})"
+        raise UsageError(f"--test-share does not go with --split {split}", fix=fix)
+    return HOMOLOGY
+
+
+def refuse_single_table(
+    train: str | Path, test: str | Path | None, valid: str | Path | None, test_share: float | None
+) -> None:
+    """Raises `UsageError` where one table has no test part, or a share of what is no single table.
+
+    No file is read.
+    """
+    path = Path(train)
+    single = test is None and path.is_file() and path.suffix.lower() != ".zip"
+    if test_share is None:
+        if single:
+            raise UsageError(
+                f"{path} is one table: which one tests?",
+                fix="give --test FILE, --test-share 0.2, or a folder with train and test",
+            )
+        return
+    if not 0 < test_share < 1:
+        raise UsageError(f"--test-share {test_share:g} is not between 0 and 1", fix="give 0.2")
+    if valid is not None or (path.exists() and not single):
+        what = "--test-share is for one table, which train, validation and test are taken from"
+        raise UsageError(what, fix="leave it out, or give one table alone")

@@ -6,7 +6,10 @@ from tests.commands import command
 
 WRONG = [
     ("trian", "did you mean 'train'?"),
-    ("bogus", "known: checkpoint, compare, config, data, demo, dependencies, doctor, embed, eval"),
+    (
+        "bogus",
+        "known: cache, checkpoint, compare, config, data, demo, dependencies, doctor, embed, eval",
+    ),
     ("embed runs/x", "--fasta is missing; see `genodiff embed --help`"),
     ("embed runs/x --fasta", "--fasta needs a value; see `genodiff embed --help`"),
     ("data lst", "did you mean 'list'? see `genodiff data --help`"),
@@ -52,6 +55,32 @@ def test_help_shows_defaults_as_they_are_given(capsys: pytest.CaptureFixture[str
     assert "[0.9 0.999]" in out
     assert "[true]" in out
     assert "[True]" not in out
+
+
+def test_the_ten_flags_of_a_first_training_stand_first_in_its_help(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    _, before, rest = command(capsys, "train", "--help")[1].partition("Most used")
+    most, others = rest.split("╰", 1)
+    first = "fasta bed preset out seq-len lr batch-size max-steps plan device".split()
+    assert before
+    assert most.count("│ --") == len(first)
+    for name in first:
+        assert f"--{name} " in most
+        assert f"--{name} " not in others.replace("With --plan:", "")
+
+
+def test_help_names_the_type_of_a_value(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    out = command(capsys, "train", "--help")[1]
+    for line in (
+        "--seq-len INT ", "--dropout FLOAT ", "--rc-augment BOOL|auto ", "--workers INT|auto ",
+        "--packing CHOICE ", "--tokenizer STR ", "--no-rotary ",
+    ):  # fmt: skip
+        assert line in out, line
 
 
 def test_ctrl_c_before_a_verb_watches_for_it_ends_with_a_line(

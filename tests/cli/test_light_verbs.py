@@ -111,15 +111,35 @@ ERRORS = [
     ("doctor --threads 0", 2),
     ("predict", 2),
     ("predict gone x.fa", 4),
-    ("predict . gone.fa", 3),
+    ("predict fit gone.fa", 3),
+    ("predict . x.fa", 4),
     ("predict . x.fa --batch-size 0", 2),
     ("predict . x.fa --out x.xlsx", 2),
     ("finetune report gone", 3),
     ("finetune bogus", 2),
+    ("finetune table --train one.csv", 2),
+    ("finetune table --train one.csv --test-share 2", 2),
+    ("finetune table --train one.csv --test gone.csv", 3),
+    ("finetune table --train gone.csv --test one.csv", 3),
+    ("sample one two -o new.fa", 2),
+    ("sample gone -o new.fa", 4),
+    ("sample -o new.fa", 4),
+    ("embed gone --fasta x.fa -o new.npz", 4),
+    ("score gone one.vcf --fasta x.fa -o new.tsv", 4),
+    ("tracks gone --fasta x.fa -o new", 4),
+    ("ism gone --fasta x.fa -o new.tsv", 4),
+    ("dependencies gone --fasta x.fa -o new.tsv", 4),
+    ("checkpoint export gone", 4),
 ]
 
 
 def test_usage_errors_load_nothing_heavy(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("sequence,label\nACGT,0\n")
+    (tmp_path / "fit").mkdir()
+    (tmp_path / "fit" / "results.jsonl").write_text("")
+    for name in ("a", "b"):  # which of the runs?
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "config.yaml").write_text("")
     found = run_all([line.split() for line, _ in ERRORS], tmp_path)
     for (line, code), (_, got, loaded, err) in zip(ERRORS, found, strict=True):
         assert (got, loaded) == (code, []), f"{line}: {got} {loaded} {err}"

@@ -24,7 +24,7 @@ from genodiff.cli.common import (
     order_samples,
     stop_on_sigterm,
 )
-from genodiff.statistics.counted_lines import TOO_FEW
+from genodiff.statistics.reasons import TOO_FEW
 
 _log = logging.getLogger("genodiff")
 

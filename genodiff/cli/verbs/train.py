@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from genodiff.api.train import plan_run
-from genodiff.cli.common import OUTPUT, Common, Force, convert_whole_number
-from genodiff.cli.settings_flags import SettingsFlags, collect_settings
+from genodiff.cli.common import OUTPUT, Common, Device, Force, Plan, convert_whole_number
+from genodiff.cli.settings_flags import MOST_USED, SettingsFlags, collect_settings
 
 _log = logging.getLogger("genodiff")
 
@@ -24,6 +24,7 @@ class TrainCommon(Common):
     seed: Annotated[
         int | None, Parameter(help="Seed of every random draw [1].", show_default=False)
     ] = None  # type: ignore[assignment]
+    device: Annotated[Device, Parameter(group=MOST_USED)] = "auto"
 
     def prepare(self) -> None:
         """As `Common.prepare`."""
@@ -45,13 +46,17 @@ def train(
     /,
     *,
     fasta: Annotated[
-        str | None, Parameter(help="Your FASTA in the recipe's place (or without any recipe).")
+        str | None,
+        Parameter(
+            group=MOST_USED, help="Your FASTA in the recipe's place (or without any recipe)."
+        ),
     ] = None,
     bed: Annotated[
         str | None,
         Parameter(
+            group=MOST_USED,
             help="Your intervals as BED; column 4 says train, valid or test. The strand column is "
-            "not used: a base is in one split, whichever strand is read."
+            "not used: a base is in one split, whichever strand is read.",
         ),
     ] = None,
     text: Annotated[
@@ -85,14 +90,17 @@ def train(
     preset: Annotated[
         str | None,
         Parameter(
-            help="Network: caduceus-ps-470k, dit-470k, ...; `genodiff config presets` lists them."
+            group=MOST_USED,
+            help="Network: caduceus-ps-470k, dit-470k, ...; `genodiff config presets` lists them.",
         ),
     ] = None,
     config: Annotated[
         Path | None, Parameter(help="YAML file of settings; flags go over it.")
     ] = None,
     out: Annotated[
-        Path | None, OUTPUT, Parameter(help="Run folder (default: runs/RECIPE-PRESET).")
+        Path | None,
+        OUTPUT,
+        Parameter(group=MOST_USED, help="Run folder (default: runs/RECIPE-PRESET)."),
     ] = None,
     resume: Annotated[
         Path | None, Parameter(help="Go on in this run folder, which must exist.")
@@ -137,7 +145,7 @@ def train(
         ),
     ] = False,
     settings: Annotated[SettingsFlags | None, Parameter(name="*")] = None,  # type: ignore[valid-type]
-    plan: Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")] = False,
+    plan: Annotated[Plan, Parameter(group=MOST_USED)] = False,
     json: Annotated[
         bool, Parameter(negative="", help="With --plan: one JSON object on stdout.")
     ] = False,
