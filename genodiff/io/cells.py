@@ -95,10 +95,10 @@ def find_alike(names: Iterable[str]) -> tuple[str, str] | None:
 
 def find_hidden(text: str) -> Diagnosis | None:
     """What a text has that nobody sees or wrote, and the remedy; None where there is nothing."""
-    hidden = next((c for c in text if not c.isprintable()), None)
-    if hidden is not None:
+    if not text.isprintable():
+        hidden = next(c for c in text if not c.isprintable())
         return f"has an invisible or control character {hidden!a}", "remove it"
-    if entity := _ENTITY.search(text):
+    if "&" in text and (entity := _ENTITY.search(text)):
         return f"holds {entity[0]}, a code of web pages", "write the character that it stands for"
     return None
 
@@ -109,7 +109,7 @@ def find_spoilt_name(name: str) -> Diagnosis | None:
         return hidden
     if name and (name[0] in _QUOTES or name[-1] == '"'):
         return "has a quotation mark or = at its edge", "remove what a program put around it"
-    dash = next((c for c in name if c in _DASHES), None)
+    dash = None if name.isascii() else next((c for c in name if c in _DASHES), None)
     if dash is not None:
         return f"has the dash {dash!a}, which programs make of -", "write -"
     if _DATE.fullmatch(name):
