@@ -23,6 +23,7 @@ from genodiff.io.cells import (
     explain_whole,
     find_alike,
     find_spoilt_name,
+    is_bed_comment,
     is_missing,
     read_number,
     read_whole,
@@ -98,7 +99,7 @@ def read_labels(
     lines_read: list[tuple[int, str]] = []
     for number, text in read_text_lines(path, "a table of labels"):
         line = text.rstrip(" \t")
-        if not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser"):
+        if is_bed_comment(line):
             continue
         lines_read.append((number, line))
     split = split_rows(lines_read, str(path))

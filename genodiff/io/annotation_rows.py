@@ -17,7 +17,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.cells import explain_whole, find_hidden, find_spoilt_name, read_whole
+from genodiff.io.cells import explain_whole, find_hidden, find_spoilt_name, is_comment, read_whole
 from genodiff.io.diagnosis import Diagnosis
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import suggest_contig
@@ -178,7 +178,7 @@ def is_annotation_row(line: str) -> bool:
 def _split(text: str) -> list[str] | None:
     """The columns of a row; None of a comment and of a blank line."""
     line = text.rstrip(" \t")
-    return None if not line or line[0] == "#" else [one.strip() for one in line.split("\t")]
+    return None if not line or is_comment(line) else [one.strip() for one in line.split("\t")]
 
 
 def _are_whole(texts: Sequence[str]) -> bool:

@@ -18,7 +18,7 @@ import polars as pl
 
 from genodiff.errors import DataError, did_you_mean
 from genodiff.io.annotation_rows import find_annotation
-from genodiff.io.cells import explain_whole, find_spoilt_name, read_whole
+from genodiff.io.cells import explain_whole, find_spoilt_name, is_bed_comment, read_whole
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import suggest_contig
 from genodiff.io.text_lines import read_text_lines
@@ -96,11 +96,6 @@ def parse_bed_lines(
             )
         columns = len(fields)
         yield row, fields
-
-
-def is_bed_comment(line: str) -> bool:
-    """Whether a line without blanks at its end holds no row of BED."""
-    return not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser")
 
 
 def check_splits(table: pl.DataFrame, path: str | Path) -> None:

@@ -17,8 +17,8 @@ from genodiff.io.annotation_rows import (
     is_annotation_row,
     parse_annotation_lines,
 )
-from genodiff.io.bed import is_bed_comment, parse_bed_lines
-from genodiff.io.cells import read_whole
+from genodiff.io.bed import parse_bed_lines
+from genodiff.io.cells import is_bed_comment, read_whole
 from genodiff.io.features import NAMES
 from genodiff.io.genbank import FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import name_input, open_input
@@ -143,7 +143,12 @@ def _read_blocks(path: str | Path, row: Sequence[Any], fields: Sequence[str]) ->
             for some in words
         )
         exons = tuple((start + a, start + a + b) for a, b in zip(starts, sizes, strict=False))
-        lies = exons[0][0] == start and exons[-1][1] == end and n == len(sizes) == len(starts)
+        lies = (
+            min(n, *sizes, *starts) >= 0
+            and exons[0][0] == start
+            and exons[-1][1] == end
+            and n == len(sizes) == len(starts)
+        )
         if not (lies and (left == right >= 0 or start <= left <= right <= end)):
             what = "the blocks of columns 7 to 12 do not fill the row from its start to its end"
             fix = "give BED12 of 12 columns"
