@@ -210,7 +210,8 @@ def _refuse_positions(path: str | Path, split: list[tuple[int, list[str]]]) -> N
     """Raises `DataError` for a table CONTIG LABEL that has positions as a BED file has."""
     if min(len(fields) for _, fields in split) < 4:
         return
-    columns = zip(*(fields for _, fields in split), strict=False)
+    bare = ([field.strip("'\"") for field in fields] for _, fields in split)
+    columns = zip(*bare, strict=False)
     if sum(all(map(_POSITION.fullmatch, column)) for column in columns) > 1:
         what = "there are positions, and not in columns 2 and 3"
         fix = "write CONTIG START END LABEL, or name the label's column: --label-column"
