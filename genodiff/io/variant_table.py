@@ -103,7 +103,7 @@ def _read_json(path: str | Path) -> Iterator[tuple[Any, ...]]:
         if not text.strip():
             continue
         try:
-            row = json.loads(text)
+            row = json.loads(text, parse_float=str)  # a position keeps its spelling
         except ValueError:
             row = None
         if not isinstance(row, dict):

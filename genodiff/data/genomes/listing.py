@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genodiff.errors import DataError, did_you_mean, printable
-from genodiff.io.cells import find_alike, find_spoilt_name, is_missing, read_number
+from genodiff.io.cells import find_alike, find_spoilt_name, is_comment, is_missing, read_number
 from genodiff.io.identity import sha256_file
 from genodiff.io.text_lines import read_text_lines
 
@@ -83,7 +83,7 @@ def read_genome_list(path: str | Path) -> GenomeList:
     lines: dict[str, int] = {}
     folder = Path(os.path.abspath(path)).parent
     for number, text in read_text_lines(path, "a list of genomes"):
-        if not text.strip() or text.startswith("#"):
+        if not text.strip() or is_comment(text):
             continue
         fields = [field.strip() for field in text.split("\t")]
         try:
