@@ -299,10 +299,14 @@ def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tupl
         what = f"the labels '{alike[0]}' and '{alike[1]}' differ in capitals only"
         raise DataError(what, file=path, line=line, fix="write one class in one way")
     numbers = [name for name in classes if read_number(name) is not None]
-    if len(classes) > 2 and len(numbers) == 1 == names.count(numbers[0]):
-        line = int(lines[names.index(numbers[0])])
-        what = f"the label '{numbers[0]}' is a number, and all others are names"
-        raise DataError(what, file=path, line=line, fix="remove the row, or name the class")
+    words = [name for name in classes if name not in numbers]
+    for some, says in (numbers, "is a number, and all others are names"), (
+        words, "is no number, and all others are",
+    ):  # fmt: skip
+        if len(classes) > 2 and len(some) == 1 == names.count(some[0]):
+            what = f"the label '{some[0]}' {says}"
+            line = int(lines[names.index(some[0])])
+            raise DataError(what, file=path, line=line, fix="remove the row, or name the class")
     if len(classes) > MOST_CLASSES:
         raise DataError(
             f"has {len(classes):,} labels, more than {MOST_CLASSES:,}",

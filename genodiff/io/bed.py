@@ -232,13 +232,10 @@ def _too_few(path: str | Path, number: int, line: str) -> DataError:
             "columns are separated by blanks, not tabs",
             "BED needs tabs: tr -s ' ' '\\t'",
         )
-    if "\t" not in line and line.count(",") >= 2:
-        return _fault(
-            path,
-            number,
-            "columns are separated by commas, not tabs (CSV)",
-            "BED needs tabs: tr , '\\t'",
-        )
+    for mark, name in (",", "commas"), (";", "semicolons"):
+        if "\t" not in line and line.count(mark) >= 2:
+            what = f"columns are separated by {name}, not tabs (CSV)"
+            return _fault(path, number, what, f"BED needs tabs: tr '{mark}' '\\t'")
     n = line.count("\t") + 1
     fix = "give CONTIG, START and END, separated by tabs"
     return _fault(path, number, f"has {n} column{'s' * (n > 1)}, fewer than 3", fix)
