@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff import __version__
 from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import check_run
 from genodiff.api.score_output import (
     fill_journal,
     prepare_background,
@@ -96,8 +95,6 @@ def score(
     asked = ScoreSettings(
         method, se, max_evaluations, context, exact, unit, batch_size, seed, memory
     )
-    if not plan:
-        check_run(run)
     target = str(out)
     journal_path = Path(f"{target}.partial")
     from genodiff.io.faidx import Genome

@@ -125,7 +125,6 @@ ERRORS = [
     ("sample gone -o new.fa", 4),
     ("sample -o new.fa", 4),
     ("embed gone --fasta x.fa -o new.npz", 4),
-    ("score gone one.vcf --fasta x.fa -o new.tsv", 4),
     ("tracks gone --fasta x.fa -o new", 4),
     ("ism gone --fasta x.fa -o new.tsv", 4),
     ("dependencies gone --fasta x.fa -o new.tsv", 4),
