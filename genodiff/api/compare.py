@@ -76,8 +76,7 @@ def compare(
         _check_folder(folder, (paths[0], fasta, text), force)
         return _compare_rows(paths[0], over, folder, margin, device, offline, plan)
     _refuse({"tokens": tokens, "seeds": seeds}, "is for a specification", "leave it out")
-    for path in paths:
-        check_run(path)
+    paths = [check_run(path) for path in paths]
     names = _name_runs(paths)
     if against is not None and against not in names:
         raise UsageError(f"no run '{against}'", fix=f"give one of {', '.join(names)}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff.api.machine import choose_device
 from genodiff.api.map_output import (
     MapTarget,
-    check_features,
+    check_gene_file,
     check_map_options,
     check_picture,
     finish_map,
@@ -58,7 +58,7 @@ def dependencies(
     context: int | None = None,
     unit: Literal["nats", "bits"] = "nats",
     memory: Literal["on", "off"] | None = None,
-    features: str | Path | None = None,
+    genes: str | Path | None = None,
     batch_size: int = 8,
     device: str = "auto",
     plan: bool = False,
@@ -70,8 +70,8 @@ def dependencies(
     `sequences` is a FASTA file, or strings and records. `region` (chr1:1,000-2,000, 1-based and
     inclusive) or `bed` say which part, at most 1,024 bases each; without them each sequence is a
     region. A row of `bed` on - is read as its reverse complement, as in `genodiff.ism`. `out` ends
-    in .tsv, .parquet, .npz, .svg, .png, .pdf or .html; "-" is a table on stdout. `features` (GFF3,
-    GTF, BED or GenBank) are genes that are drawn below a picture.
+    in .tsv, .parquet, .npz, .svg, .png, .pdf or .html; "-" is a table on stdout. `genes` (GFF3,
+    GTF, BED or GenBank) are drawn below a picture.
 
     The dependency of target j on source i is the largest change of the log-odds of any base at j,
     with j masked, by putting another base at i, in `unit`. Targets `every` bases apart are masked
@@ -86,8 +86,8 @@ def dependencies(
     """
     apart = _check(unit, context, batch_size, every, exact)
     target = MapTarget(str(out), find_map_format(out), fresh, force)
-    check_features(features, target.ending in DRAWN, f"give --out x{DRAWN[0]}")
-    target.check((bed, features, sequences if isinstance(sequences, str | Path) else None))
+    check_gene_file(genes, target.ending in DRAWN, f"give --out x{DRAWN[0]}")
+    target.check((bed, genes, sequences if isinstance(sequences, str | Path) else None))
     run, device = check_run(run), choose_device(device)
     from genodiff.api.load import load
     from genodiff.scoring.dependency_map import LONGEST, count_pair_evaluations
@@ -98,7 +98,7 @@ def dependencies(
     with open_contigs(sequences) as genome:
         regions = list_map_regions(genome, region, bed, longest=LONGEST)
         check_picture(target.ending, regions)
-        genes = list_genes(features, genome, regions)
+        drawn = list_genes(genes, genome, regions)
         evaluations = count_pair_evaluations(regions, apart)
         bases = sum(len(one.letters) for one in regions)
         model = load(run, device=device)
@@ -126,7 +126,7 @@ def dependencies(
         maps = work.split(kept, _scale(unit))
         check = work.check(maps, _scale(unit))
         told = {
-            "model": str(run), **about, "features": None if features is None else str(features),
+            "model": str(run), **about, "genes": None if genes is None else str(genes),
             "score": _SCORE, "unit": unit, "bases": bases,
             "scored": sum(int((one.columns >= 0).sum()) for one in regions),
             "evaluations": evaluations, "company": None if check is None else asdict(check),
@@ -138,7 +138,7 @@ def dependencies(
                 check.pairs, check.median, check.worst, check.strongest,
             )  # fmt: skip
         return finish_map(
-            target, lambda: _write(target, maps, told, genes), told, sequences=sequences,
+            target, lambda: _write(target, maps, told, drawn), told, sequences=sequences,
             genome=identity, regions=regions, device=device, began=began,
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ from genodiff.api.run_paths import check_input
 from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.target import check_folder, check_target, read_json_object, set_aside
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.resolve import find_model_folder
 from genodiff.tasks.split_names import Level as Level
 from genodiff.tasks.split_names import OwnSplit as OwnSplit
 from genodiff.tasks.split_names import (
@@ -316,7 +317,7 @@ def report_sweep(
     `margin` is as in `finetune`. Raises `DataError` for a folder that is no sweep's, `UsageError`.
     """
     check_margin(margin)
-    out = Path(out)
+    out = find_model_folder(out)
     if not (out / "results.jsonl").exists():
         raise DataError("holds no results.jsonl", file=out, fix="give the folder of a sweep")
     for name in ("RESULTS.md", "report.html"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff.api.machine import choose_device
 from genodiff.api.map_output import (
     MapTarget,
-    check_features,
+    check_gene_file,
     check_map_options,
     check_picture,
     finish_map,
@@ -60,7 +60,7 @@ def ism(
     context: int | None = None,
     unit: Literal["nats", "bits"] = "nats",
     memory: Literal["on", "off"] | None = None,
-    features: str | Path | None = None,
+    genes: str | Path | None = None,
     batch_size: int = 8,
     device: str = "auto",
     plan: bool = False,
@@ -73,8 +73,7 @@ def ism(
     inclusive) or `bed` say which part; without them each sequence is a region. A row of `bed` on -
     is read as its reverse complement: its scores run in the row's direction, and its bases are of
     that strand; positions are the genome's. `out` ends in .tsv, .parquet, .npz, .svg, .png, .pdf or
-    .html; "-" is a table on stdout. `features` (GFF3, GTF, BED or GenBank) are genes that are drawn
-    below a picture.
+    .html; "-" is a table on stdout. `genes` (GFF3, GTF, BED or GenBank) are drawn below a picture.
 
     A score is log p(base | all others) − log p(reference | all others) in `unit`, what `genodiff
     score --exact` gives for the same SNV. `context` is in bases (default: the trained length).
@@ -89,8 +88,8 @@ def ism(
     """
     check_map_options(unit, context, batch_size)
     target = MapTarget(str(out), find_map_format(out), fresh, force)
-    check_features(features, target.ending in DRAWN, f"give --out x{DRAWN[0]}")
-    target.check((bed, features, sequences if isinstance(sequences, str | Path) else None))
+    check_gene_file(genes, target.ending in DRAWN, f"give --out x{DRAWN[0]}")
+    target.check((bed, genes, sequences if isinstance(sequences, str | Path) else None))
     run, device = check_run(run), choose_device(device)
     from genodiff.api.load import load
     from genodiff.runs.own_loci import open_loci
@@ -101,7 +100,7 @@ def ism(
     with open_contigs(sequences) as genome:
         regions = list_map_regions(genome, region, bed, longest=LONGEST)
         check_picture(target.ending, regions)
-        genes = list_genes(features, genome, regions)
+        drawn = list_genes(genes, genome, regions)
         model = load(run, device=device)
         oracle = open_oracle(model, regions, label, context, batch_size, memory)
         evaluations = count_saturation(regions, oracle=oracle is not None)
@@ -138,13 +137,13 @@ def ism(
         maps = _split(regions, kept, unit, oracle)
         score = describe_score(oracle, label)
         told = {
-            "model": str(run), **about, "features": None if features is None else str(features),
+            "model": str(run), **about, "genes": None if genes is None else str(genes),
             "score": score, "unit": find_unit(oracle, unit), "sites": sites,
             "scored": sum(int((one.columns >= 0).sum()) for one in regions),
             "evaluations": evaluations,
         }  # fmt: skip
         return finish_map(
-            target, lambda: _write(target, maps, told, genes), told, sequences=sequences,
+            target, lambda: _write(target, maps, told, drawn), told, sequences=sequences,
             genome=identity, regions=regions, device=device, began=began,
         )  # fmt: skip
 

@@ -81,14 +81,14 @@ def check_picture(ending: str, regions: Sequence[MapRegion]) -> None:
         raise UsageError(what, fix=f"give fewer regions, or a {other}")
 
 
-def check_features(features: str | Path | None, drawn: bool, where: str) -> None:
-    """Raises `UsageError` for features where nothing is drawn; `where` says what would be."""
-    if features is not None and not drawn:
-        raise UsageError("--features are drawn below a picture", fix=f"leave it out, or {where}")
+def check_gene_file(file: str | Path | None, drawn: bool, where: str) -> None:
+    """Raises `UsageError` for genes where nothing is drawn; `where` says what would be."""
+    if file is not None and not drawn:
+        raise UsageError("--genes are drawn below a picture", fix=f"leave it out, or {where}")
 
 
 def list_genes(
-    features: str | Path | None, genome: Contigs, places: Iterable[Sequence[Any]]
+    file: str | Path | None, genome: Contigs, places: Iterable[Sequence[Any]]
 ) -> list[list[Gene]]:
     """The genes of each place (contig, start, end, ...), from a file; none without one.
 
@@ -96,13 +96,13 @@ def list_genes(
     """
     from genodiff.io.genes import pick_genes, read_genes
 
-    if features is None:
+    if file is None:
         return [[] for _ in places]
     wanted = list(places)
-    genes = read_genes(features, genome.contigs, {one[0] for one in wanted})
+    genes = read_genes(file, genome.contigs, {one[0] for one in wanted})
     picked = [pick_genes(genes, *one[:3]) for one in wanted]
     if not any(picked):
-        _log.warning("%s: no gene is in what is drawn", features)
+        _log.warning("%s: no gene is in what is drawn", file)
     return picked
 
 

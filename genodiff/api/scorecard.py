@@ -111,7 +111,7 @@ def scorecard(
     found = {
         "genodiff": __version__,
         "samples": total,
-        "compared": len(beside.target),
+        "compared": min(len(sequences), len(beside.target)),
         "length": length,
         "train_bases": beside.bases,
         **measured,

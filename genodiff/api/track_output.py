@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genodiff import __version__
-from genodiff.api.map_output import check_features, list_genes
+from genodiff.api.map_output import check_gene_file, list_genes
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import (
     check_new_folder,
@@ -41,14 +41,14 @@ class TrackForm:
     formats: tuple[str, ...]
     genome: str | None
     email: str
-    features: str | None = None
+    genes: str | None = None
 
     def check(self) -> None:
         """Raises `UsageError` for names that a hub cannot hold, `MachineError` for no pyBigWig."""
         from genodiff.scoring.track_files import import_bigwig
 
         check_hub_options(self.genome, self.email)
-        check_features(self.features, bool({*DRAWN} & {*self.formats}), "give --format html")
+        check_gene_file(self.genes, bool({*DRAWN} & {*self.formats}), "give --format html")
         if "bigwig" in self.formats:
             import_bigwig()
 
@@ -56,7 +56,7 @@ class TrackForm:
         """As a sidecar has it."""
         return {
             "formats": list(self.formats), "genome": self.genome, "email": self.email,
-            "features": self.features,
+            "genes": self.genes,
         }  # fmt: skip
 
     def list_files(self, assembly: str) -> list[str]:
@@ -226,7 +226,7 @@ def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str,
     check_track_output(out, shard=False)
     check_folder_target(out, force=force)
     told = parts[0].told
-    form = TrackForm(tuple(told["formats"]), told["genome"], told["email"], told["features"])
+    form = TrackForm(tuple(told["formats"]), told["genome"], told["email"], told["genes"])
     form.check()
     with ExitStack() as stack:
         genome = stack.enter_context(Genome(told["fasta"]["path"]))
@@ -235,7 +235,7 @@ def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str,
             raise DataError("is not the genome of the shards", file=genome.path, fix=fix)
         intervals = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
         run = TrackRun.make(genome, intervals, told["context"], None)
-        genes = list_genes(form.features, genome, run.intervals)
+        genes = list_genes(form.genes, genome, run.intervals)
         paths = [one.path for one in parts]
 
         def blocks() -> Iterable[Any]:

@@ -62,7 +62,7 @@ def tracks(
     genome: str | None = None,
     email: str = NO_EMAIL,
     memory: Literal["on", "off"] | None = None,
-    features: str | Path | None = None,
+    genes: str | Path | None = None,
     batch_size: int = 8,
     shard: str | None = None,
     device: str = "auto",
@@ -79,8 +79,8 @@ def tracks(
     the strand of a row is not used.
 
     `formats` are bigwig (with a track hub), bedgraph, bedgraph.gz, npz, parquet, html, and svg, png
-    and pdf of one region; by default bigwig, and html up to 100,000 bases. `features` (GFF3, GTF,
-    BED or GenBank) are genes that are drawn on the page and the pictures. A hub is for UCSC's
+    and pdf of one region; by default bigwig, and html up to 100,000 bases. `genes` (GFF3, GTF, BED
+    or GenBank) are drawn on the page and the pictures. A hub is for UCSC's
     `genome`, such as hg38, whose names its contigs then have, or without it brings its own
     sequence; `email` stands in it.
 
@@ -102,7 +102,7 @@ def tracks(
     if part is None:
         check_folder_target(out, force=force)
     else:
-        check_shard_target(str(out), journal_path, (bed, sequences, features), force=force)
+        check_shard_target(str(out), journal_path, (bed, sequences, genes), force=force)
     if not plan:
         check_run(run)
     device = choose_device(device)
@@ -126,9 +126,9 @@ def tracks(
         request.check()
         work = TrackRun.make(contigs, wanted, request.context, part)
         chosen = choose_formats(formats, work.bases, len(work.intervals))
-        form = TrackForm(chosen, genome, email, None if features is None else str(features))
+        form = TrackForm(chosen, genome, email, None if genes is None else str(genes))
         form.check()
-        genes = list_genes(features, contigs, work.intervals)
+        drawn = list_genes(genes, contigs, work.intervals)
         if plan:
             told = _describe_plan(work, request, form, str(out), path, part is not None)
             files = told.pop("files")
@@ -163,7 +163,7 @@ def tracks(
         about = {**told, "shard": None}
         try:
             summary = write_folder(
-                out, work, lambda: work.blocks(journal.rows()), form, about, genes
+                out, work, lambda: work.blocks(journal.rows()), form, about, drawn
             )
         except NothingReadError:
             journal.remove()

@@ -36,7 +36,7 @@ MapRegions = Annotated[
     ),
 ]
 MapBed = Annotated[str | None, Parameter(help=f"BED file of regions; {STRAND_RULE}.")]
-MapFeatures = Annotated[
+MapGenes = Annotated[
     str | None,
     Parameter(help="GFF3, GTF, BED or GenBank file whose genes are drawn below the picture."),
 ]

@@ -14,7 +14,7 @@ from typing import Any
 from genodiff.constraints.coding import Usage, read_codon
 from genodiff.constraints.space import BASES
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.cells import read_number
+from genodiff.io.cells import is_comment, read_number
 from genodiff.io.delimited import split_rows
 from genodiff.io.text_lines import read_text_lines
 
@@ -72,7 +72,9 @@ def _read_file(path: Path, table: int) -> dict[str, float]:
     def fault(what: str, line: int | None = None) -> DataError:
         return DataError(what, file=path, line=line, fix="write lines such as AAG 0.24")
 
-    lines = [(n, t) for n, t in read_text_lines(path, "codon usage") if t.strip() and t[0] != "#"]
+    lines = [
+        (n, t) for n, t in read_text_lines(path, "codon usage") if t.strip() and not is_comment(t)
+    ]
     first = next((i for i, (_, text) in enumerate(lines) if _find_codon(text) is not None), None)
     if first is None:
         raise fault("has no codon")

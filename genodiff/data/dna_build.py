@@ -17,6 +17,7 @@ from genodiff.data.store import MANIFEST, StoreSource, read_manifest
 from genodiff.data.toy import ToySource
 from genodiff.errors import DataError
 from genodiff.io import atomic
+from genodiff.io.counts import format_count
 from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.input_file import open_input
 from genodiff.io.topology import say_linear
@@ -122,12 +123,11 @@ def build_folder(folder: Path, key: str, contents: Iterable[Content], source: St
         }
         (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     ambiguous = sum(c["ambiguous"] for c in writer.contigs)
-    n_contigs = len(writer.contigs)
     log.info(
-        "built the store of %s: %d contigs, %d bases",
+        "built the store of %s: %s, %s",
         source.path or "the toy genome",
-        n_contigs,
-        writer.bases,
+        format_count(len(writer.contigs), "contig"),
+        format_count(writer.bases, "base"),
     )
     if ambiguous:
         log.warning("%s: %d ambiguity codes (R, Y, …) are read as N", source.path, ambiguous)

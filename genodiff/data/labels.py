@@ -23,6 +23,7 @@ from genodiff.io.cells import (
     explain_whole,
     find_alike,
     find_spoilt_name,
+    is_bed_comment,
     is_missing,
     read_number,
     read_whole,
@@ -98,7 +99,7 @@ def read_labels(
     lines_read: list[tuple[int, str]] = []
     for number, text in read_text_lines(path, "a table of labels"):
         line = text.rstrip(" \t")
-        if not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser"):
+        if is_bed_comment(line):
             continue
         lines_read.append((number, line))
     split = split_rows(lines_read, str(path))
@@ -209,7 +210,8 @@ def _refuse_positions(path: str | Path, split: list[tuple[int, list[str]]]) -> N
     """Raises `DataError` for a table CONTIG LABEL that has positions as a BED file has."""
     if min(len(fields) for _, fields in split) < 4:
         return
-    columns = zip(*(fields for _, fields in split), strict=False)
+    bare = ([field.strip("'\"") for field in fields] for _, fields in split)
+    columns = zip(*bare, strict=False)
     if sum(all(map(_POSITION.fullmatch, column)) for column in columns) > 1:
         what = "there are positions, and not in columns 2 and 3"
         fix = "write CONTIG START END LABEL, or name the label's column: --label-column"
@@ -297,10 +299,14 @@ def _name_classes(path: str | Path, names: list[str], lines: Ints) -> tuple[tupl
         what = f"the labels '{alike[0]}' and '{alike[1]}' differ in capitals only"
         raise DataError(what, file=path, line=line, fix="write one class in one way")
     numbers = [name for name in classes if read_number(name) is not None]
-    if len(classes) > 2 and len(numbers) == 1 == names.count(numbers[0]):
-        line = int(lines[names.index(numbers[0])])
-        what = f"the label '{numbers[0]}' is a number, and all others are names"
-        raise DataError(what, file=path, line=line, fix="remove the row, or name the class")
+    words = [name for name in classes if name not in numbers]
+    for some, says in (numbers, "is a number, and all others are names"), (
+        words, "is no number, and all others are",
+    ):  # fmt: skip
+        if len(classes) > 2 and len(some) == 1 == names.count(some[0]):
+            what = f"the label '{some[0]}' {says}"
+            line = int(lines[names.index(some[0])])
+            raise DataError(what, file=path, line=line, fix="remove the row, or name the class")
     if len(classes) > MOST_CLASSES:
         raise DataError(
             f"has {len(classes):,} labels, more than {MOST_CLASSES:,}",

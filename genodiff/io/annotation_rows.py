@@ -10,28 +10,34 @@ A file is one of these if most of its rows have the columns; its name is not ask
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.io.cells import explain_whole, find_hidden, find_spoilt_name, is_comment, read_whole
+from genodiff.io.diagnosis import Diagnosis
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import suggest_contig
 from genodiff.io.text_lines import read_text_lines
 
-_NAMES = ("Name", "gene_name", "ID", "gene_id", "locus_tag", "transcript_id")
+TITLES = ("gene_name", "Name", "gene", "locus_tag", "gene_id", "ID", "transcript_id")
 """Attributes that name a row; the first that it has is its name."""
-_GTF_PAIR = re.compile(r'(\w+) +"([^"]*)"')
-_GFF_PAIR = re.compile(r"([^;=\s]+)=([^;]*)")
-_DIGITS = re.compile("[0-9]{1,13}")
+_KEPT = {*TITLES, "Parent"}
+_PAIR = re.compile(r' *([^ =;]+)( +|=)(?:"([^"]*)"|([^;]*)) *(?:;|$)')
+_TYPE = re.compile('[^\\s=;"]+')
 _SAF_HEADER = ("geneid", "chr", "start", "end", "strand")
 _SEQUENCES = ("##FASTA", ">")  # of GFF3, below its rows
 _SHOWN = 4  # types in a message
 
 
 class AnnotationRow(NamedTuple):
-    """contig[start:end] (0-based, half-open); `type` is "" in SAF, `strand` +, - or `.`."""
+    """contig[start:end] (0-based, half-open); `type` is "" in SAF, `strand` +, - or `.`.
+
+    `names` are the attributes that name it, and Parent.
+    """
 
     contig: str
     start: int
@@ -40,6 +46,7 @@ class AnnotationRow(NamedTuple):
     strand: str
     type: str
     line: int
+    names: Mapping[str, str]
 
 
 class Annotation(NamedTuple):
@@ -115,33 +122,22 @@ def read_annotation(
     pending = {text: text.partition("=")[::2] for text in features}
     found: set[str] = set()
     seen: dict[str, set[str]] = {}  # type → names
-    rows = 0
-    is_saf = False
-    for number, text in read_text_lines(path, "GTF, GFF3 or SAF"):
-        if text.startswith(_SEQUENCES):
-            break
-        fields = _split(text)
-        if fields is None:
-            continue
-        if not rows and (_is_saf_header(fields) or _is_saf(fields)):
-            is_saf = True
-        if not (is_saf and _is_saf_header(fields)):
-            row, names = _read_row(path, number, fields, is_saf, contigs)
-            if features:
-                known = seen.setdefault(row.type, set())
-                if pending.keys() - found or len(known) < _SHOWN:
-                    known.update(names)
-            hits = {
-                one
-                for one, (kind, name) in pending.items()
-                if kind == row.type and (not name or name in names)
-            }
-            found |= hits
-            if hits or not features:
-                yield row
-        rows += 1
-    if not rows:
-        raise DataError("is empty: no row", file=name_input(path), fix="give GTF, GFF3 or SAF")
+    for row in parse_annotation_lines(path, read_text_lines(path, "GTF, GFF3 or SAF")):
+        if contigs is not None:
+            _check_place(path, row, contigs)
+        names = row.names.values()
+        if features:
+            known = seen.setdefault(row.type, set())
+            if pending.keys() - found or len(known) < _SHOWN:
+                known.update(names)
+        hits = {
+            one
+            for one, (kind, name) in pending.items()
+            if kind == row.type and (not name or name in names)
+        }
+        found |= hits
+        if hits or not features:
+            yield row
     for text in pending.keys() - found:
         kind, name = pending[text]
         what = f"no {kind} is called '{name}'" if kind in seen else f"no row has the type '{kind}'"
@@ -149,28 +145,60 @@ def read_annotation(
         raise UsageError(f"{name_input(path)}: {what}", fix=fix)
 
 
+def parse_annotation_lines(
+    path: str | Path,
+    lines: Iterable[tuple[int, str]],
+    keeps: Callable[[str], bool] = lambda contig: True,
+) -> Iterator[AnnotationRow]:
+    """The rows of numbered lines on the contigs that `keeps` says; raises as `read_annotation`."""
+    columns = 0
+    for number, text in lines:
+        if text.startswith(_SEQUENCES):
+            break
+        fields = _split(text)
+        if fields is None:
+            continue
+        is_header = _is_saf_header(fields)
+        if not columns:
+            columns = 5 if is_header or _is_saf(fields) else 8 if len(fields) == 8 else 9
+        if not is_header or columns != 5:
+            row = _read_row(path, number, fields, columns, keeps)
+            if row is not None:
+                yield row
+    if not columns:
+        raise DataError("is empty: no row", file=name_input(path), fix="give GTF, GFF3 or SAF")
+
+
+def is_annotation_row(line: str) -> bool:
+    """Whether a line could be a row of GTF or GFF3, with faults, and not of BED."""
+    fields = line.split("\t")
+    return len(fields) in (8, 9) and not _are_whole(fields[1:3])
+
+
 def _split(text: str) -> list[str] | None:
     """The columns of a row; None of a comment and of a blank line."""
     line = text.rstrip(" \t")
-    return None if not line or line[0] == "#" else line.split("\t")
+    return None if not line or is_comment(line) else [one.strip() for one in line.split("\t")]
+
+
+def _are_whole(texts: Sequence[str]) -> bool:
+    return all(read_whole(text) is not None for text in texts)
 
 
 def _is_gff(fields: list[str]) -> bool:
     return (
         len(fields) in (8, 9)
-        and all(map(_DIGITS.fullmatch, fields[3:5]))
-        and not all(map(_DIGITS.fullmatch, fields[1:3]))  # BED of nine columns
+        and _are_whole(fields[3:5])
+        and not _are_whole(fields[1:3])  # BED of nine columns
         and fields[6] in ("+", "-", ".", "?")
     )
 
 
 def _is_saf(fields: list[str]) -> bool:
-    return (
-        len(fields) == 5
-        and all(map(_DIGITS.fullmatch, fields[2:4]))
-        and int(fields[2]) <= int(fields[3])
-        and fields[4] in ("+", "-", ".")
-    )
+    if len(fields) != 5 or fields[4] not in ("+", "-", "."):
+        return False
+    first, last = map(read_whole, fields[2:4])
+    return first is not None and last is not None and first <= last
 
 
 def _is_saf_header(fields: list[str]) -> bool:
@@ -178,47 +206,93 @@ def _is_saf_header(fields: list[str]) -> bool:
 
 
 def _read_row(
-    path: str | Path, number: int, fields: list[str], is_saf: bool,
-    contigs: Mapping[str, int] | None,
-) -> tuple[AnnotationRow, list[str]]:  # fmt: skip
-    """A row, and all names that it has."""
+    path: str | Path, number: int, fields: list[str], columns: int, keeps: Callable[[str], bool]
+) -> AnnotationRow | None:
+    """A row; None where `keeps` does not want its contig."""
 
     def fault(what: str, fix: str) -> DataError:
         return DataError(what, file=name_input(path), line=number, fix=fix)
 
-    wanted = (5,) if is_saf else (8, 9)
-    if len(fields) not in wanted:
-        what = f"has {len(fields)} column{'s' * (len(fields) != 1)}, not {wanted[-1]}"
+    if len(fields) != columns:
+        what = f"has {len(fields)} column{'s' * (len(fields) != 1)}, not {columns}"
         raise fault(what, "correct the row; columns are separated by tabs")
-    if is_saf:
-        name, contig, first, last, strand = fields
-        kind, names = "", [name]
+    if columns == 5:
+        name, contig, *span, strand = fields
+        kind, names = "", {"ID": name}
     else:
-        contig, _, kind, first, last, _, strand = fields[:7]
-        names = _read_names(fields[8] if len(fields) > 8 else "")
-        contig = unquote(contig)
-    if not contig or contig != "".join(contig.split()):
-        raise fault(f"'{contig}' is not the name of a contig", "remove blanks")
-    for text, which in ((first, "start"), (last, "end")):
-        if not _DIGITS.fullmatch(text) or not int(text):
-            raise fault(f"the {which} '{text}' is no whole number from 1", "correct the row")
-    start, end = int(first) - 1, int(last)
-    if end <= start:
+        contig, _, kind, *span, _, strand = fields[:7]
+    contig = _read_word(contig, "name of a contig", fault)
+    first, last = (_read_position(text, fault) for text in span)
+    if last < first:
         raise fault(f"the end {last} is before the start {first}", "exchange or correct them")
     if strand not in ("+", "-", ".", "?"):
         raise fault(f"'{strand}' is no strand", "write +, - or .")
-    if contigs is not None and contig not in contigs:
-        what = f"unknown contig '{contig}': not in the FASTA"
-        raise fault(what, suggest_contig(contig, dict(contigs)))
-    if contigs is not None and end > contigs[contig]:
-        what = f"the end {end} is past the end of {contig} (length {contigs[contig]})"
-        raise fault(what, "correct the row, or give the right FASTA")
+    if not keeps(contig):
+        return None
+    if columns == 5:
+        _refuse_spoilt({"name": name}, fault)
+    else:
+        kind = _read_word(kind, "type of a row", fault)
+        if "=" in kind or ";" in kind:
+            raise fault(f"column 3 is the type, and '{kind}' is none", "write gene, CDS, ...")
+        names = _read_names(fields[8] if columns == 9 else "", fault)
+    title = next((names[key] for key in TITLES if names.get(key)), "")
     turned = "." if strand == "?" else strand
-    return AnnotationRow(contig, start, end, names[0] if names else "", turned, kind, number), names
+    return AnnotationRow(contig, first - 1, last, title, turned, kind, number, names)
 
 
-def _read_names(attributes: str) -> list[str]:
-    pairs = dict(_GTF_PAIR.findall(attributes)) or {
-        key: unquote(value) for key, value in _GFF_PAIR.findall(attributes)
+def _read_position(text: str, fault: Callable[[str, str], DataError]) -> int:
+    value = read_whole(text)
+    if not value:
+        fix = "correct the row" if value == 0 else explain_whole(text)[1]
+        raise fault(f"'{text}' is no position: a whole number from 1", fix)
+    return value
+
+
+def _read_names(attributes: str, fault: Callable[[str, str], DataError]) -> dict[str, str]:
+    """The attributes that name a row; `fault` makes the error."""
+    pairs = _PAIR.findall(attributes)
+    names = {
+        key: unquote(plain or quoted) if sign == "=" else plain or quoted
+        for key, sign, quoted, plain in pairs
+        if key in _KEPT
     }
-    return [pairs[key] for key in _NAMES if pairs.get(key)]
+    _refuse_spoilt(names, fault)
+    if not attributes.isprintable() or (pairs and pairs[0][0][0] in "\"'"):
+        keys = " ".join(key for key, *_ in pairs)
+        _refuse_spoilt({"keys": keys, "text": _PAIR.sub("", attributes)}, fault)
+    return names
+
+
+def _refuse_spoilt(names: Mapping[str, str], fault: Callable[[str, str], DataError]) -> None:
+    for key, name in names.items():
+        if spoilt := find_spoilt_name(name) or find_hidden(f"{name};"):
+            raise fault(f"the {key} '{name}' {spoilt[0]}", spoilt[1])
+
+
+@lru_cache(1024)
+def _find_bad_word(word: str) -> Diagnosis | None:
+    if not word or word != "".join(word.split()) or word[0] in "=;":
+        return "is not one", "write one word"
+    return find_spoilt_name(word)
+
+
+def _read_word(text: str, what: str, fault: Callable[[str, str], DataError]) -> str:
+    word = unquote(text)
+    if bad := _find_bad_word(word):
+        raise fault(f"the {what} '{word}' {bad[0]}", bad[1])
+    return word
+
+
+def _check_place(path: str | Path, row: AnnotationRow, contigs: Mapping[str, int]) -> None:
+    """Raises `DataError` where a row is not within a contig."""
+    length = contigs.get(row.contig)
+    if length is None:
+        what = f"unknown contig '{row.contig}': not in the FASTA"
+        fix = suggest_contig(row.contig, dict(contigs))
+    elif row.end > length:
+        what = f"the end {row.end} is past the end of {row.contig} (length {length})"
+        fix = "correct the row, or give the right FASTA"
+    else:
+        return
+    raise DataError(what, file=name_input(path), line=row.line, fix=fix)

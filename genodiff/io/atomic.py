@@ -56,7 +56,11 @@ def write_error(path: str | Path, fault: OSError) -> MachineError:
         return MachineError(
             what, file=path, fix="free some disk space (or quota), or write to another folder"
         )
-    return MachineError(what, file=path, fix="choose a path that you may write to")
+    fix = "choose a path that you may write to"
+    cache = os.environ.get("GENODIFF_CACHE")
+    if cache and Path(path).is_relative_to(Path(cache).expanduser()):
+        fix = "set GENODIFF_CACHE to a folder that you may write to"
+    return MachineError(what, file=path, fix=fix)
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:

@@ -18,7 +18,7 @@ import polars as pl
 
 from genodiff.errors import DataError, did_you_mean
 from genodiff.io.annotation_rows import find_annotation
-from genodiff.io.cells import explain_whole, find_spoilt_name, read_whole
+from genodiff.io.cells import explain_whole, find_spoilt_name, is_bed_comment, read_whole
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import suggest_contig
 from genodiff.io.text_lines import read_text_lines
@@ -51,25 +51,8 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
     the log.
     """
     rows: list[_Row] = []
-    columns = empty = 0
-    lines = read_text_lines(path, "BED")
-    for number, text in lines:
-        line = text.rstrip(" \t")
-        if not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser"):
-            continue
-        fields = [field.strip() for field in line.split("\t")]
-        try:
-            row = _row(path, number, fields, contigs, first=not columns)
-        except DataError as fault:
-            if not columns:  # no row was BED so far
-                fault = _name_annotation(path, number, line, lines) or fault
-            raise fault from None
-        if columns and len(fields) != columns:
-            what = f"has {len(fields)} columns where the rows before have {columns}"
-            raise _fault(
-                path, number, what, "give every row the same columns ('.' for an unknown value)"
-            )
-        columns = len(fields)
+    empty = 0
+    for row, _ in parse_bed_lines(path, read_text_lines(path, "BED"), contigs):
         if row[1] == row[2]:
             empty += 1
         else:
@@ -88,6 +71,31 @@ def read_bed(path: str | Path, contigs: dict[str, int] | None = None) -> pl.Data
     if again:
         log.warning("%s: %d rows stand more than once", path, again)
     return table
+
+
+def parse_bed_lines(
+    path: str | Path, lines: Iterator[tuple[int, str]], contigs: dict[str, int] | None = None
+) -> Iterator[tuple[_Row, list[str]]]:
+    """Each row of numbered lines as `SCHEMA` has it, and all its fields; raises as `read_bed`."""
+    columns = 0
+    for number, text in lines:
+        line = text.rstrip(" \t")
+        if is_bed_comment(line):
+            continue
+        fields = [field.strip() for field in line.split("\t")]
+        try:
+            row = _row(path, number, fields, contigs, first=not columns)
+        except DataError as fault:
+            if not columns:  # no row was BED so far
+                fault = _name_annotation(path, number, line, lines) or fault
+            raise fault from None
+        if columns and len(fields) != columns:
+            what = f"has {len(fields)} columns where the rows before have {columns}"
+            raise _fault(
+                path, number, what, "give every row the same columns ('.' for an unknown value)"
+            )
+        columns = len(fields)
+        yield row, fields
 
 
 def check_splits(table: pl.DataFrame, path: str | Path) -> None:
@@ -224,13 +232,10 @@ def _too_few(path: str | Path, number: int, line: str) -> DataError:
             "columns are separated by blanks, not tabs",
             "BED needs tabs: tr -s ' ' '\\t'",
         )
-    if "\t" not in line and line.count(",") >= 2:
-        return _fault(
-            path,
-            number,
-            "columns are separated by commas, not tabs (CSV)",
-            "BED needs tabs: tr , '\\t'",
-        )
+    for mark, name in (",", "commas"), (";", "semicolons"):
+        if "\t" not in line and line.count(mark) >= 2:
+            what = f"columns are separated by {name}, not tabs (CSV)"
+            return _fault(path, number, what, f"BED needs tabs: tr '{mark}' '\\t'")
     n = line.count("\t") + 1
     fix = "give CONTIG, START and END, separated by tabs"
     return _fault(path, number, f"has {n} column{'s' * (n > 1)}, fewer than 3", fix)

@@ -12,6 +12,7 @@ _MISSING = {
     *("", "na", "n/a", "#n/a", "nan", "<na>", "null"),
     *("#null!", "#value!", "#ref!", "#name?", "#div/0!", "#num!"),
 }
+_ERROR = re.compile(r"#(?:N/A|NULL!|VALUE!|REF!|NAME\?|DIV/0!|NUM!)")
 _DIGITS = re.compile("[0-9]{1,13}")
 _WHOLE_FLOAT = re.compile(r"([0-9]{1,13})\.0+")
 _SHORT_POWER = re.compile(r"([1-9])(?:\.([0-9]+))?e\+([0-9]{2})")
@@ -32,6 +33,16 @@ _PLAIN = "write the digits alone"
 def is_missing(cell: str) -> bool:
     """Whether a cell says that there is no value: empty, NA, NaN, null or a spreadsheet's error."""
     return cell.strip().lower() in _MISSING
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line begins with #, and not with a spreadsheet's error, such as #REF!, in a row."""
+    return line.startswith("#") and _ERROR.match(line) is None
+
+
+def is_bed_comment(line: str) -> bool:
+    """Whether a line without blanks at its end holds no row of BED."""
+    return not line or is_comment(line) or line.split(None, 1)[0] in ("track", "browser")
 
 
 def read_whole(text: str) -> int | None:
@@ -95,10 +106,10 @@ def find_alike(names: Iterable[str]) -> tuple[str, str] | None:
 
 def find_hidden(text: str) -> Diagnosis | None:
     """What a text has that nobody sees or wrote, and the remedy; None where there is nothing."""
-    hidden = next((c for c in text if not c.isprintable()), None)
-    if hidden is not None:
+    if not text.isprintable():
+        hidden = next(c for c in text if not c.isprintable())
         return f"has an invisible or control character {hidden!a}", "remove it"
-    if entity := _ENTITY.search(text):
+    if "&" in text and (entity := _ENTITY.search(text)):
         return f"holds {entity[0]}, a code of web pages", "write the character that it stands for"
     return None
 
@@ -109,9 +120,11 @@ def find_spoilt_name(name: str) -> Diagnosis | None:
         return hidden
     if name and (name[0] in _QUOTES or name[-1] == '"'):
         return "has a quotation mark or = at its edge", "remove what a program put around it"
-    dash = next((c for c in name if c in _DASHES), None)
+    dash = None if name.isascii() else next((c for c in name if c in _DASHES), None)
     if dash is not None:
         return f"has the dash {dash!a}, which programs make of -", "write -"
+    if _ERROR.fullmatch(name):
+        return "is a spreadsheet's error", "write the name"
     if _DATE.fullmatch(name):
         return "is a date, as spreadsheets make of names such as SEPT1 or 3-1", "write the name"
     return None

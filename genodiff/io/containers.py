@@ -100,7 +100,8 @@ def name_fields(row: Any) -> dict[str, Any] | None:
         return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
     if isinstance(row, np.void) and row.dtype.names is not None:
         return {name: row[name].item() for name in row.dtype.names}
-    if hasattr(row, "keys") and hasattr(row, "__getitem__"):  # a row of a database, or of pandas
+    if callable(getattr(row, "keys", None)) and hasattr(row, "__getitem__"):
+        # A row of a database, or of pandas.
         names = list(row.keys())
         return {name: row[name] for name in names} if _are_words(names) else None
     return None

@@ -5,17 +5,23 @@ one with the most coding bases, or else the most bases.
 """
 
 import logging
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import unquote
+from typing import Any, NamedTuple
 
 from genodiff.errors import DataError
+from genodiff.io.annotation_rows import (
+    TITLES,
+    AnnotationRow,
+    is_annotation_row,
+    parse_annotation_lines,
+)
+from genodiff.io.bed import parse_bed_lines
+from genodiff.io.cells import is_bed_comment, read_whole
 from genodiff.io.features import NAMES
 from genodiff.io.genbank import FlatRecord, find_flat_format, parse_flat_records
-from genodiff.io.input_file import open_input
+from genodiff.io.input_file import name_input, open_input
 from genodiff.io.regions import suggest_contig
 from genodiff.io.text_lines import split_lines
 
@@ -30,9 +36,6 @@ _WHOLE = {
 """Types of rows that are no genes but the contig, or a part of it."""
 _EXONS = {"exon", "five_prime_UTR", "three_prime_UTR", "UTR", "five_prime_utr", "three_prime_utr"}
 _PARTS = {*_EXONS, "CDS", "intron", "start_codon", "stop_codon", "Selenocysteine", "intein"}
-_TITLES = ("gene_name", "Name", "gene", "locus_tag", "gene_id", "ID", "transcript_id")
-_KEPT = {*_TITLES, "Parent"}
-_PAIR = re.compile(r'\s*([^\s=";]+)[\s=]+(?:"([^"]*)"|([^;]*))\s*(?:;|$)')
 
 
 class Gene(NamedTuple):
@@ -48,17 +51,6 @@ class Gene(NamedTuple):
     name: str
     exons: tuple[Part, ...] = ()
     coding: tuple[Part, ...] = ()
-
-
-class GeneRow(NamedTuple):
-    """A row of GFF3 or GTF."""
-
-    contig: str
-    kind: str
-    start: int
-    end: int
-    strand: int
-    names: Mapping[str, str]
 
 
 def read_genes(
@@ -80,7 +72,7 @@ def read_genes(
         kind = "GFF3, GTF, BED or GenBank" if flat is None else flat.name
         lines = split_lines(chain([head], blocks), kind, shown)
         if flat is None:
-            genes = _read_rows(lines, shown, kept, strangers)
+            genes = _read_rows(lines, path, kept, strangers)
         else:
             records = parse_flat_records(lines, flat, shown)
             genes = (gene for record in records for gene in _list_record(record))
@@ -111,87 +103,74 @@ def pick_genes(genes: Iterable[Gene], contig: str, start: int, end: int) -> list
 
 
 def _read_rows(
-    lines: Iterable[tuple[int, str]],
-    shown: str,
+    lines: Iterator[tuple[int, str]],
+    path: str | Path,
     contigs: Mapping[str, int],
     strangers: dict[str, None],
 ) -> Iterator[Gene]:
     """Genes of GFF3, GTF or BED; contigs that are not known are added to `strangers`."""
-    rows: list[GeneRow] = []
-    for number, line in lines:
-        if line.startswith(("##FASTA", ">")):
-            break
-        line = line.rstrip()
-        if not line or line[0] == "#" or line.split(None, 1)[0] in ("track", "browser"):
+
+    def keeps(contig: str) -> bool:
+        if contig not in contigs:
+            strangers[contig] = None
+        return contig in contigs
+
+    for number, text in lines:
+        line = text.rstrip(" \t")
+        if is_bed_comment(line):
             continue
-        fields = line.split("\t")
-        if len(fields) < 3:
+        if line.count("\t") < 2:
             what, fix = "is neither a row of GFF3 or GTF nor of BED", "separate columns by tabs"
-            raise DataError(what, file=shown, line=number, fix=fix)
-        if fields[0] not in contigs:
-            strangers[fields[0]] = None
-            continue
-        if len(fields) == 9 and not (fields[1].isdigit() and fields[2].isdigit()):
-            rows.append(_read_gff_row(fields, number, shown))
+            raise DataError(what, file=name_input(path), line=number, fix=fix)
+        rest = chain([(number, text)], lines)
+        if is_annotation_row(line):
+            yield from join_rows(list(parse_annotation_lines(path, rest, keeps)))
         else:
-            yield _read_bed_row(fields, number, shown)
-    yield from join_rows(rows)
+            rows = parse_bed_lines(path, rest)
+            yield from (_read_blocks(path, row, fields) for row, fields in rows if keeps(row[0]))
+        return
 
 
-def _read_gff_row(fields: Sequence[str], number: int, shown: str) -> GeneRow:
-    contig, _, kind, first, last, _, strand, _, rest = fields
-    start, end = _read_span(first, last, 1, number, shown)
-    pairs = _PAIR.findall(rest)
-    names = {key: unquote(plain or quoted) for key, quoted, plain in pairs if key in _KEPT}
-    return GeneRow(contig, kind, start, end, _STRANDS.get(strand, 0), names)
-
-
-def _read_span(first: str, last: str, base: int, number: int, shown: str) -> Part:
-    """[start, end) of two words that count from `base`."""
-    if not (first.isdigit() and last.isdigit() and base <= int(first) <= int(last)):
-        what = f"'{first}' and '{last}' are no start and end"
-        fix = "give whole numbers, the start first"
-        raise DataError(what, file=shown, line=number, fix=fix)
-    return int(first) - base, int(last)
-
-
-def _read_bed_row(fields: Sequence[str], number: int, shown: str) -> Gene:
-    start, end = _read_span(fields[1], fields[2], 0, number, shown)
-    more = dict(enumerate(fields))
+def _read_blocks(path: str | Path, row: Sequence[Any], fields: Sequence[str]) -> Gene:
+    """The gene of a row of BED: its blocks are the exons, what is thick of them is coding."""
+    contig, start, end, name, _, strand, number = row
     exons: tuple[Part, ...] = ((start, end),)
     coding: tuple[Part, ...] = ()
     if len(fields) >= 12:
-        try:
-            sizes, places = (
-                [int(word) for word in fields[at].strip(",").split(",")] for at in (10, 11)
-            )
-            pairs = zip(places, sizes, strict=True)
-            exons = tuple((start + place, start + place + size) for place, size in pairs)
-            thick = int(fields[6]), int(fields[7])
-        except ValueError:
-            what, fix = "the blocks of columns 7 to 12 cannot be read", "give BED12 of 12 columns"
-            raise DataError(what, file=shown, line=number, fix=fix) from None
-        coding = tuple(
-            (max(a, thick[0]), min(b, thick[1])) for a, b in exons if a < thick[1] and b > thick[0]
+        words = [fields[6:8], fields[9:10], *(at.strip(",").split(",") for at in fields[10:12])]
+        (left, right), (n,), sizes, starts = (
+            [-1 if (value := read_whole(word)) is None else value for word in some]
+            for some in words
         )
-    name = more.get(3, "")
-    strand = _STRANDS.get(more.get(5, ""), 0)
-    return Gene(fields[0], start, end, strand, "" if name == "." else name, exons, coding)
+        exons = tuple((start + a, start + a + b) for a, b in zip(starts, sizes, strict=False))
+        lies = (
+            min(n, *sizes, *starts) >= 0
+            and exons[0][0] == start
+            and exons[-1][1] == end
+            and n == len(sizes) == len(starts)
+        )
+        if not (lies and (left == right >= 0 or start <= left <= right <= end)):
+            what = "the blocks of columns 7 to 12 do not fill the row from its start to its end"
+            fix = "give BED12 of 12 columns"
+            raise DataError(what, file=name_input(path), line=number, fix=fix)
+        coding = tuple((max(a, left), min(b, right)) for a, b in exons if a < right and b > left)
+    title = "" if name in (None, ".") else name
+    return Gene(contig, start, end, _STRANDS.get(strand, 0), title, exons, coding)
 
 
-def join_rows(rows: Sequence[GeneRow]) -> Iterator[Gene]:
+def join_rows(rows: Sequence[AnnotationRow]) -> Iterator[Gene]:
     """Genes of rows of GFF3 or GTF: parts go to their transcript, transcripts to their gene."""
-    by_id: dict[tuple[str, str], GeneRow] = {}
-    parts: dict[tuple[str, str], list[GeneRow]] = {}
-    whole: dict[tuple[str, str], list[GeneRow]] = {}
+    by_id: dict[tuple[str, str], AnnotationRow] = {}
+    parts: dict[tuple[str, str], list[AnnotationRow]] = {}
+    whole: dict[tuple[str, str], list[AnnotationRow]] = {}
     for number, row in enumerate(rows):
         names = row.names
-        if row.kind in _WHOLE:
+        if row.type in _WHOLE:
             continue
         parents = [one for one in names.get("Parent", "").split(",") if one]
-        if row.kind in _PARTS:
+        if row.type in _PARTS:
             parents = parents or [names.get("transcript_id") or names.get("gene_id", "")]
-            if row.kind in _EXONS or row.kind == "CDS":
+            if row.type in _EXONS or row.type == "CDS":
                 for one in parents:
                     parts.setdefault((row.contig, one or f" {number}"), []).append(row)
             continue
@@ -216,19 +195,21 @@ def join_rows(rows: Sequence[GeneRow]) -> Iterator[Gene]:
 
 
 def _join(
-    key: tuple[str, str], by_id: Mapping[tuple[str, str], GeneRow], parts: Sequence[GeneRow]
+    key: tuple[str, str],
+    by_id: Mapping[tuple[str, str], AnnotationRow],
+    parts: Sequence[AnnotationRow],
 ) -> Gene:
     """The gene or transcript of an identifier, with its parts."""
     own = by_id.get(key)
     rows = [*([own] if own else []), *parts]
     parent = own and by_id.get((key[0], own.names.get("Parent", "")))
     named = [*([parent] if parent else []), *rows]
-    name = next((one.names[t] for one in named for t in _TITLES if one.names.get(t)), rows[0].kind)
-    coding = sorted({(one.start, one.end) for one in parts if one.kind == "CDS"})
-    exons = sorted({(one.start, one.end) for one in parts if one.kind != "CDS"})
+    name = next((one.names[t] for one in named for t in TITLES if one.names.get(t)), rows[0].type)
+    coding = sorted({(one.start, one.end) for one in parts if one.type == "CDS"})
+    exons = sorted({(one.start, one.end) for one in parts if one.type != "CDS"})
     start, end = min(one.start for one in rows), max(one.end for one in rows)
     spans = tuple(exons or coding or [(start, end)])
-    return Gene(key[0], start, end, rows[0].strand, name, spans, tuple(coding))
+    return Gene(key[0], start, end, _STRANDS.get(rows[0].strand, 0), name, spans, tuple(coding))
 
 
 def _weigh(one: Gene) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from genodiff.errors import DataError
+from genodiff.io.counts import format_count
 from genodiff.io.faidx import Genome
 from genodiff.io.regions import suggest_contig
 from genodiff.io.variant_alignment import judge_record
@@ -87,7 +88,7 @@ def explain_contradictions(survey: VariantSurvey, shown: str, genome: Genome) ->
         fix = suggest_contig(record.chrom, genome.contigs)
     elif reason is Unscorable.OUTSIDE:
         length = genome.contigs[record.chrom]
-        what = f"POS {record.pos} with {len(record.ref)} bases of REF is outside "
+        what = f"POS {record.pos} with {format_count(len(record.ref), 'base')} of REF is outside "
         what += f"{record.chrom} (length {length})"
         fix = "POS counts from 1: correct the row, or give the right FASTA"
     else:

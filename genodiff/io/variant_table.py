@@ -5,6 +5,7 @@ not read. An insertion or deletion has its anchor base, as in a VCF.
 """
 
 import json
+import logging
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -27,10 +28,14 @@ _NAMES = {
     "ref": ("ref", "reference", "ref_allele", "reference_allele"),
     "alt": ("alt", "alternate", "alternative", "alt_allele", "alternate_allele"),
 }
-_ID_NAMES = ("id", "rsid", "name", "variant_id")
+_MORE = {"id": ("id", "rsid", "name", "variant_id"), "strand": ("strand",)}
+"""Columns that a table may lack."""
 _LINE = "line"
-_SCHEMA = dict.fromkeys((*_NAMES, "id"), pl.String()) | {_LINE: pl.Int64()}
+_SCHEMA = dict.fromkeys((*_NAMES, *_MORE), pl.String()) | {_LINE: pl.Int64()}
 _ROWS = 1 << 16  # held as Python's objects at a time
+_MINUS = ("-", "-1", "minus")
+
+log = logging.getLogger("genodiff")
 
 
 class VariantTable:
@@ -46,13 +51,19 @@ class VariantTable:
         if not self._table.height:
             fix = "give a row for each variant"
             raise DataError("is empty: no variant", file=name_input(path), fix=fix)
+        if n := int(self._table["strand"].is_in(_MINUS).sum()):
+            log.warning(
+                "%s: %d of %d rows have - in the column of strands, which is not used: REF and ALT "
+                "are letters of the strand of the FASTA",
+                name_input(path), n, len(self),
+            )  # fmt: skip
 
     def __len__(self) -> int:
         return self._table.height
 
     def records(self) -> Iterator[VariantRecord]:
         """Its rows, in order. `line` counts the rows of a parquet file or a frame from 2."""
-        for *values, line in self._table.iter_rows():
+        for *values, line in self._table.drop("strand").iter_rows():
             chrom, pos, ref, alt, name = ("" if v is None else v.strip() for v in values)
             if is_missing(chrom) or chrom != "".join(chrom.split()):
                 what = f"'{chrom}' is not the name of a contig"
@@ -103,7 +114,7 @@ def _read_json(path: str | Path) -> Iterator[tuple[Any, ...]]:
         if not text.strip():
             continue
         try:
-            row = json.loads(text)
+            row = json.loads(text, parse_float=str)  # a position keeps its spelling
         except ValueError:
             row = None
         if not isinstance(row, dict):
@@ -124,23 +135,29 @@ def _take_columns(table: pl.DataFrame, path: str | Path) -> pl.DataFrame:
     columns = _find_columns(table.columns, path, 1)
     chosen = [
         (pl.lit(".") if name is None else pl.col(name).cast(pl.String)).alias(wanted)
-        for wanted, name in zip((*_NAMES, "id"), columns, strict=True)
+        for wanted, name in zip((*_NAMES, *_MORE), columns, strict=True)
     ]
     return table.select(chosen).with_row_index(_LINE, 2).select(*_SCHEMA).cast({_LINE: pl.Int64})
 
 
 def _find_columns(names: list[str], path: str | Path, line: int) -> list[str | None]:
-    """The columns of contig, position, REF, ALT and, where there is one, of an identifier."""
-    known = {name.removeprefix("#").strip().lower(): name for name in reversed(names)}
+    """The columns of contig, position, REF, ALT and, where there are such, of `_MORE`."""
+    known: dict[str, list[str]] = {}
+    for name in names:
+        known.setdefault(name.removeprefix("#").strip().lower(), []).append(name)
     found: list[str | None] = []
-    for wanted, usual in _NAMES.items():
-        column = next((known[name] for name in usual if name in known), None)
-        if column is None:
+    for wanted, usual in (_NAMES | _MORE).items():
+        column = next((known[name] for name in usual if name in known), [None])
+        if len(column) > 1:
+            what = f"the columns {' and '.join(map(repr, column))} differ in capitals only"
+            fix = "rename the one that is not meant"
+            raise DataError(what, file=name_input(path), line=line, fix=fix)
+        if column == [None] and wanted in _NAMES:
             near = did_you_mean(wanted, known)
             fix = f"a table of variants has chrom, pos, ref and alt; {near}"
             raise DataError(f"no column '{wanted}'", file=name_input(path), line=line, fix=fix)
-        found.append(column)
-    return [*found, next((known[name] for name in _ID_NAMES if name in known), None)]
+        found += column
+    return found
 
 
 def has_variants(names: Iterable[str]) -> bool:

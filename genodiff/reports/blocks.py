@@ -15,7 +15,7 @@ from genodiff.reports.figures import BitsLine
 from genodiff.reports.findings import BASES, measure_gap_closed
 from genodiff.reports.folder import RunParts, SampleRecord, dump
 from genodiff.reports.sample_figures import Series
-from genodiff.statistics.seeds import TOO_FEW
+from genodiff.statistics.reasons import TOO_FEW
 from genodiff.vocabulary import BYTES
 
 MOST_CONTIGS = 40

@@ -13,7 +13,15 @@ from genodiff.reports.heat_map import draw_scale, find_limit, place_map
 from genodiff.reports.ism_page import weigh_by_information
 from genodiff.reports.logo import draw_numbers, list_logo_shapes, list_ticks
 from genodiff.reports.map_page import encode_numbers, explain_strand, put_head, render_map_page
-from genodiff.reports.shapes import Box, PlacedText, Shape, find_frame, move, write_svg
+from genodiff.reports.shapes import (
+    Box,
+    PlacedText,
+    Shape,
+    find_frame,
+    measure_text,
+    move,
+    write_svg,
+)
 from genodiff.scoring.map_files import PairMap
 
 _SIDE = 840.0  # pixels of a map, about
@@ -98,15 +106,14 @@ def _list_shapes(one: PairMap, unit: str, genes: Sequence[Gene]) -> list[Shape]:
 def _list_square(one: PairMap, cell: float, unit: str) -> list[Shape]:
     n, values = len(one.region.letters), one.dependency
     limit, side, first = find_limit(values), cell * n, one.region.first
+    ticks = [(f"{number:,}", middle) for number, middle in list_ticks(first, n, cell)]
+    widest = max((measure_text(text, 9.0) for text, _ in ticks), default=0.0)
     return [
         Box(0, 0, side, side, edge="grid"),
         place_map(values, limit, 0, 0, side, side),
         *draw_numbers(first, n, cell, side + 13),
-        *(
-            PlacedText(-5, middle, f"{number:,}", turned=True)
-            for number, middle in list_ticks(first, n, cell)
-        ),
+        *(PlacedText(-5, middle + 3, text, anchor="end") for text, middle in ticks),
         PlacedText(side / 2, side + 25, "target"),
-        PlacedText(-20, side / 2, "source", turned=True),
+        PlacedText(-10 - widest, side / 2, "source", turned=True),
         *draw_scale(limit, 0, side + 34, 200, signed=False, unit=unit),
     ]

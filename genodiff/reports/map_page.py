@@ -60,8 +60,8 @@ def render_map_page(
                 f"{company['strongest']:.3g}",
             )
         )
-    if told.get("features"):
-        facts.append(("genes", Path(told["features"]).name))
+    if told.get("genes"):
+        facts.append(("genes", Path(told["genes"]).name))
     numbers = {section["id"]: section["numbers"] for section in sections}
     # "<" would end the script early
     data = json.dumps({"unit": told["unit"], "maps": numbers}).replace("<", "\\u003c")

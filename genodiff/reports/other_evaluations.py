@@ -6,7 +6,7 @@ from genodiff.reports.blocks import format_interval
 from genodiff.reports.evaluation import Evaluation
 from genodiff.reports.findings import list_evaluation_findings
 from genodiff.reports.folder import RunParts
-from genodiff.statistics.seeds import TOO_FEW
+from genodiff.statistics.reasons import TOO_FEW
 
 _OWN = "Other evaluations of the run's own data"
 _FOREIGN = "On other data"

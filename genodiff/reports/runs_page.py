@@ -18,7 +18,7 @@ from genodiff.reports.folder import RunParts, dump
 from genodiff.reports.runs_figures import Axis, RunCurve, draw_runs
 from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.template import render_template
-from genodiff.statistics.seeds import TOO_FEW
+from genodiff.statistics.reasons import TOO_FEW
 
 _NOT_SETTINGS = ("out",)
 

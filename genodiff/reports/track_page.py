@@ -73,8 +73,8 @@ def _list_facts(regions: Sequence[BaseTracks], told: Mapping[str, Any]) -> list[
         ("bases of a window", f"{told['context']:,}"),
         ("masked", f"every {every} bases at once" if every else "each base by itself"),
     ]
-    if told.get("features"):
-        facts.append(("genes", Path(told["features"]).name))
+    if told.get("genes"):
+        facts.append(("genes", Path(told["genes"]).name))
     company = told.get("company")
     if company:
         (median, worst), sites = company["bits"], company["sites"]

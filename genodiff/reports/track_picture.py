@@ -16,7 +16,7 @@ from genodiff.io.genes import Gene
 from genodiff.reports.gene_rows import draw_genes
 from genodiff.reports.logo import LETTERS, draw_numbers, stack_letters
 from genodiff.reports.map_page import put_head
-from genodiff.reports.shapes import Box, Line, PlacedText, Shape
+from genodiff.reports.shapes import Box, Line, PlacedText, Shape, measure_text
 from genodiff.scoring.track_values import BaseTracks, find_columns
 
 _WIDTH, _CELL = 960.0, 16.0  # pixels of a picture, and of a column at most
@@ -71,14 +71,15 @@ def find_limits(one: BaseTracks) -> dict[str, Limits]:
 def _frame(name: str, top: float, height: float, right: float, limits: Limits) -> list[Shape]:
     """The lines at the ends of a scale, their values, and what is drawn."""
     low, high = limits
+    widest = max(20.0, *(measure_text(f"{end:g}", 9.0) for end in (low, high)))
     whole = "" if name == "surprisal" or (low, high) == (0, 2) else ", of 0 to 2"
     return [
         Line(((0, top), (right, top)), "grid"),
         Line(((0, top + height), (right, top + height)), "grid"),
         PlacedText(-5, top + 8, f"{high:g}", anchor="end"),
         PlacedText(-5, top + height, f"{low:g}", anchor="end"),
-        PlacedText(-34, top + height / 2, name, 9, "ink", turned=True),
-        PlacedText(-24, top + height / 2, f"bits{whole}", 7, turned=True),
+        PlacedText(-20 - widest, top + height / 2, name, 9, "ink", turned=True),
+        PlacedText(-10 - widest, top + height / 2, f"bits{whole}", 7, turned=True),
     ]
 
 

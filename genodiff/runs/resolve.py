@@ -19,7 +19,7 @@ from genodiff.settings import find_kinds, read_yaml
 
 DEFAULT_STEPS = 10_000
 CONFIG = "config.yaml"
-_OF_MODELS = (CONFIG, "model.json", "predictor.json")
+_OF_MODELS = (CONFIG, "model.json", "predictor.json", "metrics.csv", "results.jsonl")
 RECOMPUTED = ("recompute_states", "checkpointing")
 """Settings of a network that save memory, from the cheaper to the dearer."""
 
@@ -31,12 +31,17 @@ ALIASES = {
 
 
 def find_model_folder(path: str | Path) -> Path:
-    """The folder of a run, a checkpoint or a fine-tuned unit, where `path` is a file of it.
+    """The folder of a run, a checkpoint, a sweep or a unit of one, where `path` is a file of it.
 
-    A file and its folder are the same request. Any other path is given back as it is.
+    A file and its folder are the same request, and so are the checkpoints of a run or the units of
+    a sweep and the whole. Any other path is given back as it is.
     """
     path = Path(path)
-    if path.suffix not in (".safetensors", ".json", ".yaml") or not path.is_file():
+    if path.is_dir():
+        inside = path.name in ("checkpoints", "units")
+    else:
+        inside = path.suffix in (".safetensors", ".json", ".yaml") or path.name in _OF_MODELS
+    if not inside or not path.exists():
         return path
     ours = any((path.parent / name).is_file() for name in _OF_MODELS)
     return path.parent if ours else path

@@ -12,7 +12,7 @@ from genodiff.io.published_text import hide_folders
 from genodiff.io.target import seal_page
 from genodiff.reports.template import render_template
 from genodiff.statistics.comparisons import JudgedDifference, show_p
-from genodiff.statistics.seeds import TOO_FEW
+from genodiff.statistics.reasons import TOO_FEW
 
 TABLE, PAGE, RESULTS = "table.md", "compare.html", "results.json"
 

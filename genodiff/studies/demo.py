@@ -51,7 +51,7 @@ SETTINGS: dict[str, Any] = {
     "optim": {"lr": 1.3e-2, "warmup_steps": 50, "betas": [0.9, 0.95]},
     "train": {
         "batch_size": 8,
-        "max_steps": 1450,
+        "max_steps": 1600,
         "validate_every": 250,
         "validate_windows": 128,
         "checkpoint_every": 250,

@@ -17,8 +17,13 @@ from genodiff.studies.jackknife import cut_groups, measure_spread
 Floats = NDArray[np.float64]
 
 
-def measure_frechet(one: Floats, other: Floats) -> dict[str, Any]:
-    """The distance d2 of rows (n, D) and (m, D), with a jackknife's standard error over groups."""
+def measure_frechet(one: Floats, other: Floats) -> dict[str, Any] | None:
+    """The distance d2 of rows (n, D) and (m, D), with a jackknife's standard error over groups.
+
+    None where a set has fewer than two rows: one row has no spread.
+    """
+    if min(len(one), len(other)) < 2:
+        return None
     parts = list(zip(cut_groups(len(one)), cut_groups(len(other)), strict=False))
     without = [
         find_frechet(np.delete(one, a, axis=0), np.delete(other, b, axis=0))

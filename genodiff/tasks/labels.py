@@ -188,6 +188,8 @@ def _refuse_words(table: TextTable, numbers: NumberColumn, own: bool) -> None:
     fix = f"correct it, {_remove(own)}, or give --kind multiclass if it is a class"
     if "," in cell and not numbers.comma:
         fix = "write it with a decimal point, as the others are"
+    elif cell.endswith("%"):
+        fix = "write numbers without %, or give --kind multiclass if they are classes"
     elif "." in cell and numbers.comma:
         fix = "write it with a decimal comma, as the others are, without thousands separators"
     raise DataError(what, file=table.file, line=table.line[first], fix=fix)

@@ -19,6 +19,7 @@ _NEARLY = re.compile(
     r"|[-–—.?]",
     re.IGNORECASE,
 )
+_PERCENT = re.compile(r"[+-]?[0-9]*[.,]?[0-9]+\s*%")
 _INTEGRAL = re.compile(r"([+-]?[0-9]+)\.0*")
 
 
@@ -39,9 +40,11 @@ class NumberColumn(NamedTuple):
         """Whether this is a column of numbers, some of which may be missing or misspelt.
 
         One row never decides: beside numbers, NA, inf, -, <0.1 and the like are numbers that went
-        wrong. So are other words in a tenth of the rows, or where half of the rows are numbers and
-        some of these have fractions.
+        wrong, and so are percentages alone. So are other words in a tenth of the rows, or where
+        half of the rows are numbers and some of these have fractions.
         """
+        if self.cells and all(map(_PERCENT.fullmatch, self.cells)):
+            return True
         good = self.values[~np.isnan(self.values)]
         words = [self.cells[i] for i in self.bad]
         words = [cell for cell in words if not is_missing(cell) and not _NEARLY.fullmatch(cell)]

@@ -65,10 +65,17 @@ class TextTable(NamedTuple):
 def find_usual(names: Sequence[str], usual: Sequence[str]) -> str | None:
     """The column with a usual name, in any case; the first of `usual` wins, in whatever order.
 
-    So two tables with the same columns in another order agree.
+    So two tables with the same columns in another order agree. Raises `DataError` where two columns
+    have it, in other capitals.
     """
-    known = {name.strip().lower(): name for name in reversed(names)}
-    return next((known[name] for name in usual if name in known), None)
+    known: dict[str, list[str]] = {}
+    for name in names:
+        known.setdefault(name.strip().lower(), []).append(name)
+    found = next((known[name] for name in usual if name in known), [])
+    if len(found) > 1:
+        what = f"the columns {' and '.join(map(repr, found))} differ in capitals only"
+        raise DataError(what, fix="rename the one that is not meant")
+    return found[0] if found else None
 
 
 def read_table(path: str | Path) -> TextTable:

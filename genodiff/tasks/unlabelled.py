@@ -2,7 +2,8 @@
 
     .csv .tsv .tab .txt .parquet    a column of sequences, found by its usual name or named
     .bed, or with a genome          intervals of a FASTA file; a row on - is reverse-complemented
-    anything else, and -            FASTA, GenBank or EMBL, told by its first bytes
+    anything else, and -            FASTA, GenBank or EMBL, told by its first bytes; of a file (such
+                                    as <(command)) also a table that has a column of sequences
 
 Of text a .txt file has one sentence a line, and tables have a column of sentences, or two. Tables,
 FASTA and text may be gzip or BGZF. Memory is for one record at a time, and for the names. Every
@@ -119,10 +120,22 @@ def _queries(given: Sequences | None, source: QuerySource) -> Iterator[Query]:
     if source.domain != "dna" and ending not in (".csv", ".tsv", ".tab", ".parquet"):
         _refuse_columns(source, "one sentence a line")
         return _text_lines(given, source)
-    if ending == ".parquet" or ending in SEPARATORS:
+    if ending == ".parquet" or ending in SEPARATORS or _is_table(given):
         return _table(path, ending, source)
     _refuse_columns(source, "FASTA")
     return _records(given)
+
+
+def _is_table(given: Any) -> bool:
+    """Whether a file whose name does not say it is a table with a column of sequences."""
+    if str(given) == "-":
+        return False
+    with open_input(given) as opened:
+        start = next(opened.blocks(), b"").lstrip()[:1]
+    try:
+        return start != b">" and bool(find_usual(read_delimited(given, ",").names, SEQUENCE))
+    except DataError:  # its reader as FASTA says best what it is
+        return False
 
 
 def _refuse_columns(source: QuerySource, what: str) -> None:
@@ -203,8 +216,9 @@ def _table(path: Path, ending: str, source: QuerySource) -> Iterator[Query]:
     else:
         # GLUE's own files have quotation marks that quote nothing.
         text = source.domain != "dna"
-        quoted = not text or SEPARATORS[ending] == ","
-        table = read_delimited(path, SEPARATORS[ending], quoted=quoted, fixed=text)
+        usual = SEPARATORS.get(ending, ",")
+        quoted = not text or usual == ","
+        table = read_delimited(path, usual, quoted=quoted, fixed=text)
         header = table.names
         rows = ((line, dict(zip(header, fields, strict=True))) for line, fields in table.rows)
     wanted = _find_columns(path, header, source)

@@ -32,7 +32,7 @@ def test_every_format_has_the_same_numbers(
     place = ("--region", "chr1:5-13")
     (case / "genes.bed").write_text("chr1\t0\t9\tNEAR\nchr1\t30\t40\tFAR\n")
     for ending in ("tsv", "parquet", "npz", "svg", "png", "pdf", "html"):
-        more = ("--features", "genes.bed") if ending in ("svg", "png", "pdf", "html") else ()
+        more = ("--genes", "genes.bed") if ending in ("svg", "png", "pdf", "html") else ()
         code, out, err = command(capsys, *words(verb, run, f"o.{ending}", *place, *more))
         assert (code, out) == (0, ""), err
         assert not (case / f"o.{ending}.partial").exists()
@@ -123,7 +123,7 @@ def test_a_plan_counts_and_writes_nothing(
         ("ism", "o.vcf", (), "ends in none of"),
         ("ism", "o.svg", (), "one region"),
         ("ism", "o.pdf", (), "a .pdf is of one region, and there are 2"),
-        ("ism", "o.tsv", ("--features", "ref.fa"), "--out x.svg"),
+        ("ism", "o.tsv", ("--genes", "ref.fa"), "--out x.svg"),
         ("ism", "o.tsv", ("--label", "x"), "fine-tuned"),
         ("ism", "o.tsv", ("--region", "chr3:1-5"), "chr3"),
         ("ism", "o.tsv", ("--context", 1), "context"),

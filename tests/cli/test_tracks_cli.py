@@ -232,7 +232,7 @@ def test_a_region_is_a_picture_with_its_genes(run: Path, case: Path, capsys: Cap
     (case / "genes.gff3").write_text("chr1\tx\tgene\t3\t9\t.\t-\t.\tID=a;Name=NEAR\n")
     pictures = ("svg", "png", "pdf", "html")
     more = [word for one in pictures for word in ("--format", one)]
-    place = ("--region", "chr1:5-20", "--features", "genes.gff3")
+    place = ("--region", "chr1:5-20", "--genes", "genes.gff3")
     code, _, err = command(capsys, *words(run, "o", *place, *more))
     assert code == 0, err
     assert {one.name for one in (case / "o").iterdir()} == {
@@ -284,8 +284,8 @@ def test_a_plan_counts_and_writes_nothing(
         ("o", ("--shard", "4/3"), 2, "--shard"),
         ("o", ("--shard", "1/3"), 2, ".npy"),
         ("o", ("--region", "chr1:5-9", "--region", "chr2", "--format", "png"), 2, "one region"),
-        ("o", ("--features", "empty.bed", "--format", "npz"), 2, "--format html"),
-        ("o", ("--features", "empty.bed"), 3, "no gene"),
+        ("o", ("--genes", "empty.bed", "--format", "npz"), 2, "--format html"),
+        ("o", ("--genes", "empty.bed"), 3, "no gene"),
         ("o.npy", ("--region", "chr2", "--shard", "1/9"), 2, "none of 1"),
         ("o.bw", (), 2, "folder"),
         ("-", (), 2, "folder"),

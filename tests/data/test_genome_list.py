@@ -64,6 +64,13 @@ def test_each_bad_line_is_told_with_its_number(
     assert raised.value.fix
 
 
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_a_list_with_another_separator_is_told_which(folder: Path, mark: str) -> None:
+    (folder / "l.tsv").write_text(f"path{mark}species\na.fa{mark}A\n")
+    with pytest.raises(DataError, match=f"line 1: .*not tabs; tr '{mark}'"):
+        read_genome_list(folder / "l.tsv")
+
+
 def test_all_bad_lines_are_told_at_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write_list(folder / "l.tsv", [{"path": "x.fa"}, {"path": "a.fa"}, {"path": "y.fa"}])
     with caplog.at_level(logging.ERROR, "genodiff"), pytest.raises(DataError) as raised:

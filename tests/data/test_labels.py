@@ -117,6 +117,8 @@ def test_names_of_columns_that_nobody_knows_are_refused_by_the_genome(
         (("a x", "b y", "contig label"), "line 4: 'contig' and 'label' are names of columns"),
         (("a x", "b X"), "'X' and 'x' differ in capitals only"),
         (("a x", "b y", "a y"), "line 4: the contig a has the label 'x' in line 2"),
+        (("a x", "b y", "v 3"), "line 4: the label '3' is a number, and all others are names"),
+        (("a 1", "b 2", "v high"), "line 4: the label 'high' is no number, and all others are"),
         (("a x", "b 1-Sep"), "line 3: label '1-Sep' is a date"),
     ],
 )

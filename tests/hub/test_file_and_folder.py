@@ -14,6 +14,7 @@ from genodiff.api.run_paths import check_run
 from genodiff.errors import CheckpointError
 from genodiff.hub.source import read_source
 from genodiff.hub.warm_start import read_warm_start
+from genodiff.runs.resolve import find_model_folder
 from tests.hub.published_folders import write_published
 
 
@@ -89,6 +90,22 @@ def test_each_file_of_a_run_is_read_as_the_run(tmp_path: Path) -> None:
         model = genodiff.load(file, device="cpu")
         assert (model.digest, model.path) == (wanted, run)
         assert check_run(file) == file.parent
+
+
+def test_parts_of_a_run_and_of_a_sweep_are_the_whole(tmp_path: Path) -> None:
+    run, sweep = tmp_path / "run", tmp_path / "sweep"
+    for file in (run / "checkpoints" / "step_1" / "model.json", run / "config.yaml",
+                 run / "metrics.csv", sweep / "units" / "a" / "predictor.json",
+                 sweep / "results.jsonl"):  # fmt: skip
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{}")
+    for part in (run / "checkpoints", run / "metrics.csv"):
+        assert find_model_folder(part) == run
+    for part in (sweep / "units", sweep / "results.jsonl"):
+        assert find_model_folder(part) == sweep
+    (tmp_path / "other" / "units").mkdir(parents=True)
+    for other in (run / "checkpoints" / "step_1", tmp_path / "other" / "units", run / "no.json"):
+        assert find_model_folder(other) == other
 
 
 def test_a_file_that_belongs_to_no_model_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Good files of every kind that is read, with what stands in them, worked out here and not read."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -143,6 +144,20 @@ def make_variant_table(rng: Rng) -> GoodTable:
     kinds: tuple[Kind, ...] = (*VARIANT_KINDS, "other")
     return GoodTable(kinds, rows, variant_content, header, str(rng.choice([",", "\t", ";"])),
                      needed=(0, 1, 3))  # fmt: skip
+
+
+def make_variant_lines(rng: Rng) -> GoodText:
+    rows = variants(rng)
+    lines = [
+        json.dumps(dict(zip(("chrom", "pos", "id", "ref", "alt"), row, strict=True)
+                        ) | {"pos": int(row[1])})
+        for row in rows
+    ]  # fmt: skip
+    kinds = zip(VARIANT_KINDS[:3], rows[0][:3], strict=True)
+    wanted: list[tuple[str, Kind]] = [(word, kind) for kind, word in kinds]
+    whole = variant_content(rows)
+    return GoodText("".join(f"{line}\n" for line in lines), whole, find_values(lines[0], wanted),
+                    cut_motifs)  # fmt: skip
 
 
 def load_variants(path: Path) -> Any:
@@ -399,6 +414,7 @@ READERS = {
     "BED": Reader(".bed", make_bed, load_bed),
     "VCF": Reader(".vcf", make_vcf, load_variants),
     "table of variants": Reader(".csv", make_variant_table, load_variants),
+    "JSON lines of variants": Reader(".jsonl", make_variant_lines, load_variants),
     "labelled classes": Reader(".csv", make_classes, load_examples),
     "labelled values": Reader(".tsv", make_values, load_examples),
     "unlabelled sequences": Reader(".csv", make_queries, load_queries),

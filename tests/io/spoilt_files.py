@@ -212,6 +212,8 @@ value("a line break within", SOLID, lambda v, _: v[:1] + "\n" + v[1:] if len(v) 
 value("a separator within", ("position", "float"), lambda v, _: f"{v},5")
 value("a date for a name", ("contig", "class"), lambda v, rng: str(rng.choice(["1-Sep", "Mar-01"])),
       True)  # fmt: skip
+value("a spreadsheet's error for a contig", ("contig",),
+      lambda v, rng: str(rng.choice(["#N/A", "#REF!", "#NAME?"])), True)  # fmt: skip
 value("Greek or Cyrillic letters", ("dna",), lambda v, _: v.replace("A", "А", 1))
 value("an O for a zero", NUMBERS, lambda v, _: v.replace("0", "O", 1) if "0" in v else None)
 value("an l for a one", NUMBERS, lambda v, _: v.replace("1", "l", 1) if "1" in v else None)

@@ -112,6 +112,7 @@ def test_whole_numbers_of_pandas_and_blanks_round_values_are_read(bed: Path, row
         (b"chr1\t1", "2 columns, fewer than 3"),
         (b"chr1 0 100 train", "blanks, not tabs"),
         (b"chr1,0,100", "commas, not tabs"),
+        (b"chr1;0;100", "semicolons, not tabs.*tr ';'"),
         (b">chr1", "this is FASTA"),
         (b"chr1\t-1\t100", "negative start -1.*0-based"),
         (b"chr1\t0\t-100", "negative end -100"),

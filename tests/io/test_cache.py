@@ -9,8 +9,14 @@ import pytest
 
 from genodiff.errors import MachineError
 from genodiff.io import cache
-from genodiff.io.cache import cache_dir, can_be_written, place_library_caches
+from genodiff.io.atomic import write_text
+from genodiff.io.cache import cache_dir, can_be_written, lock_folder, place_library_caches
 from genodiff.studies.doctor import check_cache
+
+
+def lock(folder: Path) -> None:
+    with lock_folder(folder, "tests"):
+        pass
 
 
 @pytest.fixture
@@ -35,6 +41,18 @@ def test_without_a_home_the_cache_is_temporary_and_one_line_says_so(
     assert "GENODIFF_CACHE sets it" in caplog.text
     assert own.stat().st_mode & 0o777 == 0o700
     assert check_cache().status == "ok"
+
+
+def test_a_chosen_cache_that_cannot_be_written_is_told_by_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "file" / "cache"))
+    for work in (lambda: write_text(cache_dir() / "x", ""), lambda: lock(cache_dir() / "x")):
+        with pytest.raises(MachineError, match="set GENODIFF_CACHE to a folder"):
+            work()
+    with pytest.raises(MachineError, match="choose a path that you may write to"):
+        write_text(tmp_path / "file" / "x", "")
 
 
 def test_a_temporary_cache_that_is_not_ones_own_is_refused(homeless: Path) -> None:

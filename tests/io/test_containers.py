@@ -168,6 +168,12 @@ def test_what_leaves_a_doubt_is_asked_in_one_line(held: Any, words: str) -> None
     assert "\n" not in str(caught.value)
 
 
+def test_what_has_keys_that_are_no_method_is_no_row() -> None:
+    groups = pytest.importorskip("pandas").DataFrame({"g": [1, 1], "dna": S}).groupby("g")
+    with pytest.raises(UsageError, match="a tuple is no sequence"):
+        list(read_sequences(groups))
+
+
 def test_an_open_file_is_not_read_line_by_line(tmp_path: Path) -> None:
     (tmp_path / "in.fa").write_text(">a\nACGT\n")
     with (tmp_path / "in.fa").open() as file, pytest.raises(UsageError, match="an open file"):

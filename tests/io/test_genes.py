@@ -73,10 +73,11 @@ def test_exons_without_a_row_of_their_gene_are_joined(tmp_path: Path) -> None:
 
 
 def test_short_rows_of_bed_have_no_name_and_no_strand(tmp_path: Path) -> None:
-    found = read_genes(write(tmp_path, "chr2\t5\t9\nchr1\t0\t2\tx\t0\t+\n"), CONTIGS)
-    assert found == [
-        Gene("chr1", 0, 2, 1, "x", ((0, 2),)),
-        Gene("chr2", 5, 9, 0, "", ((5, 9),)),
+    assert read_genes(write(tmp_path, "chr2\t5\t9\n"), CONTIGS) == [
+        Gene("chr2", 5, 9, 0, "", ((5, 9),))
+    ]
+    assert read_genes(write(tmp_path, "chr1\t0\t2\tx\t0\t+\n"), CONTIGS) == [
+        Gene("chr1", 0, 2, 1, "x", ((0, 2),))
     ]
 
 
@@ -104,6 +105,10 @@ def test_a_genbank_record_gives_the_coding_part_of_each_gene(tmp_path: Path) -> 
         ("chr1\tx\tgene\t9\t5\t.\t+\t.\tID=a\n", "line 1"),
         ("chr1\t1\t5\nchr1\tx\tgene\t0\t5\t.\t+\t.\tID=a\n", "line 2"),
         ("chr1\t1\t5\tx\t0\t+\t1\t5\t0\t2\t3\t0,2\n", "blocks"),
+        ("chr1\t1\t9\tx\t0\t+\t1\t9\t0\t2\t3,2\t0,5\n", "blocks"),  # the last ends at 8
+        ("chr1\t1\t5\tx\t0\t+\t1\t6\t0\t1\t4\t0\n", "blocks"),  # coding beyond the row
+        ("chr1\tx\tgene\t1\t5\t.\t\u2212\t.\tID=a\n", "is no strand"),
+        ("chr1\t1\t5\tx\nchr1\t1\t5\n", "line 2"),
         ("hello world\n", "neither"),
         ("1\t1\t5\n", "did you mean 'chr1'"),
         ("#nothing\n", "no gene"),

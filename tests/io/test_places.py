@@ -150,8 +150,12 @@ def test_exons_are_read_each_by_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("\t10\t12\t", "\t0\t12\t", "the start '0' is no whole number from 1"),
-        ("\t10\t12\t", "\t10\t1e1\t", "the end '1e1' is no whole number from 1"),
+        ("\t10\t12\t", "\t0\t12\t", "'0' is no position"),
+        (
+            "\t10\t12\t",
+            "\t10\t1e1\t",
+            "'1e1' is no position: a whole number from 1; write the digits",
+        ),
         ("\t10\t12\t", "\t12\t10\t", "the end 10 is before the start 12"),
         ("\t10\t12\t", "\t10\t17\t", "the end 17 is past the end of 1 .length 16"),
         ("\t10\t12\t.\t-", "\t10\t12\t.\tx", "'x' is no strand"),

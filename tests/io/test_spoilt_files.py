@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from genodiff.errors import DataError, UsageError
-from tests.io.good_files import READERS, GoodTable
+from tests.io.good_annotation import READERS
+from tests.io.good_files import GoodTable
 from tests.io.spoilt_files import SPOILERS, Spoilt
 
 FILES = int(os.environ.get("GENODIFF_SPOILT_FILES", "0"))

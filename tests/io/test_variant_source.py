@@ -130,6 +130,28 @@ def test_a_row_of_a_table_that_cannot_be_read_is_refused_with_its_line(
     assert fault.value.line == 4
 
 
+@pytest.mark.parametrize("names", ["chrom,pos,ref,alt,ALT", "chrom,pos,ref,alt,Ref"])
+def test_two_columns_that_differ_in_capitals_are_refused(tmp_path: Path, names: str) -> None:
+    (tmp_path / "a.csv").write_text(f"{names}\nchr1,3,G,A,T\n")
+    with pytest.raises(DataError, match=r"line 1: the columns '.*' and '.*' differ in capitals"):
+        sites(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("minus", ["-", "-1"])
+def test_a_strand_beside_variants_is_not_used_and_that_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, minus: str
+) -> None:
+    rows = f"chrom,pos,ref,alt,strand\nchr1,3,G,A,{minus}\nchr1,4,T,A,+\n"
+    (tmp_path / "a.csv").write_text(rows)
+    expected = [("chr1", 3, ".", "G", ("A",)), ("chr1", 4, ".", "T", ("A",))]
+    assert sites(tmp_path / "a.csv") == expected
+    assert "1 of 2 rows have - in the column of strands, which is not used" in caplog.text
+    caplog.clear()
+    (tmp_path / "b.csv").write_text(rows.replace(minus + "\n", "+\n"))
+    assert sites(tmp_path / "b.csv") == expected
+    assert not caplog.records
+
+
 def test_na_beside_an_n_is_two_bases(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("chrom;pos;ref;alt\nchr1;3;NA;N\nchr1;3;n;nan\n")
     assert sites(tmp_path / "a.csv") == [

@@ -1,6 +1,7 @@
 """Pictures of maps and tracks: no label is cut, and every form shows the same shapes."""
 
 import io
+import itertools
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -104,6 +105,21 @@ def test_every_label_lies_inside_its_picture(name: str) -> None:
     assert "499,840" in said or name in ("logo", "tracks")
     if name != "logo":
         assert "AT THE VERY EDGE →" in said
+
+
+@pytest.mark.parametrize("name", [*pictures(), "numbers at both ends"])
+def test_no_label_covers_another(name: str) -> None:
+    if name in pictures():
+        svg = pictures()[name]
+    else:
+        region = MapRegion("chrI", 499_799, 499_830, "chrI:499800-499830", LETTERS[:31])
+        cut = PairMap(region, np.ones((31, 4, 31), np.float32), np.zeros((31, 4, 31), np.int8),
+                      np.full((4, 31), 0.25), (0, 9))  # fmt: skip
+        svg = write_svg(*list_dependency_picture([cut], TOLD, [[]])[:1], "x", "t", alone=True)
+    boxes = [box for box in text_boxes(ET.fromstring(svg)) if box[0].strip()]
+    for (one, *a), (other, *b) in itertools.combinations(boxes, 2):
+        apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+        assert apart, (one, other)
 
 
 def test_the_name_of_the_axis_does_not_cover_its_numbers() -> None:

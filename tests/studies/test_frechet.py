@@ -35,6 +35,13 @@ def test_the_standard_error_is_what_repetition_shows() -> None:
     assert np.mean([one["se"] for one in found]) == pytest.approx(spread, rel=0.3)
 
 
+def test_one_row_has_no_spread_and_so_no_distance() -> None:
+    one, two = np.zeros((1, 3)), np.ones((2, 3))
+    assert measure_frechet(one, two) is None
+    assert measure_frechet(two, one) is None
+    assert measure_frechet(two, two + 1) == {"value": pytest.approx(3), "se": None}
+
+
 def test_fewer_rows_than_columns_are_no_error() -> None:
     rng = np.random.default_rng(2)
     found = measure_frechet(rng.normal(size=(4, 9)), rng.normal(size=(4, 9)))

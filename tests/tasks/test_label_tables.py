@@ -80,6 +80,20 @@ def test_one_bad_row_never_turns_a_regression_into_classes(tmp_path: Path, bad: 
             load_own_data(train, test)
 
 
+def test_percentages_are_no_classes(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", [f"{i}.5%" for i in range(8)])
+    with pytest.raises(DataError, match=r"line 2: the label '0\.5%' .*write numbers without %"):
+        read_examples(path)
+    assert len(read_examples(path, kind="multiclass")[2]) == 8
+
+
+def test_two_columns_that_differ_in_capitals_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"sequence,label,Label\n{ROWS[0]},x,y\n{ROWS[1]},y,x\n")
+    with pytest.raises(DataError, match="the columns 'label' and 'Label' differ in capitals only"):
+        read_examples(path)
+
+
 def test_rows_that_lack_a_value_are_dropped_and_counted_on_request(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -33,6 +33,8 @@ def test_every_kind_of_file_gives_the_same_sequences(tmp_path: Path) -> None:
         write(tmp_path / "a.csv", commas),
         write(tmp_path / "a.csv.gz", commas),
         write(tmp_path / "a.tsv", commas.replace(",", "\t")),
+        write(tmp_path / "fd63", commas),
+        write(tmp_path / "fd64", fasta),
     ]
     pl.DataFrame({"name": [n for n, _ in ROWS], "sequence": [s for _, s in ROWS]}).write_parquet(
         tmp_path / "a.parquet"

@@ -19,6 +19,7 @@ from genodiff.cli.common import (
     stop_on_sigterm,
 )
 from genodiff.cli.map_flags import MapBed, MapRegions
+from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
@@ -121,9 +122,9 @@ def embed(
         print_plan(found, 8)
     if not plan:
         _log.info(
-            "%s: %s windows, %s bases in %s",
+            "%s: %s, %s in %s",
             out,
-            f"{found['windows']:,}",
-            f"{found['bases']:,}",
+            format_count(found["windows"], "window"),
+            format_count(found["bases"], "base"),
             format_duration(found["seconds"]),
         )

@@ -18,6 +18,7 @@ from genodiff.api.predict import predict as predict_sequences
 from genodiff.cli.common import OUTPUT, Common, Force, convert_whole_number, stop_on_sigterm
 from genodiff.cli.map_flags import MapRegions
 from genodiff.errors import UsageError
+from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
@@ -128,9 +129,9 @@ def predict(
     if isinstance(found, dict):
         names = ", ".join(str(unit["seed"]) for unit in found["units"])
         _log.info(
-            "%s: %s sequences in %s (%s, %s, seed%s %s)",
+            "%s: %s in %s (%s, %s, seed%s %s)",
             "stdout" if str(out) == "-" else out,
-            f"{found['rows']:,}",
+            format_count(found["rows"], "sequence"),
             format_duration(found["seconds"]),
             found["task"],
             found["model"],

@@ -28,6 +28,7 @@ from genodiff.cli.common import (
     stop_on_sigterm,
 )
 from genodiff.errors import UsageError
+from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 
 _log = logging.getLogger("genodiff")
@@ -184,10 +185,10 @@ def score(
             print_plan(told, 8)
         return
     _log.info(
-        "%s: %s records, %s ALTs scored, %s not, in %s",
+        "%s: %s, %s scored, %s not, in %s",
         target,
-        f"{told['records']:,}",
-        f"{told['scored']:,}",
+        format_count(told["records"], "record"),
+        format_count(told["scored"], "ALT"),
         f"{sum(told['unscored'].values()):,}",
         format_duration(told["seconds"]),
     )

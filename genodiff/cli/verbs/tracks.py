@@ -26,7 +26,7 @@ from genodiff.cli.common import (
     print_plan,
     stop_on_sigterm,
 )
-from genodiff.cli.map_flags import Fresh, MapContext, MapFeatures, MapRegions, WindowBatch
+from genodiff.cli.map_flags import Fresh, MapContext, MapGenes, MapRegions, WindowBatch
 from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 
@@ -79,7 +79,7 @@ def tracks(
     ] = None,
     email: Annotated[str, Parameter(help="Address that stands in the hub.")] = NO_EMAIL,
     memory: Memory = None,
-    features: MapFeatures = None,
+    genes: MapGenes = None,
     batch_size: WindowBatch = 8,
     shard: Annotated[
         str | None, Parameter(help="i/n: the i-th of n parts; `genodiff merge` joins them.")
@@ -105,7 +105,7 @@ def tracks(
             genome=genome,
             email=email,
             memory=memory,
-            features=features,
+            genes=genes,
             batch_size=batch_size,
             shard=shard,
             device=common.device,

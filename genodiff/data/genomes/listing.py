@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genodiff.errors import DataError, did_you_mean, printable
-from genodiff.io.cells import find_alike, find_spoilt_name, is_missing, read_number
+from genodiff.io.cells import find_alike, find_spoilt_name, is_comment, is_missing, read_number
+from genodiff.io.delimited import SEPARATORS
 from genodiff.io.identity import sha256_file
 from genodiff.io.text_lines import read_text_lines
 
@@ -83,7 +84,7 @@ def read_genome_list(path: str | Path) -> GenomeList:
     lines: dict[str, int] = {}
     folder = Path(os.path.abspath(path)).parent
     for number, text in read_text_lines(path, "a list of genomes"):
-        if not text.strip() or text.startswith("#"):
+        if not text.strip() or is_comment(text):
             continue
         fields = [field.strip() for field in text.split("\t")]
         try:
@@ -121,6 +122,10 @@ def read_genome_list(path: str | Path) -> GenomeList:
 
 def _read_header(path: str | Path, number: int, fields: list[str]) -> list[str]:
     columns = ["path" if field.lower() == "url" else field.lower() for field in fields]
+    for mark, called in SEPARATORS.items():
+        if len(columns) == 1 and mark in columns[0]:
+            what, fix = f"columns are separated by {called}, not tabs", f"tr '{mark}' '\\t'"
+            raise DataError(what, file=path, line=number, fix=fix)
     for name in columns:
         if name not in COLUMNS:
             what = f"no column '{printable(name, 40)}'; {did_you_mean(name, COLUMNS)}"
