@@ -197,7 +197,7 @@ READERS = {
     "data check", "data list", "doctor", "finetune audit", "finetune check", "finetune list",
     "judge", "watch",
 }  # fmt: skip
-CACHE = {"data build", "data get"}
+CACHE = {"cache", "data build", "data get"}
 """They write into genodiff's own cache, and nowhere else."""
 
 
