@@ -73,7 +73,7 @@ class TrainedModel(NamedTuple):
     @property
     def recalls(self) -> bool:
         """Whether its network was trained with a memory, and reads one."""
-        return self.backbone.recalls
+        return self.config.backbone.reads_memory
 
     @property
     def objective(self) -> Objective:
