@@ -14,7 +14,7 @@ from genodiff.kernels.defaults import own_defaults
 if TYPE_CHECKING:
     from genodiff.studies.demo import DemoResult
 
-MINUTES = 8.0
+MINUTES = 12.0
 """Of the whole: far more than it takes, unless the machine is far slower than a laptop."""
 
 
