@@ -27,7 +27,6 @@ TITLES = ("gene_name", "Name", "gene", "locus_tag", "gene_id", "ID", "transcript
 """Attributes that name a row; the first that it has is its name."""
 _KEPT = {*TITLES, "Parent"}
 _PAIR = re.compile(r' *([^ =;]+)( +|=)(?:"([^"]*)"|([^;]*)) *(?:;|$)')
-_TYPE = re.compile('[^\\s=;"]+')
 _SAF_HEADER = ("geneid", "chr", "start", "end", "strand")
 _SEQUENCES = ("##FASTA", ">")  # of GFF3, below its rows
 _SHOWN = 4  # types in a message
