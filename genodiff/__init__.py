@@ -14,7 +14,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from genodiff.version import __version__ as __version__
 
 _DOOR = {
     "FinetunedModel": "genodiff.api.finetuned",

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from test_plugins import PIECES, SUITE_YAML
 
-from genodiff import __version__
 from genodiff.registry import GROUP
+from genodiff.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 

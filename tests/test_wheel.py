@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from test_project import tracked_files
 
-from genodiff import __version__
+from genodiff.version import __version__
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent

@@ -54,7 +54,7 @@ def measure(name: str, seed: int, folder: Path) -> dict[str, Any]:
     train(make_demo_config(seed=seed, settings=settings), folder)
     work = time.process_time() - began
     model = load_model(folder)
-    write_evaluation(folder, evaluate(model, "test", repeats=4, batch_size=64, seed=seed))
+    write_evaluation(folder, evaluate(model, "test", repeats=16, batch_size=64, seed=seed))
     found = next(iter(read_folder(folder).evaluations.values()))
     rows = [line.split(",") for line in (folder / "metrics.csv").read_text().splitlines()]
     step, valid = (rows[0].index(column) for column in ("step", "valid_bits"))

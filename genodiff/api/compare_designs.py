@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff import __version__
 from genodiff.api.guiding import GuideSettings, is_unit, open_oracle
 from genodiff.api.machine import choose_device
 from genodiff.api.run_paths import check_input, check_run
 from genodiff.api.scorecard import MOST, check_page, is_run, open_train, read_ids
 from genodiff.errors import DataError, UsageError
 from genodiff.kernels.defaults import own_defaults
+from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.reports.design_rows import DesignTable

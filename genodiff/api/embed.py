@@ -10,7 +10,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff import __version__
 from genodiff.api.machine import choose_device
 from genodiff.api.run_paths import check_run
 from genodiff.errors import UsageError
@@ -19,6 +18,7 @@ from genodiff.io.target import check_new_folder, check_target, describe_file, se
 from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.embedding_format import find_embedding_format
 from genodiff.scoring.variant_request import Shard, parse_shard
+from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.alphabet import Alphabet

@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff import __version__
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_target, is_own_file
 from genodiff.scoring.variant_request import parse_shard
+from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.runs.model import TrainedModel

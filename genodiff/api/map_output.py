@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff import __version__
 from genodiff.errors import UsageError
 from genodiff.io.target import check_target, describe_file, is_own_file, is_stream
 from genodiff.scoring.map_format import DRAWN, PICTURES
+from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff import __version__
 from genodiff.errors import UsageError
 from genodiff.io.target import (
     check_new_folder,
@@ -18,6 +17,7 @@ from genodiff.io.target import (
     set_aside,
 )
 from genodiff.scoring.track_format import HOLDS
+from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.scoring.variant_merge import ScoreShard

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff import __version__
 from genodiff.api.machine import choose_device
 from genodiff.errors import UsageError
 from genodiff.finetuning.prediction_format import STDOUT, Format, find_format
@@ -20,6 +19,7 @@ from genodiff.io.input_file import open_input
 from genodiff.io.target import check_target, describe_file, is_stream
 from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.resolve import find_model_folder
+from genodiff.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl

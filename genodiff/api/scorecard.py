@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff import __version__
 from genodiff.api.machine import choose_device
 from genodiff.api.run_paths import check_input, check_run
 from genodiff.domain import DNA
 from genodiff.errors import DataError, UsageError
 from genodiff.kernels.defaults import own_defaults
+from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.data.dna_windows import DnaWindows

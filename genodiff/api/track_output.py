@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff import __version__
 from genodiff.api.map_output import check_gene_file, list_genes
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import (
@@ -22,6 +21,7 @@ from genodiff.io.target import (
     read_json_object,
 )
 from genodiff.scoring.track_format import DRAWN, FOR_BROWSERS, SIDECAR, check_hub_options
+from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.io.genes import Gene

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff import __version__
 from genodiff.api.machine import choose_device
 from genodiff.api.map_output import (
     check_map_options,
@@ -39,6 +38,7 @@ from genodiff.scoring.track_format import (
     choose_formats,
 )
 from genodiff.scoring.variant_request import parse_shard
+from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim import AdamW
 
-from genodiff import __version__
 from genodiff.backbones.backbone import Backbone
 from genodiff.counter import Purpose, uniform_rows, uniforms
 from genodiff.diffusion.clean import Clean
@@ -45,6 +44,7 @@ from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
 from genodiff.runs.sections import OptimSettings
 from genodiff.training.optimizer import adamw, learning_rate, read_moments, set_moments
+from genodiff.version import __version__
 
 ADAPTED, RECORD, MODEL = "adapted", "adapted.json", "model.safetensors"
 STEPS = 500

@@ -21,7 +21,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 from torch import Tensor
 
-from genodiff import __version__
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import BACKBONES, BackboneSettings
 from genodiff.domain import DomainName
@@ -44,6 +43,7 @@ from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.settings import OneOf, Settings
 from genodiff.tasks.labels import Kind
 from genodiff.tasks.suite import Task
+from genodiff.version import __version__
 from genodiff.vocabulary import alphabet_from_json
 
 Form = Literal["network", "probe", "cnn", "kmer-lr", "features", "motif-cnn"]

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from genodiff import __version__
 from genodiff.errors import GenodiffError
 from genodiff.finetuning.fit import Watch
 from genodiff.finetuning.fitted_unit import FittedUnit, fit_unit, null_nonfinite_key
@@ -27,6 +26,7 @@ from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats, measure, measure_spread
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData, seed_split
+from genodiff.version import __version__
 
 _log = logging.getLogger("genodiff")
 Keep = Literal["new", "all", "none"]

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from genodiff import __version__
 from genodiff.errors import GenodiffError
 from genodiff.finetuning.adaptation import STEP_BASES
 from genodiff.finetuning.adaptation import STEPS as ADAPT_STEPS
@@ -53,6 +52,7 @@ from genodiff.tasks.examples import count_classes
 from genodiff.tasks.near_duplicates import list_test_clusters
 from genodiff.tasks.split_names import Level
 from genodiff.tasks.suite import Task
+from genodiff.version import __version__
 
 TASKS, SESSIONS = "tasks.json", "sessions.json"
 

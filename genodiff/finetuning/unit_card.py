@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from genodiff import __version__
 from genodiff.domain import DOMAINS
 from genodiff.errors import printable
 from genodiff.finetuning.choice_words import describe_choice
 from genodiff.tasks.contamination import describe_contamination, describe_left_out
+from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.finetuning.predictor_files import PredictorCard

@@ -10,11 +10,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from genodiff import __version__
 from genodiff.generate.design_regions import DesignGroup, Source
 from genodiff.io.atomic import open_atomic
 from genodiff.io.file_names import encode_text
 from genodiff.io.target import describe_file, is_stream, read_json_object
+from genodiff.version import __version__
 
 _REQUEST = "genodiffRequest="
 

@@ -15,12 +15,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from genodiff import __version__
 from genodiff.errors import MachineError, UsageError
 from genodiff.generate.sampling import Sample
 from genodiff.io.atomic import write_error
 from genodiff.io.counts import format_count
 from genodiff.io.target import describe_file
+from genodiff.version import __version__
 
 SUFFIX = ".partial"
 _KIND = "records of a request that is not done"

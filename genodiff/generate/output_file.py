@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from genodiff import __version__
 from genodiff.generate.journal import SampleJournal
 from genodiff.generate.screening import Screener
 from genodiff.io.atomic import open_atomic, write_error, write_json
 from genodiff.io.digest_writer import DigestWriter
 from genodiff.io.target import is_stream
+from genodiff.version import __version__
 
 Target = str | Path | IO[bytes]
 

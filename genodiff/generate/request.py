@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff import __version__
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import DNA, TEXT, Domain
 from genodiff.errors import CheckpointError, UsageError
@@ -37,6 +36,7 @@ from genodiff.io.identity import sha256_json
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.tokenizer_files import open_model_tokenizer
+from genodiff.version import __version__
 
 
 class SampleRequest(ABC):

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, ClassVar, Generic, TypeVar
 
-from genodiff import __version__
 from genodiff.errors import UsageError
 from genodiff.io.atomic import write_error
+from genodiff.version import __version__
 
 SUFFIX = ".partial"
 Entry = TypeVar("Entry")

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from genodiff import __version__
 from genodiff.domain import DNA, DOMAINS
 from genodiff.io import atomic
 from genodiff.io.published_text import hide_folders
@@ -31,6 +30,7 @@ from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.sweep_results import ModelResult, TaskResult, read_sessions, read_sweep
 from genodiff.reports.template import render_template
 from genodiff.tasks import metrics
+from genodiff.version import __version__
 
 RESULTS, PAGE = "RESULTS.md", "report.html"
 _DRAWN = 5  # models in a figure of one task

@@ -5,11 +5,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from genodiff import __version__
 from genodiff.reports.design_figures import draw_gains, draw_pareto
 from genodiff.reports.design_rows import make_design_table
 from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.template import render_template
+from genodiff.version import __version__
 
 _FACTS = {
     "oracle": "oracle that guided",

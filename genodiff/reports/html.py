@@ -13,7 +13,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from genodiff import __version__
 from genodiff.domain import TEXT
 from genodiff.io import atomic
 from genodiff.io.target import seal_page
@@ -25,6 +24,7 @@ from genodiff.reports.other_evaluations import list_other_tables
 from genodiff.reports.reference import open_reference
 from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.template import render_template
+from genodiff.version import __version__
 
 
 def write_report(

@@ -9,10 +9,10 @@ from typing import Any
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from genodiff import __version__
 from genodiff.reports.shapes import PlacedText, Shape, find_frame
 from genodiff.reports.template import render_template
 from genodiff.scoring.map_regions import MapRegion
+from genodiff.version import __version__
 
 _TITLES = {"ism": "saturation mutagenesis", "dependencies": "dependency map"}
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from genodiff import __version__
 from genodiff.errors import printable
 from genodiff.reports import blocks
 from genodiff.reports.folder import RunParts, dump
@@ -19,6 +18,7 @@ from genodiff.reports.runs_figures import Axis, RunCurve, draw_runs
 from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.template import render_template
 from genodiff.statistics.reasons import TOO_FEW
+from genodiff.version import __version__
 
 _NOT_SETTINGS = ("out",)
 

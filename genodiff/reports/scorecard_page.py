@@ -6,11 +6,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from genodiff import __version__
 from genodiff.reports.scorecard_figures import draw_motif_ratios, draw_shares, draw_word_distances
 from genodiff.reports.scorecard_rows import list_scorecard_rows
 from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.template import render_template
+from genodiff.version import __version__
 
 _MOST_MOTIFS = 30
 _TITLES = {

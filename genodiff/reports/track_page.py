@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from genodiff import __version__
 from genodiff.io.genes import Gene
 from genodiff.reports.map_page import encode_numbers
 from genodiff.reports.shapes import GLYPHS
 from genodiff.reports.template import render_template
 from genodiff.scoring.track_values import BaseTracks
+from genodiff.version import __version__
 
 
 def render_track_page(

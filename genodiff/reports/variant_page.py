@@ -13,7 +13,6 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from genodiff import __version__
 from genodiff.io.variants import Unscorable
 from genodiff.reports.ism_page import weigh_by_information
 from genodiff.reports.logo import draw_logo
@@ -30,6 +29,7 @@ from genodiff.scoring.scored_file import ScoredRow
 from genodiff.scoring.scored_tally import ClassScores, ScoredTally, measure_ks
 from genodiff.scoring.scored_variants import NATS_PER_BIT
 from genodiff.scoring.variant_logos import SpellingLogo
+from genodiff.version import __version__
 
 _MOST_CLASSES, _MOST_ROWS = 6, 30  # with a picture, and in the table
 _FEW = 20  # percentiles of a kind that has no line of its own

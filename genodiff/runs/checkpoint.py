@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from genodiff import __version__
 from genodiff.alphabet import ALPHABETS, Alphabet
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.io import atomic
@@ -37,6 +36,7 @@ from genodiff.runs.sealed_files import (
     seal,
     to_utf8,
 )
+from genodiff.version import __version__
 from genodiff.vocabulary import Vocabulary, alphabet_from_json
 
 WEIGHTS, CARD = "model.safetensors", "model.json"

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from genodiff import __version__
 from genodiff.errors import CheckpointError, DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
@@ -39,6 +38,7 @@ from genodiff.memory.table import MOST_K
 from genodiff.memory.text import NONE, PAD, MemoryText
 from genodiff.runs.known_contigs import KnownContigs
 from genodiff.runs.sealed_files import FORMAT_VERSION, check_version, read_json, seal
+from genodiff.version import __version__
 
 FOLDER, CARD, BASES = "memory", "memory.json", "memory.safetensors"
 _AGAIN = "export the run again, with --with-memory"

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from genodiff import __version__
 from genodiff.alphabet import Alphabet
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.io import atomic
@@ -42,6 +41,7 @@ from genodiff.runs.model import PUBLISHED
 from genodiff.runs.resolve import CONFIG, refuse_other_run
 from genodiff.runs.sealed_files import read_json, refuse_pickles, to_utf8
 from genodiff.settings import to_yaml
+from genodiff.version import __version__
 
 PROVENANCE = "provenance.json"
 FILES = (PROVENANCE, METRICS, "plan.json", WEIGHTS)

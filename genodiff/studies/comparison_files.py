@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from genodiff import __version__
 from genodiff.io import atomic
 from genodiff.io.published_text import hide_folders
 from genodiff.io.target import seal_page
 from genodiff.reports.template import render_template
 from genodiff.statistics.comparisons import JudgedDifference, show_p
 from genodiff.statistics.reasons import TOO_FEW
+from genodiff.version import __version__
 
 TABLE, PAGE, RESULTS = "table.md", "compare.html", "results.json"
 
