@@ -10,12 +10,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import check_run
 from genodiff.errors import UsageError
 from genodiff.io.counts import format_count
 from genodiff.io.target import check_new_folder, check_target, describe_file, set_aside
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_run
 from genodiff.scoring.embedding_format import find_embedding_format
 from genodiff.scoring.variant_request import Shard, parse_shard
 from genodiff.version import __version__
@@ -84,11 +84,11 @@ def embed(
     from genodiff.io.partial_output import SUFFIX
     from genodiff.io.progress import ProgressDisplay
     from genodiff.io.sequences import is_file
+    from genodiff.jobs.journal import Journal
     from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.scoring.embed import cut_windows, make_reading
     from genodiff.scoring.embed import embed as embeddings
     from genodiff.scoring.embedding_files import write_embeddings
-    from genodiff.scoring.row_journal import RowJournal
 
     model = load(run, device=device)
     step = model.step  # refused here of a fine-tuned model, before anything is written
@@ -132,7 +132,7 @@ def embed(
 
         journal = None
         if is_file(sequences) and str(sequences) != "-":
-            journal = RowJournal(f"{out}{SUFFIX}", sha256_json({**request, "cut": cut}))
+            journal = Journal(f"{out}{SUFFIX}", sha256_json({**request, "cut": cut}))
             journal.check(fresh=fresh, force=force)
             if fresh:
                 journal.start_anew()

@@ -44,21 +44,21 @@ def write_eval_shard(
     from genodiff.io.identity import sha256_json, stamp_time
     from genodiff.io.partial_output import SUFFIX
     from genodiff.io.progress import ProgressDisplay
+    from genodiff.jobs.journal import Journal
     from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.scoring.eval_shards import HOLDS, measure_shard, plan_shard, write_draws
-    from genodiff.scoring.row_journal import RowJournal
 
     path = Path(f"{target}{SUFFIX}")
 
     def ours(_: Path) -> bool:
-        return RowJournal.read_request(path) is not None or is_own_file(target)
+        return Journal.read_request(path) is not None or is_own_file(target)
 
     check_target(target, force=force, known=ours)
     check_target(f"{target}.json", force=force)
     began, plan = time.monotonic(), plan_shard(model, options, part)
     keep_freed_memory()
     key = {"request": plan.request, "shard": list(part), "version": __version__}
-    journal = RowJournal(path, sha256_json(key))
+    journal = Journal(path, sha256_json(key))
     journal.check(fresh=fresh, force=force)
     if fresh:
         journal.start_anew()

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.scoring.eval_options import EvalOptions
 
 if TYPE_CHECKING:

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.guiding import check_guide, open_guided
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import choose_run
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError, did_you_mean
@@ -21,7 +19,9 @@ from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
 from genodiff.io.counts import format_count
 from genodiff.io.target import check_target, is_stream
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import choose_run
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model

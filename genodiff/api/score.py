@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.machine import choose_device
 from genodiff.api.score_output import (
     fill_journal,
     prepare_background,
@@ -22,6 +21,7 @@ from genodiff.api.score_plan import describe_plan
 from genodiff.api.score_settings import Method, ScoreSettings, Unit
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_target, is_own_file, is_stream
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.variant_request import MAX_EVALUATIONS
 from genodiff.version import __version__

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import check_input, check_run
 from genodiff.domain import DNA
 from genodiff.errors import DataError, UsageError
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_input, check_run
 from genodiff.version import __version__
 
 if TYPE_CHECKING:
