@@ -78,7 +78,6 @@ def embed(
         check_target(out, force=force, inputs=inputs)
     check_target(f"{out}.json", force=force, inputs=inputs)
     run, device = check_run(run), choose_device(device)
-    from genodiff.api.load import load
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_json, stamp_time
     from genodiff.io.partial_output import SUFFIX
@@ -86,13 +85,13 @@ def embed(
     from genodiff.io.sequences import is_file
     from genodiff.jobs.journal import Journal
     from genodiff.kernels.allocator import keep_freed_memory
+    from genodiff.models.opening import open_language
     from genodiff.scoring.embed import cut_windows, make_reading
     from genodiff.scoring.embed import embed as embeddings
     from genodiff.scoring.embedding_files import write_embeddings
 
-    model = load(run, device=device)
-    step = model.step  # refused here of a fine-tuned model, before anything is written
-    network = model.network.backbone
+    model = open_language(run, device)
+    network = model.backbone
     layers = [layer] if isinstance(layer, int) else list(layer)
     how = make_reading(network, model.alphabet, layers, pool, strand)
     shape = how.shape(network.d_out, network.paired)
@@ -150,7 +149,7 @@ def embed(
         "shape": list(written.shape),
         "axes": how.axes(), "layers": list(how.layers), "pool": pool, "strand": strand,
         "run": str(run), "checkpoint": model.digest,
-        "step": step, **files, "regions": list(regions) or None,
+        "step": model.step, **files, "regions": list(regions) or None,
         "features": list(features) or None,
         "window": window, "stride": stride, "shard": None if part is None else list(part),
         "cut": cut and list(cut), "request": sha256_json(request),

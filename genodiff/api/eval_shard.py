@@ -86,15 +86,15 @@ def merge_evaluation(parts: list[ScoreShard], target: str) -> dict[str, Any]:
 
     Raises `DataError` where the run is not the one that the shards are of.
     """
-    from genodiff.api.load import load
     from genodiff.hub.source import is_published
     from genodiff.io import atomic
+    from genodiff.models.opening import open_language
     from genodiff.scoring.eval_shards import read_draws
     from genodiff.scoring.evaluation import evaluate
     from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
 
     told = parts[0].told
-    model = load(told["run"], device="cpu").trained
+    model = open_language(told["run"], "cpu")
     if model.digest != told["checkpoint"]:
         what = f"is of the checkpoint {told['checkpoint']}, and {model.run} has {model.digest}"
         raise DataError(what, file=parts[0].path, fix="merge with the weights that were evaluated")

@@ -23,7 +23,7 @@ Split = Literal["test", "valid", "train", "all"]
 
 @own_defaults()
 def evaluate(
-    run: str | Path | Model,
+    run: str | Path | Model | TrainedModel,
     *,
     split: Split = "test",
     fasta: str | Path | None = None,
@@ -123,12 +123,13 @@ def evaluate(
     return {"suite": {result["recipe"]: result for result in results}}
 
 
-def _open(run: str | Path | Model, device: str) -> TrainedModel:
-    if isinstance(run, str | Path):
-        from genodiff.api.load import load
+def _open(run: str | Path | Model | TrainedModel, device: str) -> TrainedModel:
+    from genodiff.models.opening import open_language
+    from genodiff.runs.model import TrainedModel
 
-        return load(run, device=device).trained
-    return run.trained
+    if isinstance(run, str | Path):
+        return open_language(run, device)
+    return run if isinstance(run, TrainedModel) else run.trained
 
 
 def _path(given: str | Path | None) -> str | None:

@@ -43,13 +43,11 @@ def load(
         raise UsageError(f"no memory '{memory}'", fix="give on or off")
     path, device = check_run(path), choose_device(device)
     from genodiff.api.model import Model
-    from genodiff.data.tokenizer_sources import rebuild_tokenizer
     from genodiff.models.opening import Published, open_any
     from genodiff.runs.model import TrainedModel
-    from genodiff.vocabulary import Vocabulary
 
     opened = open_any(path, device, tokenizer=tokenizer)
-    trained, files = opened if isinstance(opened, Published) else (opened, None)
+    trained, own = opened if isinstance(opened, Published) else (opened, None)
     if not isinstance(trained, TrainedModel):
         from genodiff.api.finetuned import FinetunedModel
 
@@ -61,6 +59,4 @@ def load(
         from genodiff.runs.own_loci import open_loci
 
         open_loci(trained, None, memory)
-    if files is None or not isinstance(trained.alphabet, Vocabulary):
-        return Model(trained, memory=memory)
-    return Model(trained, rebuild_tokenizer(files, trained.alphabet, path), memory)
+    return Model(trained, own, memory)

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from genodiff.io.target import is_stream
-from genodiff.maps.map_job import name_memory
+from genodiff.runs.own_loci import name_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -179,12 +179,12 @@ def open_embedding(run: str | Path, device: str) -> Embed:
 
     from genodiff.alphabet import DNA as LETTERS
     from genodiff.alphabet import SOFT
-    from genodiff.api.load import load
     from genodiff.kernels.allocator import keep_freed_memory
+    from genodiff.models.opening import open_language
     from genodiff.scoring.embed import Window, embed, make_reading
 
-    model = load(run, device=device)
-    network = model.network.backbone
+    model = open_language(run, device)
+    network = model.backbone
     how = make_reading(network, model.alphabet, [-1], "mean", "average")
     keep_freed_memory()
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from genodiff.io.target import check_target, is_own_file, is_stream
 from genodiff.jobs.journal import SUFFIX, Journal
 from genodiff.jobs.request import Option, Request, list_fields
-from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.run_paths import check_run
 
 Run = Annotated[
@@ -74,7 +73,6 @@ class FileRequest(Request[dict[str, Any]]):
             check_target(file, force=self.force, inputs=self.list_inputs(), known=known)
         check_run(self.run)
 
-    @own_defaults()
     def answer(self, *given: Any) -> dict[str, Any]:
         """Do the work, after `check`."""
         self.check()

@@ -102,7 +102,6 @@ class Request(ABC, Generic[Answer]):
         for one in list_fields(type(self)):
             one.check(getattr(self, one.name))
 
-    @own_defaults()
     def answer(self, *given: Any) -> Answer:
         """Do the work: a function of this request and of what is `given` beside it."""
         module, _, name = self.work.partition(":")
@@ -148,9 +147,10 @@ def _describe(call: Any, name: str, request: Any, *first: inspect.Parameter) -> 
     """`call` with the signature and the help of a request, for notebooks and the documentation."""
     said, own = list_fields(request), inspect.signature(request).parameters
     plain = (own[one.name].replace(annotation=one.kind) for one in said)
-    call.__signature__ = inspect.Signature([*first, *sorted(plain, key=lambda one: one.kind)])
+    call = own_defaults()(call)
     call.__name__, call.__qualname__, call.__module__ = name, name, request.__module__
     call.request = request
+    call.__signature__ = inspect.Signature([*first, *sorted(plain, key=lambda one: one.kind)])
     lines = (f"{one.name}: {one.option.help}" for one in said)
     helps = "\n".join(fill(line, 92, subsequent_indent="    ") for line in lines)
     call.__doc__ = f"{inspect.getdoc(request)}\n\nArgs:\n{indent(helps, ' ' * 4)}\n"

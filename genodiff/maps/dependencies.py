@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from genodiff.finetuning.fitted_model import FittedModel
-from genodiff.maps.map_job import MapForms, MapJob, MapReader, name_memory, plan_time, read_maps
+from genodiff.maps.map_job import MapForms, MapJob, MapReader, plan_time, read_maps
 from genodiff.maps.request import DependencyFields, DependencyRequest
 from genodiff.models.opening import ModelHolder, refuse_fitted
 from genodiff.reports.dependency_page import list_dependency_picture, render_dependency_page
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import open_loci
+from genodiff.runs.own_loci import name_memory, open_loci
 from genodiff.scoring.dependency_map import (
     LONGEST,
     DependencyMap,

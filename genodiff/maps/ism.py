@@ -9,12 +9,12 @@ import numpy as np
 from genodiff.errors import UsageError
 from genodiff.finetuning.fitted_model import FittedModel
 from genodiff.finetuning.oracle import FittedOracle
-from genodiff.maps.map_job import MapForms, MapJob, MapReader, name_memory, plan_time, read_maps
+from genodiff.maps.map_job import MapForms, MapJob, MapReader, plan_time, read_maps
 from genodiff.maps.request import SaturationFields, SaturationRequest
 from genodiff.models.opening import ModelHolder
 from genodiff.reports.ism_page import list_ism_picture, render_ism_page
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci, open_loci
+from genodiff.runs.own_loci import OwnLoci, name_memory, open_loci
 from genodiff.scoring.map_files import SaturationMap, make_saturation_frame, stack_saturation
 from genodiff.scoring.map_regions import MapRegion
 from genodiff.scoring.plan_time import time_steps

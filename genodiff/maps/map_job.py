@@ -20,8 +20,7 @@ from genodiff.maps.request import MapFields, MapFileRequest
 from genodiff.models.opening import ModelHolder, open_model
 from genodiff.reports.paint import write_picture
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci, open_loci
-from genodiff.runs.training_memory import identify_memory
+from genodiff.runs.own_loci import open_loci
 from genodiff.scoring.map_files import write_arrays, write_frame
 from genodiff.scoring.map_format import DRAWN, PICTURES
 from genodiff.scoring.map_regions import MapRegion, list_map_regions, open_contigs
@@ -217,8 +216,3 @@ def plan_time(
     width = context or model.config.data.seq_len
     each = time_evaluations(reader, genome, model.alphabet, places, width, every)
     return {"seconds": round(evaluations * each, 1), "device": str(reader.device)}
-
-
-def name_memory(loci: OwnLoci | None) -> dict[str, Any]:
-    """What a request and its sidecar say of the memory of a training genome; empty without one."""
-    return {} if loci is None else {"memory": identify_memory(loci.told)}

@@ -12,11 +12,11 @@ from genodiff.io.identity import sha256_json
 from genodiff.io.sequences import is_file, is_single
 from genodiff.io.target import describe_file
 from genodiff.jobs.job import Job, Rows
-from genodiff.maps.map_job import identify_genome, list_genes, name_memory, plan_time
+from genodiff.maps.map_job import identify_genome, list_genes, plan_time
 from genodiff.maps.track_folder import TrackForm, write_folder
 from genodiff.maps.track_request import HeldTracksRequest, TracksRequest
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
-from genodiff.runs.own_loci import open_loci
+from genodiff.runs.own_loci import name_memory, open_loci
 from genodiff.scoring.map_regions import open_contigs
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.track_format import HOLDS, choose_formats

@@ -9,10 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from genodiff.data.tokenizer import Tokenizer
+from genodiff.data.tokenizer_sources import rebuild_tokenizer
 from genodiff.errors import UsageError
+from genodiff.jobs.machine import choose_device
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.run_paths import check_run
+from genodiff.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from genodiff.finetuning.fitted_model import FittedModel
@@ -32,21 +36,21 @@ class ModelHolder(Protocol):
 
 
 class Published(NamedTuple):
-    """A published network, and the files that it is of."""
+    """A published network, and the tokenizer that was published with it; None for DNA."""
 
     model: TrainedModel
-    files: dict[str, bytes]
+    tokenizer: Tokenizer | None
 
 
 def open_any(
     run: str | Path, device: str, *, tokenizer: str | None = None
 ) -> TrainedModel | FittedModel | Published:
-    """The model of a run folder, a checkpoint, a published folder or a fine-tuned run, on `device`.
+    """The model of a run folder, a checkpoint, a published folder or a fine-tuned run.
 
-    `tokenizer` is for published networks of text. Raises `CheckpointError`, and `UsageError` where
-    several models are meant.
+    `device` is auto, cpu or cuda. `tokenizer` is for published networks of text. Raises
+    `CheckpointError`, and `UsageError` where several models are meant.
     """
-    path = check_run(run)
+    path, device = check_run(run), choose_device(device)
     if (path / CARD).exists():
         return load_model(path, device=device)
     from genodiff.finetuning.unit_files import is_fitted
@@ -64,12 +68,15 @@ def open_any(
     if is_published(path):
         from genodiff.hub.adopt import open_published
 
-        return Published(*open_published(path, device, tokenizer=tokenizer))
+        model, files = open_published(path, device, tokenizer=tokenizer)
+        if not isinstance(model.alphabet, Vocabulary):
+            return Published(model, None)
+        return Published(model, rebuild_tokenizer(files, model.alphabet, path))
     return load_model(path, device=device)
 
 
 def open_model(run: str | Path, device: str) -> TrainedModel | FittedModel:
-    """As `open_any`, without a published network's files."""
+    """As `open_any`, without a published network's tokenizer."""
     model = open_any(run, device)
     return model.model if isinstance(model, Published) else model
 
