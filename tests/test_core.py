@@ -15,6 +15,11 @@ WINGS = ("finetuning", "hf", "hub", "maps", "reports", "studies", "tasks")
 
 STORY = """
 import sys
+
+# An editable installation finds what the copy lacks: without its finder the copy is all there is.
+sys.meta_path[:] = [
+    one for one in sys.meta_path if "editable" not in str(getattr(one, "__module__", "")).lower()
+]
 from genodiff.cli import main
 
 def run(*words):

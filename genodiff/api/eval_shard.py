@@ -86,9 +86,9 @@ def merge_evaluation(parts: list[ScoreShard], target: str) -> dict[str, Any]:
 
     Raises `DataError` where the run is not the one that the shards are of.
     """
-    from genodiff.hub.source import is_published
     from genodiff.io import atomic
     from genodiff.models.opening import open_language
+    from genodiff.runs.checkpoint import is_run
     from genodiff.scoring.eval_shards import read_draws
     from genodiff.scoring.evaluation import evaluate
     from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
@@ -108,7 +108,7 @@ def merge_evaluation(parts: list[ScoreShard], target: str) -> dict[str, Any]:
         print(json.dumps(found, allow_nan=False))
     else:
         atomic.write_json(target, found)
-    kept = None if is_published(model.run) else find_evaluation_file(model.run)
+    kept = find_evaluation_file(model.run) if is_run(model.run) else None
     if kept is not None:
         _log.info("%s: %s", kept, write_evaluation(model.run, found, kept))
     return found

@@ -93,8 +93,8 @@ def evaluate(
     if domain not in (None, model.alphabet.domain):
         what = f"is a {model.alphabet.domain} model"
         raise CheckpointError(what, file=here, fix=f"give a {domain} run")
-    from genodiff.hub.source import is_published
     from genodiff.io.progress import ProgressDisplay
+    from genodiff.runs.checkpoint import is_run
     from genodiff.scoring.evaluation import evaluate as score
     from genodiff.scoring.evaluation import plan_evaluation
     from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
@@ -110,7 +110,7 @@ def evaluate(
     if plan:
         return plan_evaluation(model, EvalOptions(split=split, **requests[0]))
     file = None
-    if out is not None or (keep and not is_published(model.run)):
+    if out is not None or (keep and is_run(model.run)):
         file = find_evaluation_file(model.run, out, force=force)
     results = []
     with ProgressDisplay() as display:
