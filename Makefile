@@ -22,7 +22,7 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     data/test_splits.py data/test_windows.py diffusion/test_loss.py diffusion/test_masked.py \
     diffusion/test_objectives.py diffusion/test_schedule.py finetuning/test_baselines.py \
     generate/test_infill.py hf/test_hf_tokenizer.py hub/test_caduceus_names.py \
-    io/test_atomic.py io/test_bed.py \
+    io/test_atomic.py io/test_bed.py jobs/test_request.py \
     kernels/test_conv.py kernels/test_norm.py memory/test_copying.py reports/test_comparison.py \
     reports/test_figures.py \
     runs/test_checkpoint.py runs/test_config.py scoring/test_interval.py scoring/test_markov.py \

@@ -28,7 +28,7 @@ _DOOR = {
     "compare_designs": "genodiff.api.compare_designs",
     "deletion_effect": "genodiff.api.effects",
     "demo": "genodiff.api.demo",
-    "dependencies": "genodiff.api.dependencies",
+    "dependencies": "genodiff.api.maps",
     "doctor": "genodiff.api.doctor",
     "embed": "genodiff.api.embed",
     "evaluate": "genodiff.api.evaluate",
@@ -38,7 +38,7 @@ _DOOR = {
     "finetune": "genodiff.api.finetune",
     "import_checkpoint": "genodiff.api.checkpoint",
     "insertion_effect": "genodiff.api.effects",
-    "ism": "genodiff.api.ism",
+    "ism": "genodiff.api.maps",
     "judge": "genodiff.api.judge",
     "list_cache": "genodiff.api.cache",
     "list_recipes": "genodiff.api.data",
@@ -53,7 +53,7 @@ _DOOR = {
     "score_variants": "genodiff.api.score",
     "scorecard": "genodiff.api.scorecard",
     "substitution_effect": "genodiff.api.effects",
-    "tracks": "genodiff.api.tracks",
+    "tracks": "genodiff.api.maps",
     "train": "genodiff.api.train",
     "train_tokenizer": "genodiff.api.data",
     "watch": "genodiff.api.watch",
@@ -74,7 +74,6 @@ if TYPE_CHECKING:
     from genodiff.api.data import list_recipes as list_recipes
     from genodiff.api.data import train_tokenizer as train_tokenizer
     from genodiff.api.demo import demo as demo
-    from genodiff.api.dependencies import dependencies as dependencies
     from genodiff.api.doctor import doctor as doctor
     from genodiff.api.effects import deletion_effect as deletion_effect
     from genodiff.api.effects import insertion_effect as insertion_effect
@@ -85,9 +84,11 @@ if TYPE_CHECKING:
     from genodiff.api.finetune import finetune as finetune
     from genodiff.api.finetuned import FinetunedModel as FinetunedModel
     from genodiff.api.genomes import build_genomes as build_genomes
-    from genodiff.api.ism import ism as ism
     from genodiff.api.judge import judge as judge
     from genodiff.api.load import load as load
+    from genodiff.api.maps import dependencies as dependencies
+    from genodiff.api.maps import ism as ism
+    from genodiff.api.maps import tracks as tracks
     from genodiff.api.memory import fit_memory as fit_memory
     from genodiff.api.merge import merge as merge
     from genodiff.api.model import Model as Model
@@ -98,7 +99,6 @@ if TYPE_CHECKING:
     from genodiff.api.score import score as score
     from genodiff.api.score import score_variants as score_variants
     from genodiff.api.scorecard import scorecard as scorecard
-    from genodiff.api.tracks import tracks as tracks
     from genodiff.api.train import train as train
     from genodiff.api.watch import watch as watch
 

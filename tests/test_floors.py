@@ -10,14 +10,15 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "genodiff"
 FLOOR = {
-    "errors": -1, "version": -1, "__init__": -1,
+    "version": -2, "errors": -1, "__init__": -1,
     "alphabet": 0, "vocabulary": 0, "settings": 0, "counter": 0, "registry": 0, "domain": 0,
     "io": 0, "statistics": 0, "constraints": 0, "kernels": 0,
     "diffusion": 1, "backbones": 1, "data": 1, "memory": 1,
     "runs": 2,
-    "training": 3, "tasks": 3,
+    "training": 3, "tasks": 3, "jobs": 3,
     "finetuning": 4, "generate": 4, "scoring": 4, "hub": 4,
-    "reports": 5,
+    "reports": 5, "models": 5,
+    "maps": 6,
     "studies": 6,
     "api": 7, "hf": 7,
     "cli": 8,
@@ -47,7 +48,9 @@ SHARED_CLASS_NAMES = {
     "_Mixer": ({"kernels"}, "one operation, an autograd function for each implementation"),
 }
 # What the command line may import: the door, and the ground floor but the kernels.
-OPEN_TO_CLI = GROUND | {"cli", "api", "errors", "version", "__init__"}
+OPEN_TO_CLI = GROUND | {"cli", "api", "jobs", "errors", "version", "__init__"}
+# What is imported here follows from what is asked for or found, and comes after what can be judged.
+CHOOSERS = {"genodiff.jobs.machine", "genodiff.models.opening"}
 LINES = 400
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -122,7 +125,7 @@ def test_nothing_is_imported_inside_a_function_but_optional_libraries_and_in_cli
     wrong = [
         f"{module_of(path)}, line {node.lineno}: {name} is imported inside {function.name}()"
         for path, tree in trees().items()
-        if room_of(module_of(path)) not in ("cli", "api")
+        if room_of(module_of(path)) not in ("cli", "api") and module_of(path) not in CHOOSERS
         for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for name, node in imports(function)

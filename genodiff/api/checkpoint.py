@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import check_run
 from genodiff.io.target import check_new_folder
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_run
 
 Layout = Literal["caduceus", "mdlm", "safetensors"]
 
@@ -23,7 +23,7 @@ def check_checkpoint(path: str | Path) -> dict[str, Any]:
     from genodiff.hub.source import is_published, read_source
     from genodiff.runs.embedded_memory import has_memory, read_embedded
     from genodiff.runs.model import check_folder
-    from genodiff.runs.resolve import find_model_folder
+    from genodiff.runs.run_paths import find_model_folder
 
     path = find_model_folder(path)
     found = read_source(path).record() if is_published(path) else check_folder(path)

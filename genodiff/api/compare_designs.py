@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genodiff.api.guiding import GuideSettings, is_unit, open_oracle
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import check_input, check_run
 from genodiff.api.scorecard import MOST, check_page, is_run, open_train, read_ids
 from genodiff.errors import DataError, UsageError
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_input, check_run
 from genodiff.version import __version__
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from genodiff.api.machine import choose_device
 from genodiff.errors import UsageError
 from genodiff.io.target import check_target
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from genodiff.api.machine import choose_device
 from genodiff.errors import MachineError, printable
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
 
 

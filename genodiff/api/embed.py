@@ -10,12 +10,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import check_run
 from genodiff.errors import UsageError
 from genodiff.io.counts import format_count
 from genodiff.io.target import check_new_folder, check_target, describe_file, set_aside
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_run
 from genodiff.scoring.embedding_format import find_embedding_format
 from genodiff.scoring.variant_request import Shard, parse_shard
 from genodiff.version import __version__
@@ -78,21 +78,20 @@ def embed(
         check_target(out, force=force, inputs=inputs)
     check_target(f"{out}.json", force=force, inputs=inputs)
     run, device = check_run(run), choose_device(device)
-    from genodiff.api.load import load
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_json, stamp_time
     from genodiff.io.partial_output import SUFFIX
     from genodiff.io.progress import ProgressDisplay
     from genodiff.io.sequences import is_file
+    from genodiff.jobs.journal import Journal
     from genodiff.kernels.allocator import keep_freed_memory
+    from genodiff.models.opening import open_language
     from genodiff.scoring.embed import cut_windows, make_reading
     from genodiff.scoring.embed import embed as embeddings
     from genodiff.scoring.embedding_files import write_embeddings
-    from genodiff.scoring.row_journal import RowJournal
 
-    model = load(run, device=device)
-    step = model.step  # refused here of a fine-tuned model, before anything is written
-    network = model.network.backbone
+    model = open_language(run, device)
+    network = model.backbone
     layers = [layer] if isinstance(layer, int) else list(layer)
     how = make_reading(network, model.alphabet, layers, pool, strand)
     shape = how.shape(network.d_out, network.paired)
@@ -132,7 +131,7 @@ def embed(
 
         journal = None
         if is_file(sequences) and str(sequences) != "-":
-            journal = RowJournal(f"{out}{SUFFIX}", sha256_json({**request, "cut": cut}))
+            journal = Journal(f"{out}{SUFFIX}", sha256_json({**request, "cut": cut}))
             journal.check(fresh=fresh, force=force)
             if fresh:
                 journal.start_anew()
@@ -150,7 +149,7 @@ def embed(
         "shape": list(written.shape),
         "axes": how.axes(), "layers": list(how.layers), "pool": pool, "strand": strand,
         "run": str(run), "checkpoint": model.digest,
-        "step": step, **files, "regions": list(regions) or None,
+        "step": model.step, **files, "regions": list(regions) or None,
         "features": list(features) or None,
         "window": window, "stride": stride, "shard": None if part is None else list(part),
         "cut": cut and list(cut), "request": sha256_json(request),

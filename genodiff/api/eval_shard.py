@@ -44,21 +44,21 @@ def write_eval_shard(
     from genodiff.io.identity import sha256_json, stamp_time
     from genodiff.io.partial_output import SUFFIX
     from genodiff.io.progress import ProgressDisplay
+    from genodiff.jobs.journal import Journal
     from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.scoring.eval_shards import HOLDS, measure_shard, plan_shard, write_draws
-    from genodiff.scoring.row_journal import RowJournal
 
     path = Path(f"{target}{SUFFIX}")
 
     def ours(_: Path) -> bool:
-        return RowJournal.read_request(path) is not None or is_own_file(target)
+        return Journal.read_request(path) is not None or is_own_file(target)
 
     check_target(target, force=force, known=ours)
     check_target(f"{target}.json", force=force)
     began, plan = time.monotonic(), plan_shard(model, options, part)
     keep_freed_memory()
     key = {"request": plan.request, "shard": list(part), "version": __version__}
-    journal = RowJournal(path, sha256_json(key))
+    journal = Journal(path, sha256_json(key))
     journal.check(fresh=fresh, force=force)
     if fresh:
         journal.start_anew()
@@ -86,15 +86,15 @@ def merge_evaluation(parts: list[ScoreShard], target: str) -> dict[str, Any]:
 
     Raises `DataError` where the run is not the one that the shards are of.
     """
-    from genodiff.api.load import load
-    from genodiff.hub.source import is_published
     from genodiff.io import atomic
+    from genodiff.models.opening import open_language
+    from genodiff.runs.checkpoint import is_run
     from genodiff.scoring.eval_shards import read_draws
     from genodiff.scoring.evaluation import evaluate
     from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
 
     told = parts[0].told
-    model = load(told["run"], device="cpu").trained
+    model = open_language(told["run"], "cpu")
     if model.digest != told["checkpoint"]:
         what = f"is of the checkpoint {told['checkpoint']}, and {model.run} has {model.digest}"
         raise DataError(what, file=parts[0].path, fix="merge with the weights that were evaluated")
@@ -108,7 +108,7 @@ def merge_evaluation(parts: list[ScoreShard], target: str) -> dict[str, Any]:
         print(json.dumps(found, allow_nan=False))
     else:
         atomic.write_json(target, found)
-    kept = None if is_published(model.run) else find_evaluation_file(model.run)
+    kept = find_evaluation_file(model.run) if is_run(model.run) else None
     if kept is not None:
         _log.info("%s: %s", kept, write_evaluation(model.run, found, kept))
     return found

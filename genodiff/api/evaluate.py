@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.scoring.eval_options import EvalOptions
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ Split = Literal["test", "valid", "train", "all"]
 
 @own_defaults()
 def evaluate(
-    run: str | Path | Model,
+    run: str | Path | Model | TrainedModel,
     *,
     split: Split = "test",
     fasta: str | Path | None = None,
@@ -93,8 +93,8 @@ def evaluate(
     if domain not in (None, model.alphabet.domain):
         what = f"is a {model.alphabet.domain} model"
         raise CheckpointError(what, file=here, fix=f"give a {domain} run")
-    from genodiff.hub.source import is_published
     from genodiff.io.progress import ProgressDisplay
+    from genodiff.runs.checkpoint import is_run
     from genodiff.scoring.evaluation import evaluate as score
     from genodiff.scoring.evaluation import plan_evaluation
     from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
@@ -110,7 +110,7 @@ def evaluate(
     if plan:
         return plan_evaluation(model, EvalOptions(split=split, **requests[0]))
     file = None
-    if out is not None or (keep and not is_published(model.run)):
+    if out is not None or (keep and is_run(model.run)):
         file = find_evaluation_file(model.run, out, force=force)
     results = []
     with ProgressDisplay() as display:
@@ -123,12 +123,13 @@ def evaluate(
     return {"suite": {result["recipe"]: result for result in results}}
 
 
-def _open(run: str | Path | Model, device: str) -> TrainedModel:
-    if isinstance(run, str | Path):
-        from genodiff.api.load import load
+def _open(run: str | Path | Model | TrainedModel, device: str) -> TrainedModel:
+    from genodiff.models.opening import open_language
+    from genodiff.runs.model import TrainedModel
 
-        return load(run, device=device).trained
-    return run.trained
+    if isinstance(run, str | Path):
+        return open_language(run, device)
+    return run if isinstance(run, TrainedModel) else run.trained
 
 
 def _path(given: str | Path | None) -> str | None:

@@ -36,6 +36,11 @@ class FinetunedModel(Model):
         return self._fitted
 
     @property
+    def inner(self) -> FittedModel:
+        """The model as the rooms below take it."""
+        return self._fitted
+
+    @property
     def path(self) -> Path:
         """The unit's folder."""
         return self._fitted.folder

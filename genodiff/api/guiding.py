@@ -11,9 +11,9 @@ from genodiff.diffusion.registries import GUIDANCES
 from genodiff.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from genodiff.api.model import Model
     from genodiff.generate.guiding import Guiding
     from genodiff.generate.oracle import Oracle
+    from genodiff.runs.model import TrainedModel
 
 FORMS = ("strings", "ids", "one-hot")
 
@@ -62,8 +62,8 @@ def check_guide(guide: Mapping[str, Any] | None) -> None:
 
 
 def open_guided(
-    model: Model, guide: Mapping[str, Any] | None, device: str, label: str | None = None
-) -> tuple[Model, Guiding | None]:
+    model: TrainedModel, guide: Mapping[str, Any] | None, device: str, label: str | None = None
+) -> tuple[TrainedModel, Guiding | None]:
     """The model that draws, and its guidance with oracle and network opened; None without `guide`.
 
     A `label` makes the model that of a class. With cfg it stays that of all, and the class is what
@@ -71,24 +71,24 @@ def open_guided(
     `CheckpointError`.
     """
     if guide is None:
-        return (model if label is None else model.with_label(label)), None
+        return (model if label is None else model.of_class(label)), None
     check_guide(guide)
-    from genodiff.api.load import load
     from genodiff.generate.guiding import Guiding
+    from genodiff.models.opening import open_language
 
     settings = GuideSettings(**guide)
     conditional = None
     if settings.conditional is not None:
-        conditional = load(settings.conditional, device=device)
+        conditional = open_language(settings.conditional, device)
     if GUIDANCES[settings.guidance].needs == "conditional" and label is not None:
-        conditional = (conditional or model).with_label(label)
+        conditional = (conditional or model).of_class(label)
     elif label is not None:
-        model = model.with_label(label)
+        model = model.of_class(label)
     return model, Guiding(
         settings.guidance,
         float(settings.strength),
         open_oracle(settings, device),
-        None if conditional is None else conditional.trained,
+        conditional,
         settings.options,
         settings.max_calls,
     )
@@ -119,17 +119,17 @@ def open_oracle(settings: GuideSettings, device: str, flag: str = "--oracle") ->
         return Oracle(given, name, form, settings.timeout, digest)  # type: ignore[arg-type]
     if not is_unit(given):
         return load_oracle(str(given), form, settings.timeout, flag)  # type: ignore[arg-type]
-    from genodiff.api.finetuned import FinetunedModel
-    from genodiff.api.load import load
     from genodiff.finetuning.oracle import FittedOracle
+    from genodiff.models.opening import open_model
+    from genodiff.runs.model import TrainedModel
 
-    model = load(given, device=device)
-    if not isinstance(model, FinetunedModel):
+    model = open_model(given, device)
+    if isinstance(model, TrainedModel):
         raise UsageError(
             f"{flag} {given} is a language model, and an oracle is fine-tuned",
             fix="give a fine-tuned unit's folder, or MODULE:FUNCTION",
         )
-    fitted = FittedOracle(model.fitted, settings.label)
+    fitted = FittedOracle(model, settings.label)
 
     def ask(sequences: list[str]) -> Any:
         return fitted([one.encode("ascii") for one in sequences])

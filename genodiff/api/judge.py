@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import check_input, check_run
 from genodiff.errors import UsageError
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_input, check_run
 
 if TYPE_CHECKING:
     from genodiff.runs.model import TrainedModel

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import check_run
 from genodiff.errors import UsageError
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_run
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
@@ -43,45 +43,20 @@ def load(
         raise UsageError(f"no memory '{memory}'", fix="give on or off")
     path, device = check_run(path), choose_device(device)
     from genodiff.api.model import Model
-    from genodiff.data.tokenizer_sources import rebuild_tokenizer
-    from genodiff.runs.checkpoint import CARD
-    from genodiff.runs.model import load_model
-    from genodiff.vocabulary import Vocabulary
+    from genodiff.models.opening import Published, open_any
+    from genodiff.runs.model import TrainedModel
 
-    published = False
-    if not (Path(path) / CARD).exists():
-        # What fine-tuning and published folders import takes seconds, and a run needs none of it.
-        from genodiff.finetuning.unit_files import is_fitted
-        from genodiff.hub.source import find_published_folder, is_published
+    opened = open_any(path, device, tokenizer=tokenizer)
+    trained, own = opened if isinstance(opened, Published) else (opened, None)
+    if not isinstance(trained, TrainedModel):
+        from genodiff.api.finetuned import FinetunedModel
 
-        path = find_published_folder(path)
-        if is_fitted(path):
-            return _load_fitted(path, device, memory)
-        published = is_published(path)
-    if published:
-        from genodiff.hub.adopt import open_published
-
-        trained, files = open_published(path, device, tokenizer=tokenizer)
-    else:
-        trained, files = load_model(path, device=device), None
+        if memory == "on":
+            what = "a fine-tuned model has no memory of a training genome"
+            raise UsageError(what, file=path, fix="leave memory out")
+        return FinetunedModel(trained)
     if memory == "on":
         from genodiff.runs.own_loci import open_loci
 
         open_loci(trained, None, memory)
-    if files is None or not isinstance(trained.alphabet, Vocabulary):
-        return Model(trained, memory=memory)
-    return Model(trained, rebuild_tokenizer(files, trained.alphabet, Path(path)), memory)
-
-
-def _load_fitted(path: str | Path, device: str, memory: str | None) -> Model:
-    from genodiff.api.finetuned import FinetunedModel
-    from genodiff.finetuning.fitted_model import load_fitted
-
-    if memory == "on":
-        what = "a fine-tuned model has no memory of a training genome"
-        raise UsageError(what, file=path, fix="leave memory out")
-    try:
-        return FinetunedModel(load_fitted(path, device=device))
-    except UsageError as fault:  # a sweep of several: its fix is of `genodiff predict`
-        fix = "give the folder of one of its units, or the run that they were tuned from"
-        raise UsageError(fault.what, file=fault.file, fix=fix) from None
+    return Model(trained, own, memory)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import check_run
 from genodiff.errors import UsageError
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_run
 
 
 @own_defaults()

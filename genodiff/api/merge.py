@@ -34,7 +34,7 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
     """
     target = str(out)
     if _are_tracks(shards):
-        from genodiff.api.track_output import merge_tracks
+        from genodiff.maps.track_folder import merge_tracks
         from genodiff.scoring.variant_merge import open_shards
 
         return merge_tracks(open_shards(shards), target, force=force)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -31,6 +31,9 @@ from genodiff.runs.tokenizer_files import open_model_tokenizer
 from genodiff.scoring.embed import cut_windows, embed, make_reading
 from genodiff.scoring.probabilities import Ids, Probabilities, fill_probabilities
 from genodiff.scoring.probabilities import leave_one_out as find_each
+
+if TYPE_CHECKING:
+    from genodiff.finetuning.fitted_model import FittedModel
 
 _MARK = b"?"  # a gap, as well as N
 
@@ -73,6 +76,11 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
     @property
     def trained(self) -> TrainedModel:
         """Network, process, alphabet and configuration together, as inner functions take them."""
+        return self._trained
+
+    @property
+    def inner(self) -> "TrainedModel | FittedModel":
+        """The model as the rooms below take it, whichever kind it is."""
         return self._trained
 
     @property

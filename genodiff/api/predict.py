@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff.api.machine import choose_device
 from genodiff.errors import UsageError
 from genodiff.finetuning.prediction_format import STDOUT, Format, find_format
 from genodiff.finetuning.unit_files import check_fitted
 from genodiff.io.counts import format_count
 from genodiff.io.input_file import open_input
 from genodiff.io.target import check_target, describe_file, is_stream
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
-from genodiff.runs.resolve import find_model_folder
+from genodiff.runs.run_paths import find_model_folder
 from genodiff.version import __version__
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genodiff.api.guiding import check_guide, open_guided
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import choose_run
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
 from genodiff.io.counts import format_count
 from genodiff.io.target import check_target, is_stream
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import choose_run
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
@@ -114,7 +114,6 @@ def redesign(
                 raise UsageError(what, fix="give the name of a file")
     _check_targets(target, described, vcf, changes, force, (fasta, bed, template, constraints))
     folder, device = choose_run(run), choose_device(device)
-    from genodiff.api.load import load
     from genodiff.constraints.layers import MOST_STATES
     from genodiff.constraints.rule_words import make_rules
     from genodiff.generate.design_regions import Source, TemplateSource
@@ -126,6 +125,7 @@ def redesign(
     from genodiff.generate.redesign import RedesignRequest, refuse_empty_regions
     from genodiff.generate.sampling_progress import SamplingProgress
     from genodiff.io.faidx import Genome
+    from genodiff.models.opening import open_language
 
     with ExitStack() as stack:
         gaps: list[Gap] | None = None
@@ -139,15 +139,15 @@ def redesign(
             source = stack.enter_context(Genome(str(fasta), goes_round=True, circular=circular))
             gaps = read_gaps(source, None if bed is None else str(bed), region, source.circular)
         held = make_rules(words, source.contigs, source.circular)
-        model = load(folder, device=device)
+        model = open_language(folder, device)
         if model.alphabet.domain != "dna":
             what = f"is a {model.alphabet.domain} model"
-            raise CheckpointError(what, file=model.path, fix="give a run of DNA")
+            raise CheckpointError(what, file=model.run, fix="give a run of DNA")
         model, guiding = open_guided(model, guide, device, label)
         given = {"fasta": fasta, "bed": bed, "template": template, "rules": constraints}
         sources = {key: None if value is None else str(value) for key, value in given.items()}
         request = RedesignRequest(
-            model.trained,
+            model,
             how,
             n,
             source=source,
@@ -314,12 +314,12 @@ def design_sequences(
                     fix="give 0-based intervals (start, end)",
                 )
     _check_flank(flank, guide)
-    guiding = None
+    trained, guiding = model.trained, None
     if guide is not None:
         check_guide(guide)
-        model, guiding = open_guided(model, guide, str(model.device))
+        trained, guiding = open_guided(trained, guide, str(model.device))
     request = RedesignRequest(
-        model.trained,
+        trained,
         how,
         n,
         source=source,

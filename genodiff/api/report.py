@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from genodiff.api.run_paths import check_run
 from genodiff.api.variant_report import TOP, report_variants
 from genodiff.errors import DataError, MachineError, UsageError
 from genodiff.io.target import check_target
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_run
 
 _NAMED = 3  # runs in the name of the page of several
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.api.guiding import check_guide, open_guided
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import choose_run
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.errors import CheckpointError, DataError, Interrupted, UsageError, did_you_mean
@@ -21,14 +19,16 @@ from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import open_screener
 from genodiff.io.counts import format_count
 from genodiff.io.target import check_target, is_stream
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import choose_run
 
 if TYPE_CHECKING:
-    from genodiff.api.model import Model
     from genodiff.generate.infill import Template
     from genodiff.generate.journal import SampleJournal
     from genodiff.generate.output import WrittenSamples
     from genodiff.generate.request import SampleRequest
+    from genodiff.runs.model import TrainedModel
 
 _log = logging.getLogger("genodiff")
 _WINDOWS = 512  # that the curve of lost bits is measured on
@@ -156,10 +156,10 @@ def sample(
     )
     check_target(described, force=force, inputs=(template, bed, target))
     folder, device = choose_run(run), choose_device(device)
-    from genodiff.api.load import load
     from genodiff.generate.estimate import check_room, plan_sampling
     from genodiff.generate.request import DnaRequest, TextRequest
     from genodiff.generate.sampling_progress import SamplingProgress
+    from genodiff.models.opening import Published, open_any, refuse_fitted
 
     templates = None
     if template is not None and known == DNA.name and not partly:
@@ -168,7 +168,8 @@ def sample(
         sizes = [length or 1] if templates is None else [len(t.text) for t in templates]
         wanted = n or (1 if templates is not None else DNA.n_samples)
         check_room(target, wanted, sizes, line_width, batch_size)
-    model = load(folder, device=device)
+    opened = open_any(folder, device)
+    model, own = opened if isinstance(opened, Published) else (refuse_fitted(opened), None)
     if known is not None and model.alphabet.domain != known:
         right = DOMAINS[model.alphabet.domain].output_flag
         raise CheckpointError(
@@ -190,13 +191,13 @@ def sample(
         if model.alphabet.domain == TEXT.name:
             _refuse_for_text(given)
             request = TextRequest(
-                model.trained,
+                model,
                 how,
                 n,
                 length=length,
                 prompt=prompt,
                 template=None if template is None else str(template),
-                tokenizer=model.tokenizer,
+                tokenizer=own,
             )
         elif template is not None and partly:
             request = _open_gaps(
@@ -208,7 +209,7 @@ def sample(
             if template is not None and templates is None:
                 templates = _read_templates(template)
             request = DnaRequest(
-                model.trained,
+                model,
                 how,
                 n,
                 length=length,
@@ -264,26 +265,26 @@ def _say_what_is_written(target: str, written: WrittenSamples, unit: str) -> Non
         _log.warning("%s: %s that were no UTF-8 are written as U+FFFD", target, places)
 
 
-def _find_steps(model: Model, how: Sampling, wanted: float) -> int:
+def _find_steps(model: TrainedModel, how: Sampling, wanted: float) -> int:
     """The fewest steps that lose at most `wanted` bits per 1,000 positions."""
     from genodiff.api.evaluate import evaluate
     from genodiff.generate.step_choice import check_bits_lost, choose_steps, find_curve
 
-    check_bits_lost(model.trained, how)
+    check_bits_lost(model, how)
 
     def measure() -> dict[str, Any]:
         _log.info("measuring what steps lose, once, on the valid split")
         return evaluate(model, split="valid", max_windows=_WINDOWS, baselines=False, keep=False)
 
-    curve = find_curve(model.trained, measure)
-    steps = choose_steps(curve, model.trained.diffusion.schedule, wanted / 1000)
+    curve = find_curve(model, measure)
+    steps = choose_steps(curve, model.diffusion.schedule, wanted / 1000)
     _log.info("%d steps lose at most %g bits per 1,000 positions", steps, wanted)
     return steps
 
 
 def _open_gaps(
     stack: ExitStack,
-    model: Model,
+    model: TrainedModel,
     how: Sampling,
     n: int | None,
     template: str,
@@ -307,7 +308,7 @@ def _open_gaps(
         "regions": list(region) or None,
     }
     return GapRequest(
-        model.trained,
+        model,
         how,
         n,
         genome=genome,

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.machine import choose_device
 from genodiff.api.score_output import (
     fill_journal,
     prepare_background,
@@ -22,6 +21,7 @@ from genodiff.api.score_plan import describe_plan
 from genodiff.api.score_settings import Method, ScoreSettings, Unit
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_target, is_own_file, is_stream
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.variant_request import MAX_EVALUATIONS
 from genodiff.version import __version__
@@ -29,7 +29,6 @@ from genodiff.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
-    from genodiff.api.model import Model
     from genodiff.io.faidx import Genome
     from genodiff.io.variants import Allele
     from genodiff.runs.model import TrainedModel
@@ -128,16 +127,16 @@ def score(
             work.refuse_other_genome()
         if haplotypes:
             work.require_samples()
-        from genodiff.api.load import load
+        from genodiff.models.opening import open_language
 
         if plan:
             joint = None
             there = haplotypes or Path(run).exists()  # without a run all but the time is counted
-            trained = load(run, device=device).trained if there else None
+            trained = open_language(run, device) if there else None
             if haplotypes and trained is not None:  # how far they reach follows from the window
                 joint = _ask_haplotypes(work, trained, asked)
             return describe_plan(work, target, asked, places, joint, trained)
-        model = load(run, device=device)
+        model = open_language(run, device)
         told = _write(
             model, work, target, asked, device=device, json=json, fresh=fresh, force=force,
             region=region, run=run, fasta=fasta, variants=variants, places=places,
@@ -234,7 +233,7 @@ def _score_alleles(
 
 
 def _write(
-    model: Model,
+    trained: TrainedModel,
     work: VariantRun,
     target: str,
     asked: ScoreSettings,
@@ -260,7 +259,7 @@ def _write(
 
     keep_freed_memory()
     options, unit = asked.options(), asked.unit
-    trained, genome, began = model.trained, work.genome, time.monotonic()
+    genome, began = work.genome, time.monotonic()
     about = {
         "version": __version__, "model": trained.digest, "genome": genome.sha256[:12],
         "method": asked.method, "se": f"{asked.se:g}", "max_evaluations": asked.max_evaluations,

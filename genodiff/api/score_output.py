@@ -6,8 +6,8 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from genodiff.api.map_output import name_memory
 from genodiff.io.target import is_stream
+from genodiff.runs.own_loci import name_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

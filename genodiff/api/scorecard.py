@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.machine import choose_device
-from genodiff.api.run_paths import check_input, check_run
 from genodiff.domain import DNA
 from genodiff.errors import DataError, UsageError
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.run_paths import check_input, check_run
 from genodiff.version import __version__
 
 if TYPE_CHECKING:
@@ -179,12 +179,12 @@ def open_embedding(run: str | Path, device: str) -> Embed:
 
     from genodiff.alphabet import DNA as LETTERS
     from genodiff.alphabet import SOFT
-    from genodiff.api.load import load
     from genodiff.kernels.allocator import keep_freed_memory
+    from genodiff.models.opening import open_language
     from genodiff.scoring.embed import Window, embed, make_reading
 
-    model = load(run, device=device)
-    network = model.network.backbone
+    model = open_language(run, device)
+    network = model.backbone
     how = make_reading(network, model.alphabet, [-1], "mean", "average")
     keep_freed_memory()
 

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff.api.machine import choose_device
 from genodiff.api.sources import locate_genomes, make_absolute, resolve_source
 from genodiff.errors import UsageError
+from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.lock import check_lock_free
 from genodiff.runs.resolve import read_config, refuse_other_run, resolve_config

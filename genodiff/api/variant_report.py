@@ -11,10 +11,10 @@ from genodiff.io.target import check_target, is_own_file, read_json_object
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from genodiff.api.model import Model
     from genodiff.io.faidx import Genome
     from genodiff.io.variants import Allele
     from genodiff.reports.variant_page import Redraws, TopVariant
+    from genodiff.runs.model import TrainedModel
     from genodiff.runs.own_loci import OwnLoci
     from genodiff.scoring.scored_file import ScoredRow
 
@@ -88,8 +88,8 @@ def _ask_model(
     fasta: str | Path | None,
     device: str,
 ) -> tuple[list[TopVariant], Redraws | None]:
-    from genodiff.api.load import load
     from genodiff.io.faidx import Genome
+    from genodiff.models.opening import open_language
     from genodiff.reports.variant_page import TopVariant
     from genodiff.runs.own_loci import open_loci
     from genodiff.scoring.masked_reader import open_reader
@@ -97,8 +97,7 @@ def _ask_model(
     from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
 
     path = fasta if fasta is not None else told["fasta"]["path"]
-    model: Model = load(run, device=device)
-    trained = model.trained
+    trained = open_language(run, device)
     if trained.digest != told["checkpoint"]:
         what = f"the scores are of the model {told['checkpoint']}, and this is {trained.digest}"
         raise UsageError(what, file=run, fix="give the run that they were made with")
@@ -119,7 +118,7 @@ def _ask_model(
                 found.append(TopVariant(row, logos))
             except UnscorableError:
                 found.append(TopVariant(row))
-        return found, _draw_again(model, genome, drawn, told, loci)
+        return found, _draw_again(trained, genome, drawn, told, loci)
 
 
 def _find_allele(row: ScoredRow, genome: Genome) -> Allele:
@@ -135,7 +134,7 @@ def _find_allele(row: ScoredRow, genome: Genome) -> Allele:
 
 
 def _draw_again(
-    model: Model,
+    model: TrainedModel,
     genome: Genome,
     drawn: Sequence[ScoredRow],
     told: Mapping[str, Any],
@@ -160,7 +159,7 @@ def _draw_again(
     pairs = [
         (row.score, row.se, one.value / scale, (one.se or 0.0) / scale)
         for row, one in zip(
-            drawn, score_alleles(model.trained, genome, alleles, options, loci), strict=True
+            drawn, score_alleles(model, genome, alleles, options, loci), strict=True
         )
         if one.value is not None
     ]

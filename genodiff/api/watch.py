@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genodiff.errors import UsageError
-from genodiff.runs.resolve import find_model_folder
+from genodiff.runs.run_paths import find_model_folder
 
 if TYPE_CHECKING:
     from genodiff.runs.progress_reader import Progress

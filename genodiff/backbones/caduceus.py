@@ -1,9 +1,14 @@
 """Caduceus: blocks of pre-norm bidirectional Mamba, on one strand or on both.
 
-    s ← s + M_i(N_i(s)) per block, then a last norm, and logits = s Eᵀ with the embedding E.
+The whole of it, for ids x (L,), without what makes it fast:
 
-"Paired" runs this one network on the rows [x; rc x]: logits_i = E s(x)_i + E[comp] s(rc x)_{L−1−i},
-equivariant by construction. Source: Schiff et al., 2024, arXiv 2403.03234.
+    s = E[stack([x, complement[x].flip(0)])]              # (2, L, D): both strands are rows
+    for norm, mamba in blocks:
+        s = s + mamba(norm(s))                            # Mamba in both directions, added
+    logits = final_norm(s) @ E.T
+    return logits[0] + logits[1].flip(0)[:, complement]   # the vote: equivariant by construction
+
+Without "paired" there is one row and no vote. Source: Schiff et al., 2024, arXiv 2403.03234.
 """
 
 from collections.abc import Iterator

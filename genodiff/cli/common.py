@@ -13,10 +13,11 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
-from genodiff.api.machine import choose_device, prepare_machine
 from genodiff.errors import Interrupted, UsageError
 from genodiff.io.cache import place_library_caches
 from genodiff.io.progress import format_duration
+from genodiff.jobs.machine import choose_device, prepare_machine
+from genodiff.jobs.options import STRAND_RULE
 
 
 def convert_whole_number(kind: Any, tokens: Sequence[Token]) -> int:
@@ -67,7 +68,16 @@ Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")
 Device = Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")]
 Plan = Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")]
 
-
+MapRegions = Annotated[
+    list[str] | None,
+    Parameter(
+        name=["--region", "--regions"],
+        help="chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several "
+        "times.",
+        negative="",
+    ),
+]
+MapBed = Annotated[str | None, Parameter(help=f"BED file of regions; {STRAND_RULE}.")]
 Screen = Annotated[
     str | None,
     Parameter(

@@ -20,8 +20,7 @@ from genodiff.hub.weight_files import (
     open_weights,
     read_json_file,
 )
-from genodiff.runs.checkpoint import CARD, list_steps
-from genodiff.runs.resolve import CONFIG as RUN_CONFIG
+from genodiff.runs.checkpoint import CARD, is_run
 
 _WEIGHTS = (".safetensors", ".bin", ".ckpt", ".index.json")
 _READABLE = "give a published folder of Caduceus, or a network of MDLM"
@@ -31,11 +30,8 @@ def is_published(path: str | Path) -> bool:
     """Whether a folder holds a published config or weights, and is no run of ours; or its file."""
     path = Path(path)
     folder = path if path.is_dir() else path.parent
-    ours = any(os.path.lexists(folder / name) for name in (CARD, RUN_CONFIG)) or bool(
-        list_steps(folder)
-    )
     files = folder.iterdir() if path.is_dir() else [path] if path.is_file() else []
-    return not ours and any(p.name == CONFIG or p.name.endswith(_WEIGHTS) for p in files)
+    return not is_run(folder) and any(p.name == CONFIG or p.name.endswith(_WEIGHTS) for p in files)
 
 
 def find_published_folder(path: str | Path) -> Path:

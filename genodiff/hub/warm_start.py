@@ -15,10 +15,10 @@ from genodiff.runs.model import collect_tensors, fill_module, load_model
 from genodiff.runs.resolve import (
     CONFIG,
     expand_names,
-    find_model_folder,
     merge_settings,
     read_config,
 )
+from genodiff.runs.run_paths import find_model_folder
 from genodiff.runs.sealed_files import sha256_tensors
 from genodiff.training.start import WarmStart
 

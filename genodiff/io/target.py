@@ -51,15 +51,7 @@ def check_target(
     path = str(path)
     if path == "-":
         return
-    for source in inputs:
-        if source is not None and str(source) != "-" and _same_file(path, str(source)):
-            raise UsageError(
-                f"is read and cannot be written as well ({source})"
-                if str(source) != path
-                else "is read and cannot be written as well",
-                file=path,
-                fix="give another name for the output",
-            )
+    _refuse_inputs(path, inputs)
     mode = _check_writable(path)
     if mode is None or force or is_stream(path):
         return
@@ -71,13 +63,29 @@ def check_target(
         )
 
 
-def check_new_folder(path: str | Path, *, force: bool = False) -> None:
+def _refuse_inputs(path: str, inputs: Iterable[str | Path | None]) -> None:
+    """Raises `UsageError` where `path` is one of `inputs`, under any name."""
+    for source in inputs:
+        if source is not None and str(source) != "-" and _same_file(path, str(source)):
+            raise UsageError(
+                f"is read and cannot be written as well ({source})"
+                if str(source) != path
+                else "is read and cannot be written as well",
+                file=path,
+                fix="give another name for the output",
+            )
+
+
+def check_new_folder(
+    path: str | Path, *, force: bool = False, inputs: Iterable[str | Path | None] = ()
+) -> None:
     """Raises where `path` must not or cannot become a folder that is made as a whole.
 
-    `UsageError` where something is there already, other than an empty folder, and not `force`;
-    `MachineError` where it cannot be made.
+    `UsageError` where it is one of `inputs`, and where something is there already, other than an
+    empty folder, and not `force`; `MachineError` where it cannot be made.
     """
     target = Path(path)
+    _refuse_inputs(str(path), inputs)
     if os.path.lexists(target) and not force and not _is_empty_folder(target):
         raise UsageError(
             "exists already", file=path, fix="give another name, or --force to rename the old one"
@@ -131,6 +139,22 @@ def is_stream(path: str | Path) -> bool:
 def is_own_file(path: str | Path, sidecar: str | Path | None = None) -> bool:
     """Whether genodiff wrote these very bytes, as its sidecar, its seal or its version says."""
     return _fits_sidecar(path, sidecar or f"{path}.json") or _has_seal(path) or is_own_json(path)
+
+
+def is_own_folder(folder: str | Path, sidecar: str) -> bool:
+    """Whether a folder has the files that its `sidecar` tells of, unchanged, and no other."""
+    told = read_json_object(Path(folder) / sidecar)
+    files = told.get("files")
+    if not isinstance(told.get("genodiff"), str) or not isinstance(files, dict):
+        return False
+    there = {
+        os.path.relpath(os.path.join(at, name), folder)
+        for at, _, names in os.walk(folder)
+        for name in names
+    }
+    if there != {*files, sidecar}:
+        return False
+    return all(describe_file(Path(folder) / name) == said for name, said in files.items())
 
 
 def is_own_json(path: str | Path) -> bool:

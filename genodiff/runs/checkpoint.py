@@ -24,6 +24,7 @@ from genodiff.alphabet import ALPHABETS, Alphabet
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.io import atomic
 from genodiff.runs.config import RunConfig
+from genodiff.runs.run_paths import CONFIG
 from genodiff.runs.sealed_files import (
     AGAIN,
     FORMAT_VERSION,
@@ -169,6 +170,12 @@ def find_run_folder(path: Path) -> Path:
     """The run folder that a checkpoint folder belongs to; any other path as it is."""
     is_one = _STEP.fullmatch(path.name) and path.parent.name == FOLDER
     return path.parent.parent if is_one else path
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is a run or a checkpoint of ours."""
+    named = any(os.path.lexists(folder / name) for name in (CARD, CONFIG))
+    return named or bool(list_steps(folder))
 
 
 def list_steps(run: Path) -> list[int]:

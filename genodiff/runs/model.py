@@ -29,7 +29,7 @@ from genodiff.runs.checkpoint import (
 )
 from genodiff.runs.config import RunConfig
 from genodiff.runs.labels import find_class
-from genodiff.runs.resolve import find_model_folder
+from genodiff.runs.run_paths import find_model_folder
 from genodiff.runs.sealed_files import (
     AGAIN,
     PICKLES,

@@ -4,13 +4,20 @@ A contig of a genome is the memory's own where it has the same bases (`known_con
 of such a contig leaves its own locus out, with its length on either side, on both strands.
 """
 
+from typing import Any
+
 from genodiff.data.store import Store
 from genodiff.errors import UsageError
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.training_memory import TrainMemory, leave_out_locus, open_train_memory
+from genodiff.runs.training_memory import (
+    TrainMemory,
+    identify_memory,
+    leave_out_locus,
+    open_train_memory,
+)
 
 Place = tuple[str, int, int]
 """A contig, and start and end of a window on it (0-based, half-open)."""
@@ -76,3 +83,8 @@ def open_loci(
         what = f"--memory on takes windows of at most {MOST_WINDOW:,} bases, not {longest:,}"
         raise UsageError(what, fix="give smaller windows, or --memory off")
     return OwnLoci(open_train_memory(model, store, offline=offline), genome)
+
+
+def name_memory(loci: OwnLoci | None) -> dict[str, Any]:
+    """What a request and its sidecar say of the memory of a training genome; empty without one."""
+    return {} if loci is None else {"memory": identify_memory(loci.told)}

@@ -13,13 +13,12 @@ from pydantic.fields import FieldInfo
 from genodiff.backbones.settings import BACKBONES, PRESETS
 from genodiff.data.text_recipe import load_text_recipe
 from genodiff.domain import DNA, DOMAINS, TEXT
-from genodiff.errors import CheckpointError, GenodiffError, UsageError, did_you_mean
+from genodiff.errors import GenodiffError, UsageError, did_you_mean
 from genodiff.runs.config import OWN, RunConfig
+from genodiff.runs.run_paths import CONFIG
 from genodiff.settings import find_kinds, read_yaml
 
 DEFAULT_STEPS = 10_000
-CONFIG = "config.yaml"
-_OF_MODELS = (CONFIG, "model.json", "predictor.json", "metrics.csv", "results.jsonl")
 RECOMPUTED = ("recompute_states", "checkpointing")
 """Settings of a network that save memory, from the cheaper to the dearer."""
 
@@ -28,39 +27,6 @@ ALIASES = {
     "model": ("backbone", "kind"),
     "learning_rate": ("optim", "lr"),
 }
-
-
-def find_model_folder(path: str | Path) -> Path:
-    """The folder of a run, a checkpoint, a sweep or a unit of one, where `path` is a file of it.
-
-    A file and its folder are the same request, and so are the checkpoints of a run or the units of
-    a sweep and the whole. Any other path is given back as it is.
-    """
-    path = Path(path)
-    if path.is_dir():
-        inside = path.name in ("checkpoints", "units")
-    else:
-        inside = path.suffix in (".safetensors", ".json", ".yaml") or path.name in _OF_MODELS
-    if not inside or not path.exists():
-        return path
-    ours = any((path.parent / name).is_file() for name in _OF_MODELS)
-    return path.parent if ours else path
-
-
-def find_only_run(folder: Path) -> Path:
-    """The only run under `folder`. Raises `CheckpointError` where there is none, or a choice."""
-    runs = [p for p in folder.iterdir() if (p / CONFIG).is_file()] if folder.is_dir() else []
-    if not runs:
-        raise CheckpointError(
-            "there is no run", file=folder, fix="give --checkpoint RUN, or `genodiff train` first"
-        )
-    if len(runs) > 1:
-        runs.sort(key=lambda p: p.stat().st_mtime, reverse=True)
-        named = ", ".join(str(p) for p in runs[:5]) + (", …" if len(runs) > 5 else "")
-        raise CheckpointError(
-            f"there are {len(runs)} runs: {named}", file=folder, fix=f"give --checkpoint {runs[0]}"
-        )
-    return runs[0]
 
 
 def list_sections() -> dict[str, dict[str, FieldInfo]]:

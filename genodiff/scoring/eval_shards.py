@@ -20,12 +20,12 @@ from genodiff.data.loader import EvalBatches
 from genodiff.errors import DataError, UsageError
 from genodiff.io.atomic import write_bytes
 from genodiff.io.identity import sha256_json
+from genodiff.jobs.journal import Journal
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import identify_memory
 from genodiff.scoring.bound import WindowDraws, choose_windows, measure_batch
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.row_journal import RowJournal
 from genodiff.scoring.variant_request import Shard
 from genodiff.scoring.window_memory import WindowMemory, open_window_memory
 
@@ -86,7 +86,7 @@ def _describe_options(options: EvalOptions) -> dict[str, Any]:
 def measure_shard(
     model: TrainedModel,
     plan: ShardPlan,
-    journal: RowJournal,
+    journal: Journal,
     progress: Callable[[int, int], None] | None = None,
 ) -> WindowDraws:
     """The draws of a shard's windows; each batch is kept in `journal`, and what is there is read.

@@ -11,8 +11,8 @@ from genodiff.alphabet import Alphabet
 from genodiff.errors import DataError, UsageError
 from genodiff.io.atomic import open_atomic
 from genodiff.io.places import list_places
+from genodiff.jobs.journal import Journal
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.row_journal import RowJournal
 from genodiff.scoring.track_reader import Chances, TrackRequest, read_pieces
 from genodiff.scoring.track_tiles import (
     TrackPiece,
@@ -87,7 +87,7 @@ class TrackRun(NamedTuple):
 
     def fill(
         self,
-        journal: RowJournal,
+        journal: Journal,
         reader: MaskedReader,
         alphabet: Alphabet,
         request: TrackRequest,

@@ -91,9 +91,8 @@ def test_what_cannot_be_is_refused_when_it_is_loaded(
     model = load_model(run)
     gone = model.config.model_copy(update={"fasta": str(tmp_path / "gone.fa")})
     data = {**model.data, "source_sha256": "0" * 64}
-    monkeypatch.setattr(
-        "genodiff.runs.model.load_model", lambda *_, **__: model._replace(config=gone, data=data)
-    )
+    elsewhere = model._replace(config=gone, data=data)
+    monkeypatch.setattr("genodiff.models.opening.load_model", lambda *_, **__: elsewhere)
     with pytest.raises(DataError, match="needs the genome that the run was trained on"):
         genodiff.load(run, memory="on")
     assert genodiff.load(run).memory is None

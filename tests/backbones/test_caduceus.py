@@ -61,6 +61,18 @@ def test_the_other_strand_gives_the_complement_of_the_reversed_logits(
     torch.testing.assert_close(features_other, features.flip(1, 2), rtol=0, atol=1e-5)
 
 
+def test_the_five_lines_of_the_docstring_are_the_network() -> None:
+    for length in (1, 2, 33):
+        model, x = network(3, strands="paired"), bases(1, length, 3)
+        with torch.no_grad():
+            s = model.embedding[torch.stack([x[0], MAP[x[0]].flip(0)])]
+            for block in model.blocks:
+                s = s + block.mixer(block.norm(s))
+            logits = model.final_norm(s) @ model.embedding.T
+            plain = logits[0] + logits[1].flip(0)[:, MAP]
+            torch.testing.assert_close(model(x)[0], plain, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("length", [1024, 1023])
 def test_the_470k_preset_is_equivariant_at_its_training_length(length: int) -> None:
     model, x = PRESETS["caduceus-ps-470k"].build(16, COMPLEMENT, seed=5), bases(1, length)

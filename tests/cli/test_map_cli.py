@@ -70,20 +70,20 @@ def test_every_format_has_the_same_numbers(
 def test_a_broken_map_goes_on_to_the_same_bytes(
     run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from genodiff.scoring.row_journal import RowJournal
+    from genodiff.jobs.journal import Journal
 
-    append = RowJournal.append
+    append = Journal.append
     for verb in ("ism", "dependencies"):
         place = ("--region", "chr1:12-20")
         assert command(capsys, *words(verb, run, "whole.npz", *place))[0] == 0
 
-        def stop(journal: RowJournal, row: bytes) -> None:
+        def stop(journal: Journal, row: bytes) -> None:
             if journal.kept == 4:
                 raise KeyboardInterrupt
             append(journal, row)
 
         with monkeypatch.context() as patch:
-            patch.setattr(RowJournal, "append", stop)
+            patch.setattr(Journal, "append", stop)
             code, _, err = command(capsys, *words(verb, run, "o.npz", *place))
         assert code == 130, err
         assert (case / "o.npz.partial").exists()

@@ -10,11 +10,10 @@ from safetensors.torch import load_file, save_file
 from tiny_run import write_run
 
 import genodiff
-from genodiff.api.run_paths import check_run
 from genodiff.errors import CheckpointError
 from genodiff.hub.source import read_source
 from genodiff.hub.warm_start import read_warm_start
-from genodiff.runs.resolve import find_model_folder
+from genodiff.runs.run_paths import check_run, find_model_folder
 from tests.hub.published_folders import write_published
 
 

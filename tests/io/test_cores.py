@@ -3,8 +3,8 @@ import os
 import pytest
 import torch
 
-from genodiff.api.machine import choose_device, prepare_machine
 from genodiff.io.cores import count_default_threads, count_usable_cores
+from genodiff.jobs.machine import choose_device, prepare_machine
 
 
 def test_the_cores_of_the_process_count_and_not_those_of_the_machine(

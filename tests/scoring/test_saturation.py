@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import genodiff
 from genodiff.errors import UsageError
 from genodiff.io.variants import Allele
+from genodiff.jobs.journal import Journal
 from genodiff.reports.ism_page import render_ism_page
 from genodiff.reports.logo import list_ticks
 from genodiff.scoring.map_files import (
@@ -23,7 +24,6 @@ from genodiff.scoring.map_files import (
 )
 from genodiff.scoring.map_regions import MapRegion, list_map_regions
 from genodiff.scoring.naive_maps import naive_saturation
-from genodiff.scoring.row_journal import RowJournal
 from genodiff.scoring.saturation import count_saturation, list_substitutions, score_oracle
 from genodiff.scoring.variant_windows import HeldContigs
 
@@ -189,23 +189,23 @@ def test_regions_are_those_of_the_file_or_those_asked_for(tmp_path: Path) -> Non
 
 def test_a_journal_keeps_whole_rows_alone(tmp_path: Path) -> None:
     path = tmp_path / "o.partial"
-    journal = RowJournal(path, "one")
+    journal = Journal(path, "one")
     for row in (b"first", b"", b"third"):
         journal.append(row)
     journal.close()
     whole = path.read_bytes()
     for cut in range(len(whole)):
         path.write_bytes(whole[:cut])
-        again = RowJournal(path, "one")
+        again = Journal(path, "one")
         assert list(again.rows()) == [b"first", b"", b"third"][: again.kept]
     path.write_bytes(whole[:-1])
-    again = RowJournal(path, "one")
+    again = Journal(path, "one")
     assert again.kept == 2
     again.append(b"third")
     again.close()
     assert path.read_bytes() == whole
     with pytest.raises(UsageError, match="another request"):
-        RowJournal(path, "other").check(fresh=False, force=False)
+        Journal(path, "other").check(fresh=False, force=False)
     path.write_bytes(b"mine")
     with pytest.raises(UsageError, match="did not write"):
-        RowJournal(path, "one").check(fresh=True, force=False)
+        Journal(path, "one").check(fresh=True, force=False)

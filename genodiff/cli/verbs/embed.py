@@ -12,13 +12,14 @@ from genodiff.cli.common import (
     OUTPUT,
     Common,
     Force,
+    MapBed,
+    MapRegions,
     ModelPath,
     check_file,
     convert_whole_number,
     print_plan,
     stop_on_sigterm,
 )
-from genodiff.cli.map_flags import MapBed, MapRegions
 from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 

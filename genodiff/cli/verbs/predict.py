@@ -15,8 +15,14 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from genodiff.api.predict import predict as predict_sequences
-from genodiff.cli.common import OUTPUT, Common, Force, convert_whole_number, stop_on_sigterm
-from genodiff.cli.map_flags import MapRegions
+from genodiff.cli.common import (
+    OUTPUT,
+    Common,
+    Force,
+    MapRegions,
+    convert_whole_number,
+    stop_on_sigterm,
+)
 from genodiff.errors import UsageError
 from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration

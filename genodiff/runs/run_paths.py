@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 from genodiff.errors import CheckpointError, DataError, UsageError
-from genodiff.runs.resolve import find_model_folder, find_only_run
+
+CONFIG = "config.yaml"
+_OF_MODELS = (CONFIG, "model.json", "predictor.json", "metrics.csv", "results.jsonl")
 
 
 def choose_run(run: str | Path | None) -> Path:
@@ -43,3 +45,36 @@ def check_input(file: str | Path | None) -> None:
     """Raises `DataError` where `file` is named and not there; "-" is stdin."""
     if file is not None and str(file) != "-" and not Path(file).exists():
         raise DataError("is not there (not found)", file=file, fix="check the path")
+
+
+def find_model_folder(path: str | Path) -> Path:
+    """The folder of a run, a checkpoint, a sweep or a unit of one, where `path` is a file of it.
+
+    A file and its folder are the same request, and so are the checkpoints of a run or the units of
+    a sweep and the whole. Any other path is given back as it is.
+    """
+    path = Path(path)
+    if path.is_dir():
+        inside = path.name in ("checkpoints", "units")
+    else:
+        inside = path.suffix in (".safetensors", ".json", ".yaml") or path.name in _OF_MODELS
+    if not inside or not path.exists():
+        return path
+    ours = any((path.parent / name).is_file() for name in _OF_MODELS)
+    return path.parent if ours else path
+
+
+def find_only_run(folder: Path) -> Path:
+    """The only run under `folder`. Raises `CheckpointError` where there is none, or a choice."""
+    runs = [p for p in folder.iterdir() if (p / CONFIG).is_file()] if folder.is_dir() else []
+    if not runs:
+        raise CheckpointError(
+            "there is no run", file=folder, fix="give --checkpoint RUN, or `genodiff train` first"
+        )
+    if len(runs) > 1:
+        runs.sort(key=lambda p: p.stat().st_mtime, reverse=True)
+        named = ", ".join(str(p) for p in runs[:5]) + (", …" if len(runs) > 5 else "")
+        raise CheckpointError(
+            f"there are {len(runs)} runs: {named}", file=folder, fix=f"give --checkpoint {runs[0]}"
+        )
+    return runs[0]

@@ -8,12 +8,13 @@ import zlib
 from collections.abc import Iterator
 from typing import IO
 
+from genodiff.io.partial_output import SUFFIX as SUFFIX
 from genodiff.io.partial_output import PartialOutput
 
 _HEAD = struct.Struct("<II")
 
 
-class RowJournal(PartialOutput[bytes]):
+class Journal(PartialOutput[bytes]):
     """The rows of one request so far; `kept` is how many."""
 
     holds = "rows of a map that is not done"

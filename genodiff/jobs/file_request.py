@@ -1,0 +1,81 @@
+"""A request whose answer is a file, a folder or stdout, and what is judged of it before torch."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from genodiff.io.target import check_target, is_own_file, is_stream
+from genodiff.jobs.journal import SUFFIX, Journal
+from genodiff.jobs.request import Option, Request, list_fields
+from genodiff.runs.run_paths import check_run
+
+Run = Annotated[
+    str | Path,
+    Option(
+        "Run folder, checkpoint, published folder or fine-tuned run.",
+        ("--model", "--checkpoint", "--run"),
+        is_word=True,
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRequest(Request[dict[str, Any]]):
+    """A request that a `Job` answers: what it writes, and what may be there already."""
+
+    run: Run = field(kw_only=False)
+    out: Annotated[str | Path, Option("Output; - for stdout.", ("--out", "-o"))]
+    device: Annotated[
+        str, Option("Where to compute: auto, cpu or cuda.", on_line=False, is_general=True)
+    ] = "auto"
+    fresh: Annotated[
+        bool, Option("Do not go on after what is kept in OUT.partial.", is_general=True)
+    ] = False
+    plan: Annotated[bool, Option("Say what would be done, and stop.", is_general=True)] = False
+    force: Annotated[
+        bool, Option("Overwrite a file that genodiff did not write itself.", is_general=True)
+    ] = False
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the output is stdout."""
+        return is_stream(str(self.out)) and not Path(self.out).is_dir()
+
+    @property
+    def sidecar(self) -> str:
+        """The file that says where the output is from."""
+        return f"{self.out}.json"
+
+    @property
+    def partial(self) -> str:
+        """The file that entries are kept in."""
+        return f"{str(self.out).rstrip('/')}{SUFFIX}"
+
+    def list_files(self) -> list[str]:
+        """All files that are written."""
+        return [str(self.out)] if self.is_stream else [str(self.out), self.sidecar]
+
+    def list_inputs(self) -> list[str | Path]:
+        """The files that are read."""
+        named = (getattr(self, one.name) for one in list_fields(type(self)) if one.option.is_input)
+        return [one for one in named if isinstance(one, str | Path)]
+
+    def check(self) -> None:
+        """Raises `UsageError` for a foreign file or an input as output, `MachineError` for no
+        place, `CheckpointError` for no run.
+        """
+
+        def ours(_: Path) -> bool:
+            return Journal.read_request(self.partial) is not None or is_own_file(self.out)
+
+        for file in self.list_files():
+            known = ours if file == str(self.out) else None
+            check_target(file, force=self.force, inputs=self.list_inputs(), known=known)
+        check_run(self.run)
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """Do the work, after `check`."""
+        self.check()
+        job: Any = super().answer(*given)
+        answer: dict[str, Any] = job.run()
+        return answer

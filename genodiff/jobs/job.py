@@ -1,0 +1,127 @@
+"""A request that takes long: it is planned, goes on after a break, and says where its file is from.
+
+The entries of a job are bytes, a function of (request, number). They are kept in OUT.partial until
+the file is there. So the same request goes on after the last whole entry, and gives the bytes of a
+run without a break.
+"""
+
+import logging
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import Any, ClassVar, Generic, TypeVar
+
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.identity import sha256_json, stamp_time
+from genodiff.io.progress import ProgressDisplay, format_duration
+from genodiff.io.target import describe_file
+from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.journal import Journal
+from genodiff.jobs.machine import choose_device
+from genodiff.kernels.allocator import keep_freed_memory
+from genodiff.version import __version__
+
+Rows = Callable[[], Iterable[bytes]]
+_log = logging.getLogger("genodiff")
+Asked = TypeVar("Asked", bound=FileRequest)
+
+
+class EmptyOutputError(DataError):
+    """The output would hold nothing, so nothing of it is kept."""
+
+
+class Job(ABC, Generic[Asked]):
+    """The work of one request. `total` counts what progress counts, named by `noun`."""
+
+    noun: ClassVar[str]
+    total: int
+
+    def __init__(self, request: Asked) -> None:
+        self.request, self.device = request, choose_device(request.device)
+
+    @abstractmethod
+    def open(self, stack: ExitStack) -> None:
+        """Open what is read, and set `total`; nothing is computed yet."""
+
+    @abstractmethod
+    def plan(self) -> dict[str, Any]:
+        """What it would take."""
+
+    @abstractmethod
+    def identify(self) -> dict[str, Any]:
+        """All that decides the entries."""
+
+    @abstractmethod
+    def entries(self, first: int) -> Iterator[bytes]:
+        """The entries from number `first` on."""
+
+    @abstractmethod
+    def write(self, rows: Rows) -> dict[str, Any]:
+        """Write the output from all entries; what its sidecar says beside what every one does."""
+
+    def list_files(self) -> list[str]:
+        """All files that are written."""
+        return self.request.list_files()
+
+    def weigh(self, entry: bytes) -> int:
+        """How much of `total` an entry is."""
+        return 1
+
+    def finish(self, told: dict[str, Any]) -> dict[str, Any]:
+        """Write the sidecar; what it says."""
+        if self.request.is_stream:
+            return told | {"file": None}
+        told |= {"file": describe_file(self.request.out)}
+        atomic.write_json(self.request.sidecar, told)
+        return told
+
+    def run(self) -> dict[str, Any]:
+        """Do it; what the sidecar says. Raises `UsageError` where OUT.partial is foreign."""
+        request, began = self.request, time.monotonic()
+        with ExitStack() as stack:
+            self.open(stack)
+            if request.plan:
+                return {**self.plan(), "files": self.list_files()}
+            keep_freed_memory()
+            kept = request.partial
+            if request.is_stream:
+                kept = f"{stack.enter_context(tempfile.TemporaryDirectory())}/entries"
+            journal = Journal(kept, sha256_json({**self.identify(), "version": __version__}))
+            journal.check(fresh=request.fresh, force=request.force)
+            if request.fresh:
+                journal.start_anew()
+            elif journal.kept:
+                _log.info("%s: goes on after %s entries", kept, f"{journal.kept:,}")
+            stack.callback(journal.close)
+            self._gather(journal)
+            try:
+                told = self.write(journal.rows) | {"device": self.device, "argv": sys.argv}
+                told = {"genodiff": __version__, "out": str(request.out), **told}
+                seconds = round(time.monotonic() - began, 3)
+                told = self.finish(told | {"seconds": seconds, "created": stamp_time()})
+            except EmptyOutputError:
+                journal.remove()
+                raise
+            journal.remove()
+        return told
+
+    def _gather(self, journal: Journal) -> None:
+        """Compute all entries that are not kept, with a line of progress."""
+        done = sum(map(self.weigh, journal.rows())) if journal.kept else 0
+        first = began = 0.0
+        with ProgressDisplay() as display:
+            for entry in self.entries(journal.kept):
+                journal.append(entry)
+                done += self.weigh(entry)
+                text, now = f"{done:,} of {self.total:,} {self.noun}", time.monotonic()
+                if not began:  # all that is read and compiled before the first entry is over
+                    began, first = now, done
+                elif now > began:
+                    pace = (done - first) / (now - began)
+                    to_go = format_duration((self.total - done) / pace)
+                    text += f" · {pace:,.3g}/s · {to_go} to go"
+                display.show(text, done, self.total)

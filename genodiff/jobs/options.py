@@ -1,0 +1,47 @@
+"""Options that several verbs have: their types, bounds and help."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge
+
+from genodiff.jobs.request import Option
+
+STRAND_RULE = "a row on - is read as its reverse complement"
+"""The rule of every verb that reads rows of BED in their own direction."""
+
+Regions = Annotated[
+    Sequence[str],
+    Option(
+        "chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several times.",
+        ("--region", "--regions"),
+    ),
+]
+TurnedBed = Annotated[
+    str | Path | None, Option(f"BED file of regions; {STRAND_RULE}.", is_input=True)
+]
+MapSequences = Annotated[
+    Any,
+    Option(
+        "FASTA file; each record is a region unless --region or --bed says so.",
+        ("--fasta",),
+        is_input=True,
+    ),
+]
+Context = Annotated[int | None, Ge(2), Option("Bases of a window (default: the trained length).")]
+Unit = Annotated[Literal["nats", "bits"], Option("Unit of what is written; 1 bit is 0.69 nats.")]
+Memory = Annotated[
+    Literal["on", "off"] | None,
+    Option(
+        "on: with a memory of the training genome, each window's own locus left out (default: on "
+        "for a run of train --memory)."
+    ),
+]
+Genes = Annotated[
+    str | Path | None,
+    Option(
+        "GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.", is_input=True
+    ),
+]
+WindowBatch = Annotated[int, Ge(1), Option("Windows at a time: changes the speed, never the map.")]

@@ -1,0 +1,157 @@
+"""What a verb is asked, spelled once.
+
+The fields of a request are the flags of its verb, the arguments of its function and of its method,
+and what its sidecar says of them. Bounds and help stand in the type of a field:
+
+    batch_size: Annotated[int, Ge(1), Option("Windows at a time.")] = 8
+
+A request imports no torch. Its work is named, "module:name", and is imported when it is done, after
+all that can be judged without it.
+"""
+
+import inspect
+from abc import ABC
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import import_module
+from textwrap import fill, indent
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from annotated_types import Ge, Gt
+
+from genodiff.errors import UsageError, did_you_mean
+from genodiff.kernels.defaults import own_defaults
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer", covariant=True)
+
+
+class Option(NamedTuple):
+    """What is said of a field: its help, and how it is spelled on the command line.
+
+    `names` are its names there ("--n", "-n"), none for --field; `is_word` says that it may also be
+    given without. `on_line` is False for what a command has of elsewhere (--device), or only a
+    function takes. `is_input` marks what is read, and so is never written; `is_general` what many
+    verbs have, and stands last.
+    """
+
+    help: str
+    names: tuple[str, ...] = ()
+    is_word: bool = False
+    on_line: bool = True
+    is_input: bool = False
+    is_general: bool = False
+
+
+class Field(NamedTuple):
+    """A field of a request: its name, its plain type, what is said of it, and its bounds."""
+
+    name: str
+    kind: Any
+    option: Option
+    bounds: tuple[Any, ...]
+
+    def check(self, value: Any) -> None:
+        """Raises `UsageError` for a value that cannot be meant."""
+        flag, kinds = f"--{self.name.replace('_', '-')}", list_kinds(self.kind)
+        words = [w for kind in kinds if get_origin(kind) is Literal for w in get_args(kind)]
+        for one in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(one, str) and words and str not in kinds and one not in words:
+                what = f"{flag} {one} is none of {', '.join(words)}"
+                raise UsageError(what, fix=did_you_mean(one, words))
+            if one is None or not self.bounds or one in words:
+                continue
+            if isinstance(one, bool) or not isinstance(one, int | float):
+                raise UsageError(f"{flag} {one!r} is no number", fix="give a number")
+            for bound in self.bounds:
+                least: Any = bound.ge if isinstance(bound, Ge) else bound.gt
+                if isinstance(bound, Ge) and not one >= least:
+                    raise UsageError(f"{flag} {one} is below {least}", fix=f"give {least} or more")
+                if isinstance(bound, Gt) and not one > least:
+                    raise UsageError(f"{flag} {one} is not above {least}", fix="give more")
+
+
+def list_kinds(kind: Any) -> list[Any]:
+    """The types that a union, or a sequence of it, is made of; else the type itself."""
+    if get_origin(kind) is Literal or not get_args(kind):
+        return [kind]
+    return [one for part in get_args(kind) for one in list_kinds(part)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(ABC, Generic[Answer]):
+    """What a verb is asked. Raises `UsageError` for a value that cannot be meant."""
+
+    work: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for one in list_fields(type(self)):
+            one.check(getattr(self, one.name))
+
+    def answer(self, *given: Any) -> Answer:
+        """Do the work: a function of this request and of what is `given` beside it."""
+        module, _, name = self.work.partition(":")
+        return getattr(import_module(module), name)(self, *given)  # type: ignore[no-any-return]
+
+
+@cache
+def list_fields(request: type[Request[Any]]) -> tuple[Field, ...]:
+    """The fields of a request of which something is said; what many verbs have comes last."""
+    listed, hints = [], get_type_hints(request, include_extras=True)
+    for one in fields(request):
+        if get_origin(hints[one.name]) is Annotated:
+            kind, *said = get_args(hints[one.name])
+            option = next(part for part in said if isinstance(part, Option))
+            bounds = tuple(part for part in said if isinstance(part, Ge | Gt))
+            listed.append(Field(one.name, kind, option, bounds))
+    return tuple(sorted(listed, key=lambda one: one.option.is_general))
+
+
+def verb(name: str, request: Callable[P, Request[Answer]]) -> Callable[P, Answer]:
+    """The public function `name` of a request: the same arguments, answered."""
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> Answer:
+        return request(*args, **kwargs).answer()
+
+    return _describe(call, name, request)
+
+
+def method(
+    name: str, request: Callable[P, Request[Answer]]
+) -> Callable[Concatenate[Any, P], Answer]:
+    """The same as a method of a model, which the work is given beside the request."""
+
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        return request(*args, **kwargs).answer(self)
+
+    return _describe(
+        call, name, request, inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    )
+
+
+def _describe(call: Any, name: str, request: Any, *first: inspect.Parameter) -> Any:
+    """`call` with the signature and the help of a request, for notebooks and the documentation."""
+    said, own = list_fields(request), inspect.signature(request).parameters
+    plain = (own[one.name].replace(annotation=one.kind) for one in said)
+    call = own_defaults()(call)
+    call.__name__, call.__qualname__, call.__module__ = name, name, request.__module__
+    call.request = request
+    call.__signature__ = inspect.Signature([*first, *sorted(plain, key=lambda one: one.kind)])
+    lines = (f"{one.name}: {one.option.help}" for one in said)
+    helps = "\n".join(fill(line, 92, subsequent_indent="    ") for line in lines)
+    call.__doc__ = f"{inspect.getdoc(request)}\n\nArgs:\n{indent(helps, ' ' * 4)}\n"
+    return call

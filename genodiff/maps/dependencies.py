@@ -1,0 +1,137 @@
+"""Dependency maps of regions, in memory and as a file: `genodiff dependencies`."""
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from genodiff.finetuning.fitted_model import FittedModel
+from genodiff.maps.map_job import MapForms, MapJob, MapReader, plan_time, read_maps
+from genodiff.maps.request import DependencyFields, DependencyRequest
+from genodiff.models.opening import ModelHolder, refuse_fitted
+from genodiff.reports.dependency_page import list_dependency_picture, render_dependency_page
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.own_loci import name_memory, open_loci
+from genodiff.scoring.dependency_map import (
+    LONGEST,
+    DependencyMap,
+    check_pairs,
+    count_pair_evaluations,
+    cut_map_window,
+)
+from genodiff.scoring.map_files import PairMap, make_pair_frame, stack_pairs
+from genodiff.scoring.map_regions import MapRegion
+from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.variant_scores import check_model
+from genodiff.scoring.variant_windows import Contigs
+
+_SCORE = "largest change of the log-odds of the target by substituting the source"
+_log = logging.getLogger("genodiff")
+
+
+class DependencyReader(MapReader):
+    """How substitutions at one base move the odds of the others."""
+
+    longest = LONGEST
+    forms = MapForms(make_pair_frame, stack_pairs, list_dependency_picture, render_dependency_page)
+
+    def __init__(
+        self,
+        asked: DependencyFields,
+        model: TrainedModel | FittedModel,
+        genome: Contigs,
+        regions: Sequence[MapRegion],
+    ) -> None:
+        model = refuse_fitted(model)
+        check_model(model)
+        self._asked, self._model, self._genome, self._regions = asked, model, genome, regions
+        self._context = asked.context or model.config.data.seq_len
+        self._loci = open_loci(model, genome, asked.memory, longest=self._context)
+        self._reader = open_reader(model, batch_size=asked.batch_size, loci=self._loci)
+        self._maps: dict[tuple[MapRegion, int | None], DependencyMap] = {}
+
+    def count(self) -> dict[str, int]:
+        return {
+            "evaluations": count_pair_evaluations(self._regions, self._asked.apart),
+            "exact_evaluations": count_pair_evaluations(self._regions, None),
+        }
+
+    def time(self, evaluations: int) -> dict[str, Any]:
+        asked, places = self._asked, ((one.contig, one.start) for one in self._regions)
+        return plan_time(
+            self._model, self._genome, places, evaluations, context=asked.context,
+            memory=asked.memory, batch_size=asked.batch_size, every=asked.apart,
+        )  # fmt: skip
+
+    def identify(self) -> dict[str, Any]:
+        return {
+            "checkpoint": self._model.digest, "every": self._asked.apart,
+            "context": self._context, **name_memory(self._loci),
+        }  # fmt: skip
+
+    def _open(self, region: MapRegion, every: int | None) -> DependencyMap:
+        """The map of a region, kept: what it read of the region as it stands is read once."""
+        if (region, every) not in self._maps:
+            model = self._model
+            window = cut_map_window(self._genome, model.alphabet, region, self._context)
+            opened = DependencyMap(self._reader, window, model.diffusion.targets, every)
+            self._maps[region, every] = opened
+        return self._maps[region, every]
+
+    def rows(self, skip: int) -> Iterator[bytes]:
+        for region in self._regions:
+            n = len(region.letters)
+            if skip < n:
+                for row in self._open(region, self._asked.apart).read_sources(skip):
+                    yield row.change.tobytes() + row.base.tobytes()
+            skip = max(0, skip - n)
+
+    def split(self, rows: Sequence[bytes]) -> list[PairMap]:
+        maps, at, scale = [], 0, np.float32(self._scale)
+        for region in self._regions:
+            n = len(region.letters)
+            own = rows[at : at + n]
+            at += n
+            change = np.stack([np.frombuffer(row, np.float32, 4 * n).reshape(4, n) for row in own])
+            base = np.stack([np.frombuffer(row[16 * n :], np.int8).reshape(4, n) for row in own])
+            opened = self._open(region, self._asked.apart)
+            logs = opened.read_given().T
+            p = np.exp(logs - logs.max(0))
+            window = (opened.window.start, opened.window.end)
+            maps.append(PairMap(region, change / scale, base, p / p.sum(0), window))
+        return maps
+
+    def describe(self, maps: Sequence[PairMap]) -> dict[str, Any]:
+        """With what the company of other masks changed, at pairs of the longest region, in nats."""
+        apart = self._asked.apart
+        company: dict[str, Any] | None = None
+        longest = max(maps, key=lambda one: len(one.region.letters))
+        if apart is not None and len(longest.region.letters) > apart:
+            check = check_pairs(self._open(longest.region, None), longest.dependency * self._scale)
+            company = None if check is None else asdict(check)
+        if company is not None:
+            _log.info(
+                "%s pairs read by themselves as well: the company of other masks moved them by "
+                "%.3g nats in the middle and %.3g at most, where the strongest is %.3g",
+                *(company[name] for name in ("pairs", "median", "worst", "strongest")),
+            )  # fmt: skip
+        return {"score": _SCORE, "unit": self._asked.unit, "company": company}
+
+    @property
+    def _scale(self) -> float:
+        return math.log(2) if self._asked.unit == "bits" else 1.0
+
+
+class DependencyJob(MapJob):
+    """The file of `genodiff dependencies`."""
+
+    kind, noun = DependencyReader, "bases"
+
+
+def map_dependencies(asked: DependencyRequest, holder: ModelHolder) -> Any:
+    """What `genodiff.Model.dependencies` gives: a map, or a list of them."""
+    maps, alone = read_maps(DependencyReader, asked, holder)
+    return maps[0] if alone else maps

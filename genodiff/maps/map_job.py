@@ -1,0 +1,218 @@
+"""What the maps of regions share: how they are read, planned, drawn and written."""
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+import polars as pl
+
+from genodiff.errors import UsageError
+from genodiff.finetuning.fitted_model import FittedModel
+from genodiff.io import atomic
+from genodiff.io.genes import Gene, pick_genes, read_genes
+from genodiff.io.identity import sha256_json
+from genodiff.io.sequences import is_file, is_single
+from genodiff.jobs.job import Job, Rows
+from genodiff.maps.request import MapFields, MapFileRequest
+from genodiff.models.opening import ModelHolder, open_model
+from genodiff.reports.paint import write_picture
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.own_loci import open_loci
+from genodiff.scoring.map_files import write_arrays, write_frame
+from genodiff.scoring.map_format import DRAWN, PICTURES
+from genodiff.scoring.map_regions import MapRegion, list_map_regions, open_contigs
+from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.plan_time import time_evaluations
+from genodiff.scoring.variant_windows import Contigs
+
+MOST_DRAWN, MOST_PAINTED = 20_000, 5_000
+"""Bases of all regions of one page, and of a picture of pixels."""
+_log = logging.getLogger("genodiff")
+
+
+class MapForms(NamedTuple):
+    """A kind of map as a table, as arrays, as shapes with a title, and as a page."""
+
+    frame: Callable[[Sequence[Any]], pl.DataFrame]
+    arrays: Callable[[Sequence[Any]], dict[str, Any]]
+    picture: Callable[..., Any]
+    page: Callable[..., str]
+
+
+class MapReader(ABC):
+    """A kind of map, read of regions of a genome by one model.
+
+    `longest` is the most bases of a region.
+    """
+
+    longest: ClassVar[int]
+    forms: ClassVar[MapForms]
+
+    @abstractmethod
+    def __init__(
+        self,
+        asked: Any,
+        model: TrainedModel | FittedModel,
+        genome: Contigs,
+        regions: Sequence[MapRegion],
+    ) -> None:
+        """Raises `UsageError` where the model does not fit what is asked."""
+
+    @abstractmethod
+    def count(self) -> dict[str, int]:
+        """The evaluations of all regions, and what else a plan counts."""
+
+    @abstractmethod
+    def time(self, evaluations: int) -> dict[str, Any]:
+        """The `seconds` of so many evaluations."""
+
+    @abstractmethod
+    def identify(self) -> dict[str, Any]:
+        """All that decides the rows, beside the genome and its regions."""
+
+    @abstractmethod
+    def rows(self, skip: int) -> Iterator[bytes]:
+        """The rows of all bases after the first `skip`."""
+
+    @abstractmethod
+    def split(self, rows: Sequence[bytes]) -> list[Any]:
+        """The maps whose rows these are."""
+
+    @abstractmethod
+    def describe(self, maps: Sequence[Any]) -> dict[str, Any]:
+        """What a sidecar says of the maps."""
+
+
+def read_maps(
+    kind: type[MapReader], asked: MapFields, holder: ModelHolder
+) -> tuple[list[Any], bool]:
+    """The maps of a request in memory, and whether one sequence was given by itself."""
+    asked = replace(asked, memory=asked.memory or holder.memory)  # type: ignore[arg-type]
+    given = asked.sequences
+    with open_contigs(given) as genome:
+        regions = list_map_regions(genome, asked.region, asked.bed, longest=kind.longest)
+        reader = kind(asked, holder.inner, genome, regions)
+        maps = reader.split(list(reader.rows(0)))
+    alone = not is_file(given) and is_single(given) and asked.bed is None and not asked.region
+    return maps, alone
+
+
+class MapJob(Job[MapFileRequest]):
+    """A file of maps. Its entries are the rows of its bases."""
+
+    kind: ClassVar[type[MapReader]]
+
+    def open(self, stack: ExitStack) -> None:
+        asked = self.request
+        self.genome = stack.enter_context(open_contigs(asked.sequences))
+        self.regions = list_map_regions(
+            self.genome, asked.region, asked.bed, longest=self.kind.longest
+        )
+        _check_picture(asked.ending, self.regions)
+        self.genes = list_genes(asked.genes, self.genome, self.regions)
+        model = open_model(asked.run, self.device)
+        self.reader = self.kind(asked, model, self.genome, self.regions)
+        self.total = sum(len(one.letters) for one in self.regions)
+
+    def plan(self) -> dict[str, Any]:
+        counts = self.reader.count()
+        cost = self.reader.time(counts["evaluations"])
+        counts = {"regions": len(self.regions), self.noun: self.total, **counts}
+        return {**counts, **cost, "device": self.device}
+
+    def identify(self) -> dict[str, Any]:
+        self.genome_hash = identify_genome(self.genome)
+        places = [[*one[:4], one.strand] for one in self.regions]
+        about = self.reader.identify()
+        return {self.kind.__name__: about, "genome": self.genome_hash, "regions": places}
+
+    def entries(self, first: int) -> Iterator[bytes]:
+        return self.reader.rows(first)
+
+    def write(self, rows: Rows) -> dict[str, Any]:
+        asked, forms = self.request, self.kind.forms
+        maps = self.reader.split(list(rows()))
+        summary = {
+            "format": asked.ending[1:], "model": str(asked.run), **self.reader.identify(),
+            "genes": None if asked.genes is None else str(asked.genes), self.noun: self.total,
+            "scored": sum(int((one.columns >= 0).sum()) for one in self.regions),
+            "evaluations": self.reader.count()["evaluations"], **self.reader.describe(maps),
+        }  # fmt: skip
+        if asked.ending == ".npz":
+            write_arrays(asked.out, forms.arrays(maps))
+        elif asked.ending in (".tsv", ".parquet"):
+            write_frame(asked.out, forms.frame(maps))
+        elif asked.ending in PICTURES:
+            write_picture(asked.out, asked.ending, *forms.picture(maps, summary, self.genes))
+        else:
+            atomic.write_text(asked.out, forms.page(maps, summary, self.genes))
+        path = str(asked.sequences) if is_file(asked.sequences) else None
+        names = ("name", "contig", "start", "end", "strand")
+        return summary | {
+            "fasta": {"path": path, "sha256": self.genome_hash},
+            "regions": [{name: getattr(one, name) for name in names} for one in self.regions],
+        }
+
+
+def _check_picture(ending: str, regions: Sequence[MapRegion]) -> None:
+    """Raises `UsageError` for regions that one picture cannot hold."""
+    bases = sum(len(region.letters) for region in regions)
+    if ending in PICTURES and len(regions) > 1:
+        what = f"a {ending} is of one region, and there are {len(regions):,}"
+        raise UsageError(what, fix="give one region, or --out x.html for all on one page")
+    most = MOST_PAINTED if ending == ".png" else MOST_DRAWN
+    if ending in DRAWN and bases > most:
+        what = f"{bases:,} bases are more than the {most:,} that a {ending} holds"
+        other = ".svg" if bases <= MOST_DRAWN else ".npz, .parquet or .tsv"
+        raise UsageError(what, fix=f"give fewer regions, or a {other}")
+
+
+def list_genes(file: Any, genome: Contigs, places: Iterable[Sequence[Any]]) -> list[list[Gene]]:
+    """The genes of each place (contig, start, end, ...), from a file; none without one.
+
+    A place without genes is told. Raises `DataError` for a faulty file.
+    """
+    if file is None:
+        return [[] for _ in places]
+    wanted = list(places)
+    genes = read_genes(file, genome.contigs, {one[0] for one in wanted})
+    picked = [pick_genes(genes, *one[:3]) for one in wanted]
+    if not any(picked):
+        _log.warning("%s: no gene is in what is drawn", file)
+    return picked
+
+
+def identify_genome(genome: Contigs) -> str:
+    """The sha256 of a FASTA file, or of sequences in memory."""
+    known = getattr(genome, "sha256", None)
+    if isinstance(known, str):
+        return known
+    letters = {
+        name: genome.fetch(name, 0, n).decode("latin-1") for name, n in genome.contigs.items()
+    }
+    return sha256_json(letters)
+
+
+def plan_time(
+    model: TrainedModel,
+    genome: Contigs,
+    places: Iterable[tuple[str, int]],
+    evaluations: int,
+    *,
+    context: int | None,
+    memory: str | None,
+    batch_size: int,
+    every: int | None = None,
+) -> dict[str, Any]:
+    """The `seconds` of so many evaluations, and on which `device`: a second of them is measured.
+
+    `places` are bases (contig, from 0) that are masked, with `every` those so far apart.
+    """
+    loci = open_loci(model, genome, memory, longest=context)
+    reader = open_reader(model, batch_size=batch_size, loci=loci)
+    width = context or model.config.data.seq_len
+    each = time_evaluations(reader, genome, model.alphabet, places, width, every)
+    return {"seconds": round(evaluations * each, 1), "device": str(reader.device)}

@@ -1,0 +1,179 @@
+"""What `ism` and `dependencies` are asked, in memory and as files. No torch."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge
+
+from genodiff.errors import UsageError
+from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.options import (
+    Context,
+    Genes,
+    MapSequences,
+    Memory,
+    Regions,
+    TurnedBed,
+    Unit,
+    WindowBatch,
+)
+from genodiff.jobs.request import Option, Request
+from genodiff.scoring.map_format import DRAWN, find_map_format
+
+EVERY = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapFields:
+    """Of which regions a map is, and how a model reads them."""
+
+    sequences: MapSequences = field(kw_only=False)
+    region: Regions = ()
+    bed: TurnedBed = None
+    context: Context = None
+    unit: Unit = "nats"
+    memory: Memory = None
+    batch_size: WindowBatch = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaturationFields(MapFields):
+    """What saturation mutagenesis is asked beside its regions."""
+
+    label: Annotated[
+        str | None, Option("Of a fine-tuned classifier: the class whose log-odds change.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DependencyFields(MapFields):
+    """What dependency maps are asked beside their regions."""
+
+    every: Annotated[
+        int,
+        Ge(2),
+        Option("Targets this many bases apart are masked together; what that changes is told."),
+    ] = EVERY
+    exact: Annotated[bool, Option("Mask each target by itself: 3 evaluations a pair.")] = False
+
+    @property
+    def apart(self) -> int | None:
+        """How far apart targets are that are masked together; None where each is by itself."""
+        return None if self.exact else self.every
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaturationRequest(SaturationFields, Request[Any]):
+    """Scores (4, L), float64, of every base in place of every base: saturation mutagenesis.
+
+    Rows are A, C, G and T, as in one-hot arrays (N, 4, L). A score is log p(base | all others)
+    − log p(reference | all others) in `unit`; the reference's is 0, and a column at N is NaN. Of a
+    fine-tuned model it is the change of the log-odds of the class `label`, or of the value of a
+    regression.
+
+    One sequence gives one array, several a list. `sequences` may be a FASTA file; `region` or `bed`
+    then say which parts, and give a list. A row of `bed` on - is read as its reverse complement, as
+    if that were the sequence. Raises `UsageError` for a model of text.
+
+    >>> m.ism("ACGTACGT").shape
+    (4, 8)
+    """
+
+    work: ClassVar[str] = "genodiff.maps.ism:map_saturation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DependencyRequest(DependencyFields, Request[Any]):
+    """The dependency map of a sequence of R bases: how a change at one base moves another.
+
+    A map has `dependency` (R, R), float32, source by target: the largest change of the log-odds of
+    a base at the target, with the target masked, by putting another base at the source. `change`
+    and `base` (R, 4, R) have it for each substitution, signed, and the base that moved most. The
+    diagonal is 0, rows and columns at N are NaN.
+
+    Targets `every` bases apart are masked together, which is quicker and not exact; `exact` masks
+    each by itself. One sequence gives one map, several a list; regions as in `ism`. Raises
+    `UsageError` for more than 1,024 bases, and for a model of text.
+
+    >>> m.dependencies("ACGTACGT", exact=True).dependency.shape
+    (8, 8)
+    """
+
+    work: ClassVar[str] = "genodiff.maps.dependencies:map_dependencies"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapFileRequest(MapFields, FileRequest):
+    """What a file of maps is asked."""
+
+    out: Annotated[
+        str | Path,
+        Option(
+            ".tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.",
+            ("--out", "-o"),
+        ),
+    ]
+    genes: Genes = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_gene_file(self.genes, self.ending in DRAWN, f"give --out x{DRAWN[0]}")
+
+    @property
+    def ending(self) -> str:
+        """The format, as the end of a name."""
+        return find_map_format(self.out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IsmRequest(SaturationFields, MapFileRequest):
+    """Write the scores of all substitutions of regions.
+
+    `sequences` is a FASTA file, or strings and records. `region` or `bed` say which part; without
+    them each sequence is a region. A row of `bed` on - is read as its reverse complement: its
+    scores run in the row's direction, and its bases are of that strand; positions are the genome's.
+
+    A score is log p(base | all others) − log p(reference | all others) in `unit`, what `genodiff
+    score --exact` gives for the same SNV. `memory` "on" mixes in what the training genome holds,
+    but for each window's own locus. With a fine-tuned model it is the change of the log-odds of the
+    class `label`, or of the value of a regression, of the region by itself.
+
+    Rows are kept in OUT.partial until `out` is there, and the same call goes on after them; `fresh`
+    starts anew. With `plan` nothing is computed, and evaluations are counted. What is returned is
+    what the sidecar OUT.json says. Raises `UsageError`, `DataError`, `CheckpointError`,
+    `MachineError`.
+
+    >>> genodiff.ism("runs/demo", "genome.fa", out="map.html", region=["chr1:1,000-1,200"])
+    """
+
+    work: ClassVar[str] = "genodiff.maps.ism:SaturationJob"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DependenciesRequest(DependencyFields, MapFileRequest):
+    """Write the dependency maps of regions.
+
+    `sequences` is a FASTA file, or strings and records. `region` or `bed` say which part, at most
+    1,024 bases each; without them each sequence is a region. A row of `bed` on - is read as its
+    reverse complement, as in `genodiff.ism`.
+
+    The dependency of target j on source i is the largest change of the log-odds of any base at j,
+    with j masked, by putting another base at i, in `unit`. Targets `every` bases apart are masked
+    together, and what that changes is measured and told; `exact` masks each by itself.
+
+    Rows are kept in OUT.partial until `out` is there, and the same call goes on after them; `fresh`
+    starts anew. With `plan` nothing is computed, and evaluations are counted. What is returned is
+    what the sidecar OUT.json says. Raises `UsageError`, `DataError`, `CheckpointError`,
+    `MachineError`.
+
+    >>> genodiff.dependencies("runs/demo", "genome.fa", out="map.html", region=["chr1:1-200"])
+    """
+
+    work: ClassVar[str] = "genodiff.maps.dependencies:DependencyJob"
+
+
+def check_gene_file(file: str | Path | None, drawn: bool, where: str) -> None:
+    """Raises `UsageError` for genes where nothing is drawn; `where` says what would be."""
+    if file is not None and not drawn:
+        raise UsageError("--genes are drawn below a picture", fix=f"leave it out, or {where}")

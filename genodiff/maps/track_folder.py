@@ -1,0 +1,175 @@
+"""The folder of `genodiff tracks`: its files and its sidecar, from one run or from shards."""
+
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.faidx import Genome
+from genodiff.io.genes import Gene
+from genodiff.io.identity import stamp_time
+from genodiff.io.published_text import hide_all_folders
+from genodiff.io.target import check_new_folder, describe_file, is_own_folder
+from genodiff.jobs.job import EmptyOutputError
+from genodiff.maps.map_job import list_genes
+from genodiff.maps.request import check_gene_file
+from genodiff.reports.paint import write_picture
+from genodiff.reports.track_page import render_track_page
+from genodiff.reports.track_picture import list_track_picture
+from genodiff.scoring.browser_names import name_contigs, rename_blocks
+from genodiff.scoring.track_files import Blocks, import_bigwig, list_track_files, write_format
+from genodiff.scoring.track_format import (
+    DRAWN,
+    FOR_BROWSERS,
+    SIDECAR,
+    check_hub_options,
+    check_track_output,
+)
+from genodiff.scoring.track_hub import HubRequest, name_assembly, write_hub
+from genodiff.scoring.track_run import TrackRun, read_chances
+from genodiff.scoring.track_values import BaseTracks, count_tracks, join_intervals
+from genodiff.scoring.variant_merge import ScoreShard
+from genodiff.version import __version__
+
+
+@dataclass(frozen=True)
+class TrackForm:
+    """How tracks are written: formats, what a hub is called, and a file of genes to draw."""
+
+    formats: tuple[str, ...]
+    genome: str | None
+    email: str
+    genes: str | None = None
+
+    def check(self) -> None:
+        """Raises `UsageError` for names that a hub cannot hold, `MachineError` for no pyBigWig."""
+
+        check_hub_options(self.genome, self.email)
+        check_gene_file(self.genes, bool({*DRAWN} & {*self.formats}), "give --format html")
+        if "bigwig" in self.formats:
+            import_bigwig()
+
+    def describe(self) -> dict[str, Any]:
+        """As a sidecar has it."""
+        return {
+            "formats": list(self.formats), "genome": self.genome, "email": self.email,
+            "genes": self.genes,
+        }  # fmt: skip
+
+    def list_files(self, assembly: str) -> list[str]:
+        """The names of all files, the sidecar included."""
+
+        found = {SIDECAR}
+        for one in self.formats:
+            found |= set(list_track_files(one))
+        if "bigwig" in self.formats:
+            found |= {"hub.txt", "genomes.txt", "trackDb.txt", "description.html"}
+            found |= set() if self.genome else {f"{assembly}.2bit"}
+        return sorted(found)
+
+
+def write_folder(
+    out: str | Path,
+    run: TrackRun,
+    blocks: Blocks,
+    form: TrackForm,
+    told: Mapping[str, Any],
+    genes: Sequence[Sequence[Gene]],
+) -> dict[str, Any]:
+    """Write all files of `out`, a folder that is complete or not there; what its sidecar says.
+
+    `genes` are those of each interval. Raises `DataError` where no base was read, `MachineError`.
+    """
+
+    began, contigs = time.monotonic(), dict(run.genome.contigs)
+    tally = count_tracks(blocks())
+    if not tally.read:
+        what = f"none of {tally.bases:,} bases is A, C, G or T"
+        raise EmptyOutputError(what, file=told["fasta"]["path"], fix="give regions that are not N")
+    names = name_contigs(contigs, form.genome)
+    lengths = {names[name]: length for name, length in contigs.items()}
+
+    def renamed() -> Iterable[Any]:
+        return rename_blocks(blocks, names, [one[0] for one in run.intervals])
+
+    own = is_own_folder(out, SIDECAR)
+    with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
+        for one in form.formats:
+            if one in DRAWN:
+                joined = list(join_intervals(blocks(), run.intervals))
+                _draw(folder / f"tracks.{one}", joined, {**told, **form.describe()}, genes)
+            elif one in FOR_BROWSERS:
+                write_format(folder, one, renamed, lengths, run.intervals)
+            else:
+                write_format(folder, one, blocks, contigs, run.intervals)
+        if "bigwig" in form.formats:
+            assembly = name_assembly(told["fasta"]["path"])
+            view = run.intervals[0]
+            hub = HubRequest(form.genome, assembly, form.email, told["checkpoint"], view)
+            write_hub(folder, run.genome, hub, told)
+        files = sorted(one.name for one in folder.iterdir())
+        summary = {
+            **form.describe(), **told,
+            **tally.describe(), "intervals": [list(one) for one in run.intervals],
+            "names": {old: new for old, new in names.items() if old != new},
+            "seconds": round(told["seconds"] + time.monotonic() - began, 3),
+            "files": {name: describe_file(folder / name) for name in files},
+        }  # fmt: skip
+        # the folder is put on a web server as it is
+        atomic.write_json(folder / SIDECAR, hide_all_folders(summary))
+    return summary
+
+
+def _draw(
+    path: Path,
+    regions: Sequence[BaseTracks],
+    told: Mapping[str, Any],
+    genes: Sequence[Sequence[Gene]],
+) -> None:
+    """Write the page of all regions, or the picture of one, by the path's ending."""
+
+    if path.suffix == ".html":
+        atomic.write_text(path, render_track_page(regions, told, genes))
+    else:
+        write_picture(path, path.suffix, *list_track_picture(regions[0], told, genes[0]))
+
+
+COMMON = (
+    "model", "checkpoint", "context", "every", "company", "memory", "fasta", "bed", "region",
+    "device",
+)  # fmt: skip
+"""What the sidecars of a shard and of the whole say alike."""
+
+
+def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str, Any]:
+    """Write the folder that one run writes, from the chances of all shards.
+
+    Raises `DataError` where the genome is not the one that was read; `UsageError`, `MachineError`.
+    """
+
+    check_track_output(out, shard=False)
+    check_new_folder(out, force=force or is_own_folder(out, SIDECAR))
+    told = parts[0].told
+    form = TrackForm(tuple(told["formats"]), told["genome"], told["email"], told["genes"])
+    form.check()
+    with Genome(told["fasta"]["path"]) as genome:
+        if genome.sha256 != told["fasta"]["sha256"]:
+            fix = "merge with the genome that was read"
+            raise DataError("is not the genome of the shards", file=genome.path, fix=fix)
+        intervals = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
+        run = TrackRun.make(genome, intervals, told["context"], None)
+        genes = list_genes(form.genes, genome, run.intervals)
+        paths = [one.path for one in parts]
+
+        def blocks() -> Iterable[Any]:
+            return run.blocks(read_chances(paths, run.pieces(), run.bases))
+
+        return write_folder(out, run, blocks, form, {
+            "genodiff": __version__, "out": out, **{key: told[key] for key in COMMON},
+            "shard": None, "shards": paths, "argv": sys.argv, "created": stamp_time(),
+            "seconds": round(sum(one.told["seconds"] for one in parts), 3),
+        }, genes)  # fmt: skip

@@ -1,0 +1,142 @@
+"""What `tracks` is asked, in memory and as a folder of files. No torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Ge
+
+from genodiff.io.target import check_new_folder, is_own_folder
+from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.options import Context, Genes, Memory, Regions, WindowBatch
+from genodiff.jobs.request import Option, Request
+from genodiff.runs.run_paths import check_run
+from genodiff.scoring.track_format import (
+    FORMATS,
+    NO_EMAIL,
+    SIDECAR,
+    check_hub_options,
+    check_track_output,
+    choose_formats,
+)
+from genodiff.scoring.variant_request import Shard, parse_shard
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackFields:
+    """Of which bases tracks are, and how a model reads them."""
+
+    sequences: Annotated[
+        Any,
+        Option(
+            "FASTA file; all of it is read unless --region or --bed says so.",
+            ("--fasta",),
+            is_input=True,
+        ),
+    ] = field(kw_only=False)
+    region: Regions = ()
+    bed: Annotated[
+        str | Path | None,
+        Option(
+            "BED file of regions; the strand column is not used: tracks run along the genome.",
+            is_input=True,
+        ),
+    ] = None
+    every: Annotated[
+        int | None,
+        Ge(2),
+        Option("Mask bases so far apart at once: quicker, not exact (default: each by itself)."),
+    ] = None
+    context: Context = None
+    memory: Memory = None
+    batch_size: WindowBatch = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldTracksRequest(TrackFields, Request[Any]):
+    """What the model says of each base of a sequence given all others.
+
+    The tracks of L bases have `p` (L, 4), float32, the chances of A, C, G and T; `logo` (L, 4), the
+    heights p times information; and `entropy`, `information` and `surprisal` (L,), in bits.
+    `letters` are those of the reference. N has NaN.
+
+    Each base is masked by itself: L evaluations. `every=m` masks every m-th base of a tile at once,
+    which is quicker and not exact. One sequence gives one object, several a list; regions as in
+    `ism`, but tracks run along the genome: the strand of a row is not used. Raises `UsageError` for
+    a model of text.
+
+    >>> m.tracks("ACGTACGT").p.shape
+    (8, 4)
+    """
+
+    work: ClassVar[str] = "genodiff.maps.tracks:map_tracks"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracksRequest(TrackFields, FileRequest):
+    """Write the tracks of a genome, or of regions of it.
+
+    Tracks are p(A), p(C), p(G) and p(T) given all other bases, the heights of a logo, entropy,
+    information and the surprisal of the reference, in bits. `sequences` is a FASTA file, or strings
+    and records. `region` or `bed` say which part; without them all is read. Each base is read once,
+    wherever regions overlap. Tracks run along the genome: the strand of a row is not used.
+
+    A hub is for UCSC's `genome`, such as hg38, whose names its contigs then have, or without it
+    brings its own sequence; `email` stands in it. Each base is masked by itself, or with `every=m`
+    each m-th base of a tile at once, which is quicker; how far the two differ is measured and told.
+
+    What is read is kept in OUT.partial until `out` is there, and the same call goes on after it;
+    `fresh` starts anew. With `plan` nothing is computed. `force` renames a folder that genodiff did
+    not write. What is returned is what the sidecar says. Raises `UsageError`, `DataError`,
+    `CheckpointError`, `MachineError`.
+
+    >>> genodiff.tracks("runs/demo", "genome.fa", out="tracks", region=["chr1:1,000-9,000"])
+    """
+
+    work: ClassVar[str] = "genodiff.maps.tracks:TracksJob"
+
+    out: Annotated[
+        str | Path,
+        Option("Folder to write; with --shard a .npy file of the part.", ("--out", "-o")),
+    ]
+    formats: Annotated[
+        Sequence[Literal[FORMATS]] | None,  # type: ignore[valid-type]
+        Option(
+            "bigwig comes with a track hub, svg, png and pdf are of one region; may be given "
+            "several times [bigwig, and html up to 100,000 bases].",
+            ("--format",),
+        ),
+    ] = None
+    genome: Annotated[
+        str | None,
+        Option(
+            "UCSC's name of the genome, such as hg38, for the hub, whose names contigs then have "
+            "(default: the hub brings the sequence)."
+        ),
+    ] = None
+    email: Annotated[str, Option("Address that stands in the hub.")] = NO_EMAIL
+    genes: Genes = None
+    shard: Annotated[
+        str | None, Option("i/n: the i-th of n parts; `genodiff merge` joins them.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_hub_options(self.genome, self.email)
+        check_track_output(self.out, shard=self.part is not None)
+        choose_formats(self.formats, 0)
+
+    @property
+    def part(self) -> Shard | None:
+        """The shard, parsed."""
+        return None if self.shard is None else parse_shard(self.shard)
+
+    def check(self) -> None:
+        """As every request of a file; a folder is replaced where it is as genodiff wrote it."""
+        if self.part is not None:
+            super().check()
+            return
+        own = is_own_folder(self.out, SIDECAR)
+        check_new_folder(self.out, force=self.force or own, inputs=self.list_inputs())
+        check_run(self.run)

@@ -1,0 +1,157 @@
+"""Tracks of a genome, base by base, in memory and as a folder: `genodiff tracks`."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from genodiff.errors import UsageError
+from genodiff.io import atomic
+from genodiff.io.identity import sha256_json
+from genodiff.io.sequences import is_file, is_single
+from genodiff.io.target import describe_file
+from genodiff.jobs.job import Job, Rows
+from genodiff.maps.map_job import identify_genome, list_genes, plan_time
+from genodiff.maps.track_folder import TrackForm, write_folder
+from genodiff.maps.track_request import HeldTracksRequest, TracksRequest
+from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
+from genodiff.runs.own_loci import name_memory, open_loci
+from genodiff.scoring.map_regions import open_contigs
+from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.track_format import HOLDS, choose_formats
+from genodiff.scoring.track_hub import name_assembly
+from genodiff.scoring.track_reader import TrackRequest, measure_company, read_pieces
+from genodiff.scoring.track_run import TrackRun, list_intervals, write_chances
+from genodiff.scoring.track_values import BaseTracks, join_intervals, make_blocks
+from genodiff.scoring.variant_scores import check_model
+from genodiff.version import __version__
+
+
+class TracksJob(Job[TracksRequest]):
+    """The folder of `genodiff tracks`, or a shard of it. Its entries are the chances of pieces."""
+
+    noun = "bases"
+
+    def open(self, stack: ExitStack) -> None:
+        asked = self.request
+        self.genome = stack.enter_context(open_contigs(asked.sequences))
+        wanted = list_intervals(self.genome, asked.region, asked.bed)
+        self.model = open_language(asked.run, self.device)
+        check_model(self.model)
+        self.how = TrackRequest(asked.context or self.model.config.data.seq_len, asked.every)
+        self.how.check()
+        self.run_of = TrackRun.make(self.genome, wanted, self.how.context, asked.part)
+        intervals = self.run_of.intervals
+        formats = choose_formats(asked.formats, self.run_of.bases, len(intervals))
+        genes = None if asked.genes is None else str(asked.genes)
+        self.form = TrackForm(formats, asked.genome, asked.email, genes)
+        self.form.check()
+        self.genes = list_genes(asked.genes, self.genome, intervals)
+        self.total, self.evaluations = self.run_of.count_evaluations(self.how)
+        self.path = getattr(self.genome, "path", None)
+        if asked.part is not None and self.path is None:
+            what = "--shard needs a FASTA file"
+            raise UsageError(what, fix="give the file, or leave out the shard")
+
+    def list_files(self) -> list[str]:
+        if self.request.part is not None:
+            return super().list_files()
+        names = self.form.list_files(name_assembly(self.path))
+        return [f"{str(self.request.out).rstrip('/')}/{name}" for name in names]
+
+    def plan(self) -> dict[str, Any]:
+        asked = self.request
+        places = ((one.contig, one.start) for one in self.run_of.pieces())
+        return {
+            "intervals": len(self.run_of.intervals), "bases": self.total,
+            "evaluations": self.evaluations, "journal_bytes": 16 * self.total,
+            "formats": list(self.form.formats),
+            **plan_time(
+                self.model, self.genome, places, self.evaluations, context=self.how.context,
+                memory=asked.memory, batch_size=asked.batch_size, every=asked.every,
+            ),
+        }  # fmt: skip
+
+    def identify(self) -> dict[str, Any]:
+        self.loci = open_loci(
+            self.model, self.genome, self.request.memory, longest=self.how.context
+        )
+        self.about = {
+            "checkpoint": self.model.digest, "context": self.how.context,
+            "every": self.how.every, **name_memory(self.loci),
+        }  # fmt: skip
+        self.genome_hash = identify_genome(self.genome)
+        return {
+            "tracks": self.about, "genome": self.genome_hash,
+            "intervals": self.run_of.intervals, "cut": list(self.run_of.cut),
+        }  # fmt: skip
+
+    def entries(self, first: int) -> Iterator[bytes]:
+        self.reader = open_reader(self.model, batch_size=self.request.batch_size, loci=self.loci)
+        rest = islice(self.run_of.pieces(), first, None)
+        alphabet = self.model.alphabet
+        for _, p in read_pieces(self.reader, self.genome, alphabet, rest, self.how):
+            yield p.astype("<f4").tobytes()
+
+    def weigh(self, entry: bytes) -> int:
+        return len(entry) // 16
+
+    def write(self, rows: Rows) -> dict[str, Any]:
+        asked, company = self.request, None
+        if self.how.every is not None:
+            company = measure_company(
+                self.reader, self.genome, self.model.alphabet, self.run_of.intervals, self.how
+            )
+        self.rows = rows
+        return {
+            "model": str(asked.run), **self.about, "memory": self.about.get("memory"),
+            "company": company and company._asdict(),
+            "fasta": {"path": self.path, "sha256": self.genome_hash},
+            "bed": None if asked.bed is None else str(asked.bed), "region": list(asked.region),
+            "shard": None if asked.part is None else list(asked.part),
+        }  # fmt: skip
+
+    def finish(self, told: dict[str, Any]) -> dict[str, Any]:
+        if self.request.part is not None:
+            return self._finish_shard(told)
+        work, rows = self.run_of, self.rows
+        return write_folder(
+            self.request.out, work, lambda: work.blocks(rows()), self.form, told, self.genes
+        )
+
+    def _finish_shard(self, told: dict[str, Any]) -> dict[str, Any]:
+        out, work, form = str(self.request.out), self.run_of, self.form.describe()
+        bases = sum(one.end - one.start for one in work.pieces())
+        write_chances(out, bases, self.rows())
+        keys = ("checkpoint", "context", "every", "fasta", "memory")
+        whole = {key: told[key] for key in keys} | {"intervals": work.intervals, **form}
+        told |= {
+            "holds": HOLDS, "format": "npy", **form, "cut": list(work.cut), "bases": bases,
+            "intervals": [list(one) for one in work.intervals],
+            "request": sha256_json({**whole, "version": __version__}), "file": describe_file(out),
+        }  # fmt: skip
+        atomic.write_json(self.request.sidecar, told)
+        return told
+
+
+def map_tracks(asked: HeldTracksRequest, holder: ModelHolder) -> Any:
+    """What `genodiff.Model.tracks` gives: the tracks of a sequence or region, or a list of them."""
+    model, given = refuse_fitted(holder.inner), asked.sequences
+    check_model(model)
+    asked = replace(asked, memory=asked.memory or holder.memory)  # type: ignore[arg-type]
+    how = TrackRequest(asked.context or model.config.data.seq_len, asked.every)
+    how.check()
+
+    def read(one: tuple[str, int, int]) -> Iterator[BaseTracks]:
+        work = TrackRun.make(genome, [one], how.context, None)
+        pieces = read_pieces(reader, genome, model.alphabet, work.pieces(), how)
+        yield from join_intervals(make_blocks(genome, pieces), [one])
+
+    with open_contigs(given) as genome:
+        wanted = list_intervals(genome, asked.region, asked.bed)
+        loci = open_loci(model, genome, asked.memory, longest=how.context)
+        reader = open_reader(model, batch_size=asked.batch_size, loci=loci)
+        tracks = [track for one in wanted for track in read(one)]
+    alone = not is_file(given) and is_single(given) and asked.bed is None and not asked.region
+    return tracks[0] if alone else tracks

@@ -1,0 +1,94 @@
+"""Whatever a path holds, opened: a run, a published network, or a fine-tuned model.
+
+What is imported follows from what is there, since fine-tuned models and published folders import
+what takes seconds, and a run needs none of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from genodiff.data.tokenizer import Tokenizer
+from genodiff.data.tokenizer_sources import rebuild_tokenizer
+from genodiff.errors import UsageError
+from genodiff.jobs.machine import choose_device
+from genodiff.runs.checkpoint import CARD
+from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.run_paths import check_run
+from genodiff.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from genodiff.finetuning.fitted_model import FittedModel
+
+
+class ModelHolder(Protocol):
+    """What `genodiff.Model` and `genodiff.FinetunedModel` are to the rooms below them.
+
+    `inner` is the model itself, `memory` what is taken where a request asks for none.
+    """
+
+    @property
+    def inner(self) -> TrainedModel | FittedModel: ...
+
+    @property
+    def memory(self) -> str | None: ...
+
+
+class Published(NamedTuple):
+    """A published network, and the tokenizer that was published with it; None for DNA."""
+
+    model: TrainedModel
+    tokenizer: Tokenizer | None
+
+
+def open_any(
+    run: str | Path, device: str, *, tokenizer: str | None = None
+) -> TrainedModel | FittedModel | Published:
+    """The model of a run folder, a checkpoint, a published folder or a fine-tuned run.
+
+    `device` is auto, cpu or cuda. `tokenizer` is for published networks of text. Raises
+    `CheckpointError`, and `UsageError` where several models are meant.
+    """
+    path, device = check_run(run), choose_device(device)
+    if (path / CARD).exists():
+        return load_model(path, device=device)
+    from genodiff.finetuning.unit_files import is_fitted
+    from genodiff.hub.source import find_published_folder, is_published
+
+    path = find_published_folder(path)
+    if is_fitted(path):
+        from genodiff.finetuning.fitted_model import load_fitted
+
+        try:
+            return load_fitted(path, device=device)
+        except UsageError as fault:  # a sweep of several: its fix is of `genodiff predict`
+            fix = "give the folder of one of its units, or the run that they were tuned from"
+            raise UsageError(fault.what, file=fault.file, fix=fix) from None
+    if is_published(path):
+        from genodiff.hub.adopt import open_published
+
+        model, files = open_published(path, device, tokenizer=tokenizer)
+        if not isinstance(model.alphabet, Vocabulary):
+            return Published(model, None)
+        return Published(model, rebuild_tokenizer(files, model.alphabet, path))
+    return load_model(path, device=device)
+
+
+def open_model(run: str | Path, device: str) -> TrainedModel | FittedModel:
+    """As `open_any`, without a published network's tokenizer."""
+    model = open_any(run, device)
+    return model.model if isinstance(model, Published) else model
+
+
+def open_language(run: str | Path, device: str) -> TrainedModel:
+    """As `open_model`. Raises `UsageError` for a fine-tuned model."""
+    return refuse_fitted(open_model(run, device))
+
+
+def refuse_fitted(model: TrainedModel | FittedModel) -> TrainedModel:
+    """The model, where it is a language model. Raises `UsageError` for a fine-tuned one."""
+    if isinstance(model, TrainedModel):
+        return model
+    what = "a fine-tuned model predicts; its language model samples and has a likelihood"
+    raise UsageError(f"{model.folder}: {what}", fix="load the run that it was tuned from")

@@ -1,0 +1,176 @@
+"""What every job does: it goes on, refuses, streams, plans, and its shards are the whole."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import genodiff
+from genodiff.jobs.journal import Journal
+from tests.commands import command
+
+Caps = pytest.CaptureFixture[str]
+LETTERS = "ACGTTGCANNGATTACAGGCCTATC"
+
+
+class Case(NamedTuple):
+    """A command of a job: its words, its output, and another request for the same output."""
+
+    verb: str
+    out: str
+    more: tuple[str, ...]
+    other: tuple[str, ...]
+    streams: bool = True
+    shards: str = ""  # the ending of shards, where it has them
+
+    def words(self, run: Path, out: str, *more: object) -> list[object]:
+        return [self.verb, run, "--fasta", "ref.fa", "-o", out, "--threads", 1, *more]
+
+
+CASES = [
+    Case("ism", "o.npz", ("--region", "chr1:3-9"), ("--region", "chr1:1-9")),
+    Case("ism", "o.tsv", ("--region", "chr1:3-7"), ("--context", "40")),
+    Case("dependencies", "o.parquet", ("--region", "chr1:3-9"), ("--region", "chr1:3-8")),
+    Case("tracks", "o", ("--format", "npz"), ("--every", "4"), streams=False, shards=".npy"),
+]
+NAMES = [f"{one.verb} {one.out}" for one in CASES]
+
+
+@pytest.fixture(params=CASES, ids=NAMES)
+def job(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    (tmp_path / "ref.fa").write_text(f">chr1\n{LETTERS}\n>chr2\n{LETTERS * 8}\n")
+    monkeypatch.chdir(tmp_path)
+    case: Case = request.param
+    return case
+
+
+def read(out: str) -> dict[str, Any]:
+    """Every file of an output but its sidecar, which has times."""
+    path = Path(out)
+    files = path.iterdir() if path.is_dir() else [path]
+    return {one.name: one.read_bytes() for one in files if one.suffix != ".json"}
+
+
+def test_stopped_after_each_entry_it_goes_on_to_the_same_bytes(
+    job: Case, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert command(capsys, *job.words(run, job.out, *job.more))[0] == 0
+    whole, append, appended = read(job.out), Journal.append, []
+
+    def stop(journal: Journal, entry: bytes) -> None:
+        append(journal, entry)
+        appended.append(entry)
+        raise KeyboardInterrupt
+
+    again = f"again{Path(job.out).suffix}"
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", stop)
+        stops = 0
+        while (code := command(capsys, *job.words(run, again, *job.more))[0]) == 130:
+            stops += 1
+            assert Path(f"{again}.partial").exists()
+            assert not Path(again).exists()
+    assert code == 0
+    assert stops == len(appended) > 1
+    assert read(again) == {name.replace(job.out, again): data for name, data in whole.items()}
+    assert not Path(f"{again}.partial").exists()
+
+
+def test_what_is_kept_of_another_request_is_refused_unless_it_starts_anew(
+    job: Case, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = Journal.append
+
+    def stop(journal: Journal, entry: bytes) -> None:
+        append(journal, entry)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", stop)
+        assert command(capsys, *job.words(run, job.out, *job.more))[0] == 130
+    code, _, err = command(capsys, *job.words(run, job.out, *job.other))
+    assert (code, err.count("\n"), "another request" in err) == (2, 1, True), err
+    assert command(capsys, *job.words(run, job.out, *job.other, "--fresh"))[0] == 0
+    assert Path(job.out).exists()
+    assert not Path(f"{job.out}.partial").exists()
+
+
+def test_a_foreign_output_and_foreign_entries_are_left_alone(
+    job: Case, run: Path, capsys: Caps
+) -> None:
+    if "." in job.out:
+        Path(job.out).write_text("somebody's\n")
+    else:
+        Path(job.out).mkdir()
+        Path(job.out, "theirs.txt").write_text("somebody's\n")
+    before = read(job.out)
+    code, _, err = command(capsys, *job.words(run, job.out, *job.more))
+    assert (code, err.count("\n")) == (2, 1), err
+    assert read(job.out) == before
+    other = f"other{Path(job.out).suffix}"
+    Path(f"{other}.partial").write_text("somebody's\n")
+    code, _, err = command(capsys, *job.words(run, other, *job.more))
+    assert (code, "did not write it" in err) == (2, True), err
+    assert Path(f"{other}.partial").read_text() == "somebody's\n"
+
+
+def test_an_input_is_never_the_output(job: Case, run: Path, capsys: Caps) -> None:
+    text = Path("ref.fa").read_bytes()
+    named = f"ref.fa{Path(job.out).suffix}" if "." in job.out else "ref.fa"
+    if named != "ref.fa":
+        Path(named).symlink_to("ref.fa")
+    code, _, err = command(capsys, *job.words(run, named, *job.more, "--force"))
+    assert code in (1, 2), err
+    assert err.count("\n") == 1, err
+    assert Path("ref.fa").read_bytes() == text
+
+
+def test_a_stream_has_the_bytes_of_the_file_and_leaves_nothing(
+    job: Case, run: Path, capsys: Caps
+) -> None:
+    if not job.streams or not job.out.endswith(".tsv"):
+        pytest.skip("no table on stdout")
+    assert command(capsys, *job.words(run, job.out, *job.more))[0] == 0
+    before = sorted(Path().iterdir())
+    code, out, err = command(capsys, *job.words(run, "-", *job.more))
+    assert (code, out) == (0, Path(job.out).read_text()), err
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_plan_names_the_files_that_are_then_written(
+    job: Case, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genodiff.scoring.plan_time.time_steps", lambda _: 2.0)
+    before = set(Path().iterdir())
+    code, out, err = command(capsys, *job.words(run, job.out, *job.more, "--plan", "--json"))
+    assert code == 0, err
+    assert set(Path().iterdir()) == before
+    plan = json.loads(out)
+    assert plan["seconds"] > 0
+    assert command(capsys, *job.words(run, job.out, *job.more))[0] == 0
+    assert all(Path(file).exists() for file in plan["files"])
+
+
+def test_the_sidecar_has_what_was_asked(job: Case, run: Path, capsys: Caps) -> None:
+    code, out, err = command(capsys, *job.words(run, job.out, *job.more, "--json"))
+    assert code == 0, err
+    told = json.loads(out)
+    for key in ("genodiff", "out", "checkpoint", "device", "argv", "seconds", "created", "fasta"):
+        assert key in told, key
+    assert told["genodiff"] == genodiff.__version__
+
+
+def test_shards_in_any_order_are_the_whole(job: Case, run: Path, capsys: Caps) -> None:
+    if not job.shards:
+        pytest.skip("no shards")
+    assert command(capsys, *job.words(run, job.out, *job.more))[0] == 0
+    parts = []
+    for number in (1, 2, 3):
+        part = f"part{number}{job.shards}"
+        words = job.words(run, part, *job.more, "--shard", f"{number}/3")
+        assert command(capsys, *words)[0] == 0
+        parts.insert(0, part)
+    code, _, err = command(capsys, "merge", *parts, "-o", "merged")
+    assert code == 0, err
+    assert read("merged") == read(job.out)

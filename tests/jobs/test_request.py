@@ -1,0 +1,112 @@
+"""Requests: each option is written once, and is judged, signed and explained from there."""
+
+import inspect
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+import pytest
+from annotated_types import Ge, Gt
+
+import genodiff
+from genodiff.errors import UsageError
+from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.request import Option, Request, list_fields, method, verb
+from tests.jobs.stubs import ROOT, STUBBED, render_stub
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountRequest(Request[int]):
+    """Count words.
+
+    They are counted one by one.
+    """
+
+    work: ClassVar[str] = f"{__name__}:count"
+
+    word: Annotated[str, Option("The word.")] = field(kw_only=False)
+    times: Annotated[int, Ge(1), Option("How often.")] = 1
+    share: Annotated[float | None, Gt(0), Option("A share.")] = None
+    unit: Annotated[Literal["bits", "nats"], Option("The unit.")] = "nats"
+
+
+def count(asked: CountRequest, *given: Any) -> int:
+    return len(asked.word) * asked.times + len(given)
+
+
+class Holder:
+    count = method("count", CountRequest)
+
+
+def test_a_verb_and_a_method_take_the_fields_and_answer() -> None:
+    assert verb("count", CountRequest)("abc", times=2) == 6
+    assert Holder().count("abc", times=2) == 7  # the holder is given beside the request
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"times": 0}, "--times 0 is below 1; give 1 or more"),
+        ({"times": "2"}, "--times '2' is no number; give a number"),
+        ({"share": 0.0}, "--share 0.0 is not above 0; give more"),
+        ({"share": float("nan")}, "--share nan is not above 0; give more"),
+        ({"unit": "bit"}, "--unit bit is none of bits, nats; did you mean 'bits'?"),
+    ],
+)
+def test_a_value_outside_its_bounds_is_one_line(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as fault:
+        CountRequest("abc", **values)
+    assert str(fault.value) == said
+
+
+def test_a_notebook_shows_the_signature_and_the_help_of_every_option() -> None:
+    for call in (genodiff.ism, genodiff.dependencies, genodiff.tracks):
+        request = call.request  # type: ignore[attr-defined]
+        shown = inspect.signature(call).parameters
+        assert list(shown)[:2] == ["run", "sequences"]
+        assert {one.name for one in list_fields(request)} == set(shown)
+        for one in list_fields(request):
+            assert f"    {one.name}: {one.option.help[:20]}" in call.__doc__
+            assert "Annotated" not in str(shown[one.name])
+
+
+def test_every_field_of_a_request_has_help() -> None:
+    for request in list_requests(Request):
+        own = {one.name for one in list_fields(request)}
+        assert own == set(inspect.signature(request).parameters), request
+
+
+def list_requests(request: type[Request[Any]]) -> set[type[Request[Any]]]:
+    below = request.__subclasses__()
+    named = {one for one in below if "work" in vars(one)}
+    return named.union(*(list_requests(one) for one in below))
+
+
+def test_a_request_is_judged_without_torch() -> None:
+    code = (
+        "import sys, genodiff\n"
+        "try:\n    genodiff.ism('nothing', 'g.fa', out='x.tsv', batch_size=0)\n"
+        "except Exception as fault:\n    print(fault)\n"
+        "try:\n    genodiff.ism('nothing', 'g.fa', out='x.tsv')\n"
+        "except Exception as fault:\n    print(fault)\n"
+        "print({'torch', 'polars', 'numpy'} & set(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "--batch-size 0 is below 1; give 1 or more", done.stderr
+    assert lines[1].startswith("nothing: is not there")
+    assert lines[2] == "set()"
+
+
+def test_the_inputs_of_a_request_are_the_files_that_it_reads() -> None:
+    request: FileRequest = genodiff.ism.request(  # type: ignore[attr-defined]
+        "run", "g.fa", out="x.html", bed="r.bed", genes="genes.gff"
+    )
+    assert request.list_inputs() == ["g.fa", "r.bed", "genes.gff"]
+
+
+def test_editors_have_the_signatures_and_the_help_in_stubs() -> None:
+    for module in STUBBED:
+        there = (ROOT / f"{module.replace('.', '/')}.pyi").read_text()
+        assert there == render_stub(module), "run python -m tests.jobs.stubs"
