@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +20,13 @@ from genodiff.io.target import (
     is_own_file,
     read_json_object,
 )
-from genodiff.scoring.track_format import DRAWN, FOR_BROWSERS, SIDECAR, check_hub_options
+from genodiff.scoring.track_format import FORMATS, SIDECAR, check_hub_options
 from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.io.genes import Gene
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.row_journal import RowJournal
-    from genodiff.scoring.track_files import Blocks
     from genodiff.scoring.track_reader import TrackRequest
     from genodiff.scoring.track_run import TrackRun
     from genodiff.scoring.track_values import BaseTracks
@@ -45,12 +44,11 @@ class TrackForm:
 
     def check(self) -> None:
         """Raises `UsageError` for names that a hub cannot hold, `MachineError` for no pyBigWig."""
-        from genodiff.scoring.track_files import import_bigwig
-
         check_hub_options(self.genome, self.email)
-        check_gene_file(self.genes, bool({*DRAWN} & {*self.formats}), "give --format html")
-        if "bigwig" in self.formats:
-            import_bigwig()
+        forms = [FORMATS[one]() for one in self.formats]
+        check_gene_file(self.genes, any(one.is_drawn for one in forms), "give --format html")
+        for one in forms:
+            one.check()
 
     def describe(self) -> dict[str, Any]:
         """As a sidecar has it."""
@@ -61,11 +59,9 @@ class TrackForm:
 
     def list_files(self, assembly: str) -> list[str]:
         """The names of all files, the sidecar included."""
-        from genodiff.scoring.track_files import list_track_files
-
         found = {SIDECAR}
         for one in self.formats:
-            found |= set(list_track_files(one))
+            found |= set(FORMATS[one]().list_files())
         if "bigwig" in self.formats:
             found |= {"hub.txt", "genomes.txt", "trackDb.txt", "description.html"}
             found |= set() if self.genome else {f"{assembly}.2bit"}
@@ -139,7 +135,7 @@ def fill_tracks(
 def write_folder(
     out: str | Path,
     run: TrackRun,
-    blocks: Blocks,
+    blocks: Callable[[], Iterable[BaseTracks]],
     form: TrackForm,
     told: Mapping[str, Any],
     genes: Sequence[Sequence[Gene]],
@@ -152,7 +148,7 @@ def write_folder(
     from genodiff.io.identity import stamp_time
     from genodiff.io.published_text import hide_all_folders
     from genodiff.scoring.browser_names import name_contigs, rename_blocks
-    from genodiff.scoring.track_files import write_format
+    from genodiff.scoring.track_files import TrackContent, write_format
     from genodiff.scoring.track_hub import HubRequest, name_assembly, write_hub
     from genodiff.scoring.track_values import count_tracks, join_intervals
 
@@ -167,16 +163,16 @@ def write_folder(
     def renamed() -> Iterable[Any]:
         return rename_blocks(blocks, names, [one[0] for one in run.intervals])
 
+    def draw(path: Path) -> None:
+        joined = list(join_intervals(blocks(), run.intervals))
+        _draw(path, joined, {**told, **form.describe()}, genes)
+
+    plain = TrackContent(blocks, contigs, run.intervals, draw)
+    named = plain._replace(blocks=renamed, contigs=lengths)
     own = is_own_folder(out)
     with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
         for one in form.formats:
-            if one in DRAWN:
-                joined = list(join_intervals(blocks(), run.intervals))
-                _draw(folder / f"tracks.{one}", joined, {**told, **form.describe()}, genes)
-            elif one in FOR_BROWSERS:
-                write_format(folder, one, renamed, lengths, run.intervals)
-            else:
-                write_format(folder, one, blocks, contigs, run.intervals)
+            write_format(folder, one, named if FORMATS[one].kind == "tracks" else plain)
         if "bigwig" in form.formats:
             assembly = name_assembly(told["fasta"]["path"])
             view = run.intervals[0]

@@ -33,10 +33,12 @@ from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.track_format import (
     HOLDS,
     NO_EMAIL,
+    check_formats,
     check_hub_options,
     check_track_output,
     choose_formats,
 )
+from genodiff.scoring.track_format import list_formats as list_formats
 from genodiff.scoring.variant_request import parse_shard
 from genodiff.version import __version__
 
@@ -97,7 +99,7 @@ def tracks(
     check_track_options(every, context, batch_size)
     check_hub_options(genome, email)
     check_track_output(out, shard=part is not None)
-    choose_formats(formats, 0)
+    check_formats(formats or ())
     journal_path = Path(f"{str(out).rstrip('/')}.partial")
     if part is None:
         check_folder_target(out, force=force)

@@ -8,11 +8,11 @@ on where an interrupted one was.
 import json as json_module
 import logging
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from genodiff.api.tracks import NO_EMAIL
+from genodiff.api.tracks import NO_EMAIL, list_formats
 from genodiff.api.tracks import tracks as write_tracks
 from genodiff.cli.common import (
     OUTPUT,
@@ -50,15 +50,10 @@ def tracks(
         ),
     ] = None,
     format: Annotated[
-        list[
-            Literal[
-                "bigwig", "bedgraph", "bedgraph.gz", "npz", "parquet", "svg", "png", "pdf", "html"
-            ]
-        ]
-        | None,
+        list[str] | None,
         Parameter(
-            help="bigwig comes with a track hub, svg, png and pdf are of one region; may be given "
-            "several times [bigwig, and html up to 100,000 bases].",
+            help=f"{', '.join(list_formats())}; bigwig comes with a track hub, svg, png and pdf "
+            "are of one region; may be given several times [bigwig, and html up to 100,000 bases].",
             negative="",
         ),
     ] = None,
