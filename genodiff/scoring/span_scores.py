@@ -37,6 +37,7 @@ class Estimate(NamedTuple):
 
     `se` is the standard error of its random draws, 0.0 where nothing was drawn; `freedom` is how
     many degrees of freedom it has. `note` is what to know about it, words joined by "; ".
+    A `value` of NaN is no score, and `note` says why.
     """
 
     value: float

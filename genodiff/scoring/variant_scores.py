@@ -290,6 +290,10 @@ class Scorer:
                 yield AlleleScore(value, 0.0, (value, value), one.method, one.start, one.end, 1)
                 continue
             found = next(estimates)
+            if math.isnan(found.value):
+                place = one.start, one.end
+                yield AlleleScore(None, None, None, one.method, *place, found.windows, found.note)
+                continue
             yield AlleleScore(
                 found.value, found.se, find_ci95(found), one.method, one.start, one.end,
                 found.windows, found.note,

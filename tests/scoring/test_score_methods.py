@@ -186,6 +186,22 @@ def test_a_method_that_nothing_else_knows_of_gives_its_own_numbers(
     assert {(one.method, one.note, one.evaluations) for one in found} == {("letters", "counted", 0)}
 
 
+def test_a_method_may_have_no_score_and_says_why(
+    model: TrainedModel, genome: Genome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent(Letters):
+        def start(self, reader, pair, options, place):  # type: ignore[no-untyped-def]
+            yield from ()
+            return Estimate(float("nan"), 0.0, note="no_relatives")
+
+    monkeypatch.setitem(SCORE_METHODS._pieces, "silent", Silent)
+    items = [make_variant(genome, kind) for kind in KINDS]
+    found = list(score_alleles(model, genome, items, ScoreOptions("silent")))
+    assert {(one.value, one.se, one.method, one.note) for one in found} == {
+        (None, None, "silent", "no_relatives")
+    }
+
+
 @pytest.mark.usefixtures("letters")
 def test_a_background_of_such_a_method_holds_its_numbers(
     model: TrainedModel, genome: Genome

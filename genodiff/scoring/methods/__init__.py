@@ -64,8 +64,8 @@ class ScoreMethod(ABC):
         """The score of `pair`: a generator as in `span_scores`, whose `Estimate` is in nats.
 
         `pair` is on the strand on which `reader` reads it, so the same on either. `place` is the
-        contig, start and end of its window, for what reads a memory; None where it has none.
-        Raises `UnscorableError` for a pair that has no score.
+        contig, start and end of its window, for what reads a memory; None where it has none. An
+        `Estimate` of NaN is no score, and its `note` one word that says why.
         """
 
 
