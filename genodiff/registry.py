@@ -1,8 +1,8 @@
 """Registries: the pieces of one kind by name, ours and those of plug-ins.
 
 There is one registry for each kind of piece: schedules, samplers, objectives, backbones, suites of
-tasks, verbs. All code that lists, checks, documents or runs a piece asks its registry. There is no
-second list. A piece registers itself where it is defined:
+tasks, methods of scoring, formats of tracks, verbs. All code that lists, checks, documents or runs
+a piece asks its registry. There is no second list. A piece registers itself where it is defined:
 
     OBJECTIVES = Registry("objective", package="genodiff.diffusion.objectives")
 
@@ -18,7 +18,7 @@ module; importing that module registers its pieces.
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,7 +30,7 @@ GROUP = "genodiff.plugins"
 
 Piece = TypeVar("Piece")
 
-_DECORATOR = r"^@(?:{noun}|[A-Z]+\.register)\(\s*[\"']([^\"']+)"
+_DECORATOR = r"^@(?:{noun}|[A-Z_]+\.register)\(\s*[\"']([^\"']+)"
 _plugins_loaded = False
 
 
@@ -57,14 +57,15 @@ def load_plugins() -> None:
 class Registry(Generic[Piece]):
     """Pieces of one kind by name, in the order in which they were registered."""
 
-    def __init__(self, noun: str, package: str | None = None) -> None:
-        self.noun = noun
+    def __init__(self, noun: str, package: str | None = None, taken: Sequence[str] = ()) -> None:
+        """`taken` are names that no piece may have."""
+        self.noun, self._taken = noun, taken
         self._package = package
         self._pieces: dict[str, Piece] = {}
 
     def add(self, name: str, piece: Piece) -> Piece:
         """Register `piece`; returns it. Raises `UsageError` where the name is taken."""
-        if name in self._pieces:
+        if name in self._pieces or name in self._taken:
             raise UsageError(f"two {self.noun}s are called '{name}'", fix="rename one of them")
         self._pieces[name] = piece
         return piece

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 SCHEDULE = '''
@@ -165,6 +166,55 @@ PRESETS.add("context-tiny", ContextSettings(d_model=8, n_layer=1))
 '''
 
 
+SCORE_METHOD = '''
+from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod
+from genodiff.scoring.span_scores import Estimate, mask_where, take_logs
+
+
+@SCORE_METHODS.register("flanks")
+class Flanks(ScoreMethod):
+    """What a variant does to every fourth base around it, masked together."""
+
+    help = "every fourth base around, given those that differ"
+
+    def windows(self, ref, alt):
+        return 2
+
+    def start(self, reader, pair, options, place):
+        spellings = [(pair.ref, pair.ref_span), (pair.alt, pair.alt_span)]
+        masks = [
+            ~span & ((~span).cumsum() % 4 == 0) & reader.are_targets(ids) for ids, span in spellings
+        ]
+        pairs = [(ids, mask) for (ids, _), mask in zip(spellings, masks)]
+        logs = yield [mask_where(reader, ids, mask) for ids, mask in pairs]
+        ref, alt = (take_logs(reader, x, ids[mask]).sum() for x, (ids, mask) in zip(logs, pairs))
+        return Estimate(float(alt - ref), 0.0, windows=2)
+'''
+
+
+TRACK_FORMAT = '''
+from genodiff.scoring.track_files import FORMATS, TrackFormat
+from genodiff.scoring.track_values import TRACKS
+
+
+@FORMATS.register("wig")
+class Wig(TrackFormat):
+    """A wiggle file for each track, as text."""
+
+    suffix = ".wig"
+    kind = "tracks"
+
+    def write(self, folder, content):
+        for name, track in TRACKS.items():
+            with open(folder / f"{name}{self.suffix}", "w") as file:
+                for block in content.blocks():
+                    print(f"variableStep chrom={block.contig}", file=file)
+                    for place, value in enumerate(track.compute(block), block.start + 1):
+                        if value == value:  # a base that was not read is NaN
+                            print(place, f"{value:.6f}", file=file)
+'''
+
+
 class Piece(NamedTuple):
     """One file of the plug-in and a quick command that needs what the file registers."""
 
@@ -206,6 +256,18 @@ PIECES = {
         ["config", "show", "toy", "--model", "context"],
         "preset: context-tiny",
         "unknown 'context'",
+    ),
+    "toy_score_method": Piece(
+        SCORE_METHOD,
+        ["score", "run", "in.vcf", "--fasta", "ref.fa", "--out", "o.tsv", "--method", "flanks"],
+        "ref.fa",
+        "no method 'flanks'",
+    ),
+    "toy_track_format": Piece(
+        TRACK_FORMAT,
+        ["tracks", "run", "--fasta", "ref.fa", "--out", "tracks", "--format", "wig"],
+        "run: is not there",
+        "'wig' is no format",
     ),
 }  # fmt: skip
 
@@ -322,6 +384,61 @@ def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(tmp_path: Path) -
     rows = (tmp_path / "sweep" / "results.jsonl").read_text().splitlines()
     assert {json.loads(row)["suite"] for row in rows} == {"toysuite"}
     assert re.search(r"toysuite +Two words told apart", helped[1])
+
+
+def test_a_toy_method_scores_all_kinds_and_a_toy_format_holds_the_tracks(tmp_path: Path) -> None:
+    letters = "".join("ACGT"[i * i % 7 % 4] for i in range(400))
+    (tmp_path / "ref.fa").write_text(f">c1\n{letters}\n")
+    rows = [(100, 1, "N"), (110, 3, "NN"), (200, 3, ""), (205, 1, "NNN"), (300, 15, "")]
+    lines = ["##fileformat=VCFv4.2", "#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT child"]
+    for pos, n, more in rows:  # an SNV, an MNV, a deletion, an insertion and a long deletion
+        ref = letters[pos - 1 : pos - 1 + n]
+        other = "".join("ACGT"[("ACGT".index(x) + 1) % 4] for x in (ref * 3)[: len(more)])
+        alt = other if n == 1 == len(more) else ref[0] + other
+        lines.append(f"c1 {pos} . {ref} {alt} . . . GT 1|0")
+    (tmp_path / "in.vcf").write_text("\n".join("\t".join(x.split(" ")) for x in lines) + "\n")
+    score = "score run in.vcf --fasta ref.fa --haplotypes -q --threads 1"
+    commands = f"""
+        train toy --preset caduceus-ps-tiny --seq-len 64 --max-steps 2 --out run -q
+        {score} --background 100 --method flanks --out o.vcf
+        {score} --method llr --out llr.vcf
+        {score} --method flanks --plan --json
+        score --help
+        score run in.vcf --fasta ref.fa --out x.vcf --method flnks
+        tracks run --fasta ref.fa --region c1:11-30 --format wig --format npz --out tracks -q
+    """
+    each = [line.split() for line in commands.strip().splitlines()]
+    environment = plug_in(tmp_path / "plug_in", "toy_score_method", "toy_track_format")
+    environment["GENODIFF_CACHE"] = str(tmp_path / "cache")
+    found = genodiff_each(environment, tmp_path, *each)
+    assert [code for code, _ in found] == [0, 0, 0, 0, 0, 2, 0], found
+    ours, others = (read_fields(tmp_path / f"{name}.vcf") for name in ("o", "llr"))
+    assert [one["GD_METHOD"] for one in ours] == ["flanks"] * len(rows)
+    assert [one["GD_N"] for one in ours] == ["2"] * len(rows)
+    assert all(a["GD_SCORE"] != b["GD_SCORE"] for a, b in zip(ours, others, strict=True))
+    assert ours[0]["GD_BG"]
+    assert {one["GD_HAPM"] for one in ours} == {"flanks,."}
+    assert ours[0]["GD_HAP"] != others[0]["GD_HAP"]
+    assert "how it was scored: flanks" in (tmp_path / "o.vcf").read_text()
+    (planned, helped, near) = (said for _, said in found[3:6])
+    assert json.loads(planned)["evaluations"] == 2 * len(rows)
+    assert "flanks: every fourth base around" in re.sub(r"[\s│]+", " ", helped)
+    assert "did you mean 'flanks'" in near
+    arrays = np.load(tmp_path / "tracks" / "tracks.npz")
+    head, *values = (tmp_path / "tracks" / "p_C.wig").read_text().splitlines()
+    assert head == "variableStep chrom=c1"
+    assert [int(one.split()[0]) for one in values] == list(range(11, 31))
+    assert [float(one.split()[1]) for one in values] == pytest.approx(arrays["p"][:, 1], abs=1e-6)
+
+
+def read_fields(path: Path) -> list[dict[str, str]]:
+    """INFO and the fields of the only sample of each record of a VCF."""
+    lines = [line.split("\t") for line in path.read_text().splitlines() if line[0] != "#"]
+    return [
+        dict(part.partition("=")[::2] for part in line[7].split(";"))
+        | dict(zip(line[8].split(":"), line[9].split(":"), strict=True))
+        for line in lines
+    ]
 
 
 def test_a_toy_verb_is_listed_with_its_help(tmp_path: Path) -> None:

@@ -96,12 +96,12 @@ def test_the_readme_names_only_verbs_and_presets_that_exist() -> None:
     assert presets <= set(PRESETS)
 
 
-def test_the_page_of_plug_ins_shows_the_six_pieces_that_the_plug_in_test_installs() -> None:
+def test_the_page_of_plug_ins_shows_the_pieces_that_the_plug_in_test_installs() -> None:
     text = (ROOT / "docs" / "how-to" / "plug-ins.md").read_text()
     blocks = re.findall(r"^```(\w+)$(.*?)^```$", text, flags=re.M | re.S)
     shown = {block.strip() for language, block in blocks if language != "toml"}
     assert shown == {piece.source.strip() for piece in PIECES.values()} | {SUITE_YAML.strip()}
-    assert len(re.findall(r"^## An? ", text, flags=re.M)) == len(PIECES) == 6
+    assert len(re.findall(r"^## An? ", text, flags=re.M)) == len(PIECES)
     (package,) = (tomllib.loads(block) for language, block in blocks if language == "toml")
     ((group, points),) = package["project"]["entry-points"].items()
     assert group == GROUP

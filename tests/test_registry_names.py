@@ -8,10 +8,14 @@ CODE = """
 import json, sys
 from genodiff.backbones.settings import BACKBONES, PRESETS
 from genodiff.diffusion.registries import OBJECTIVES, SAMPLERS, SCHEDULES
-registries = [BACKBONES, PRESETS, OBJECTIVES, SAMPLERS, SCHEDULES]
+from genodiff.scoring.track_format import FORMATS
+registries = [BACKBONES, PRESETS, OBJECTIVES, SAMPLERS, SCHEDULES, FORMATS]
 light = [r.list_names() for r in registries[2:]] + [list(r) for r in registries[:2]]
 heavy = [m for m in ("torch", "numpy", "jaxtyping") if m in sys.modules]
-full = [list(r) for r in registries[2:]] + [list(r) for r in registries[:2]]
+from genodiff.scoring.methods import SCORE_METHODS  # of these, numpy is loaded
+light.append(SCORE_METHODS.list_names())
+heavy += [m for m in ("torch", "scipy", "polars") if m in sys.modules]
+full = [list(r) for r in [*registries[2:], *registries[:2], SCORE_METHODS]]
 print(json.dumps([light, full, heavy]))
 """
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff.api.score import make_score_frame
 from genodiff.api.score_settings import ScoreSettings
 from genodiff.kernels.defaults import own_defaults
-from genodiff.scoring.variant_request import MAX_EVALUATIONS
+from genodiff.scoring.methods import AUTO
+from genodiff.scoring.variant_request import MAX_EVALUATIONS, STANDARD_ERROR
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,8 +27,8 @@ class ModelScores:
         variants: Any,
         *,
         fasta: str | Path,
-        method: Literal["auto", "llr", "chain", "nelbo"] = "auto",
-        se: float = 0.25,
+        method: str = AUTO,
+        se: float = STANDARD_ERROR,
         max_evaluations: int = MAX_EVALUATIONS,
         context: int | Literal["2x"] | None = None,
         exact: bool = False,

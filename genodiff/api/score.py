@@ -18,12 +18,14 @@ from genodiff.api.score_output import (
     write_output,
 )
 from genodiff.api.score_plan import describe_plan
-from genodiff.api.score_settings import Method, ScoreSettings, Unit
+from genodiff.api.score_settings import ScoreSettings, Unit
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_target, is_own_file, is_stream
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
-from genodiff.scoring.variant_request import MAX_EVALUATIONS
+from genodiff.scoring.methods import AUTO
+from genodiff.scoring.methods import describe_methods as describe_methods
+from genodiff.scoring.variant_request import MAX_EVALUATIONS, STANDARD_ERROR
 from genodiff.version import __version__
 
 if TYPE_CHECKING:
@@ -49,8 +51,8 @@ def score(
     *,
     fasta: str | Path,
     out: str | Path,
-    method: Method = "auto",
-    se: float = 0.25,
+    method: str = AUTO,
+    se: float = STANDARD_ERROR,
     max_evaluations: int = MAX_EVALUATIONS,
     context: int | Literal["2x"] | None = None,
     exact: bool = False,

@@ -37,7 +37,14 @@ class ScorePace:
     def __init__(
         self, expected: int, contexts: int, kept: Iterable[tuple[AltScore, ...]], began: float
     ) -> None:
-        self._contexts, self._began = contexts, began
+        from genodiff.scoring.methods import SCORE_METHODS
+
+        self._began = began
+        self._least = {
+            name: contexts * method().windows(1, 1)
+            for name, method in SCORE_METHODS.items()
+            if method.until_se
+        }
         self._left = float(expected * contexts - sum(map(self._weigh, kept)))
         self._done = 0
 
@@ -53,22 +60,19 @@ class ScorePace:
         return max(0.0, self._left) * (now - self._began) / self._done
 
     def _weigh(self, scores: tuple[AltScore, ...]) -> int:
-        from genodiff.scoring.background import LEAST_NELBO
-
-        least = LEAST_NELBO * self._contexts
-        return sum(least if one.method == "nelbo" else one.evaluations for one in scores)
+        return sum(self._least.get(one.method, one.evaluations) for one in scores)
 
 
 def fill_journal(work: VariantRun, journal: Any, ask: Ask, options: ScoreOptions) -> None:
     """Score what the journal does not hold yet."""
     from genodiff.io.progress import ProgressDisplay, format_duration
-    from genodiff.scoring.background import count_span_windows
+    from genodiff.scoring.methods import find_method
 
     total = len(work) + work.joint
     things = "records and haplotypes" if work.joint else "records"
     expected = work.joint_windows + sum(
-        n * count_span_windows(ref, alt, options.method)[1]
-        for (ref, alt), n in work.own_survey.sizes.items()
+        n * find_method(widths, options.method).windows(*widths)
+        for widths, n in work.own_survey.sizes.items()
     )
     pace = ScorePace(expected, 1 + options.double, journal.scores(), time.monotonic())
 

@@ -33,10 +33,8 @@ def describe_plan(
     `evaluations` counts nelbo by the least that it takes, `evaluations_at_most` by the most. SNVs
     that share windows take fewer. Without a model the time is not known: `seconds` is None.
     """
-    from genodiff.scoring.background import LEAST_NELBO
-
     own = work.own_survey
-    least, most = (count_windows(own, asked, n) for n in (LEAST_NELBO, asked.max_evaluations))
+    least, most = (count_windows(own, asked, n) for n in (None, asked.max_evaluations))
     twice = 1 + (asked.context == "2x")
     told: dict[str, Any] = {"evaluations": twice * sum(least)}
     if most != least:
@@ -71,17 +69,19 @@ def describe_plan(
     }
 
 
-def count_windows(survey: VariantSurvey, asked: ScoreSettings, nelbo: int) -> Windows:
-    """The windows that variants take, where a score by nelbo takes `nelbo` of them."""
-    from genodiff.scoring.background import count_span_windows
+def count_windows(survey: VariantSurvey, asked: ScoreSettings, most: int | None) -> Windows:
+    """The windows that variants take: the least, or where `most` ends a score the most."""
+    from genodiff.scoring.methods import find_method
 
     single = many = 0
-    for (ref, alt), n in survey.sizes.items():
-        method, windows = count_span_windows(ref, alt, asked.method)
-        if ref == alt == 1 and method != "nelbo":
+    for widths, n in survey.sizes.items():
+        method = find_method(widths, asked.method)
+        if widths == (1, 1) and method.takes_sites:
             single = survey.sites
+        elif most is not None and method.until_se:
+            many += n * most
         else:
-            many += n * (nelbo if method == "nelbo" else windows)
+            many += n * method.windows(*widths)
     return single, many
 
 
@@ -90,6 +90,7 @@ def _describe_background(
 ) -> tuple[dict[str, Any], Windows]:
     """What is said of the random variants, and the windows that they still take."""
     from genodiff.scoring.background import BackgroundRequest, count_background, find_kinds
+    from genodiff.scoring.methods import find_method
     from genodiff.scoring.variant_scores import open_score_loci
 
     request = BackgroundRequest(places, asked.seed, asked.method, {})
@@ -99,7 +100,8 @@ def _describe_background(
         request = request_background(model, options, places, loci)
     kinds = find_kinds(work.alleles(), work.genome)
     cost = count_background(work.genome, work.genome.sha256, kinds, request)
-    single = cost.windows.get("snv", 0) if asked.method != "nelbo" else 0
+    shared = find_method((1, 1), asked.method).takes_sites
+    single = cost.windows.get("snv", 0) if shared else 0
     total = sum(cost.windows.values())
     told: dict[str, Any] = {"background": {size.name: request.count(size) for size in kinds}}
     if cost.rare:

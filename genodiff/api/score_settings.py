@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from genodiff.errors import UsageError
+from genodiff.scoring.methods import check_method
+from genodiff.scoring.methods.nelbo import LEAST_WINDOWS
 
 if TYPE_CHECKING:
     from genodiff.scoring.variant_scores import ScoreOptions
 
-Method = Literal["auto", "llr", "chain", "nelbo"]
 Unit = Literal["nats", "bits"]
-_METHODS, _UNITS = ("auto", "llr", "chain", "nelbo"), ("nats", "bits")
+_UNITS = ("nats", "bits")
 _TWICE = "2x"
 
 
@@ -23,7 +24,7 @@ class ScoreSettings:
     Raises `UsageError` for what cannot be meant, without importing torch.
     """
 
-    method: Method
+    method: str
     se: float
     max_evaluations: int
     context: int | Literal["2x"] | None
@@ -34,15 +35,10 @@ class ScoreSettings:
     memory: str | None
 
     def __post_init__(self) -> None:
-        from genodiff.scoring.background import LEAST_NELBO
-
-        for flag, name, known in (
-            ("--method", self.method, _METHODS),
-            ("--unit", self.unit, _UNITS),
-        ):
-            if name not in known:
-                what = f"{flag} {name} is none of {', '.join(known)}"
-                raise UsageError(what, fix="give one of these")
+        check_method(self.method)
+        if self.unit not in _UNITS:
+            what = f"--unit {self.unit} is none of {', '.join(_UNITS)}"
+            raise UsageError(what, fix="give one of these")
         if not 0 < self.se < float("inf"):
             raise UsageError(f"--se {self.se} is no standard error", fix="give nats, above 0")
         context = self.context
@@ -50,7 +46,7 @@ class ScoreSettings:
             raise UsageError(f"--context {context} is no length", fix=f"give bases, or {_TWICE}")
         for flag, value, least in (
             ("--batch-size", self.batch_size, 1),
-            ("--max-evaluations", self.max_evaluations, LEAST_NELBO),
+            ("--max-evaluations", self.max_evaluations, LEAST_WINDOWS),
         ):
             if value is not None and value < least:
                 raise UsageError(f"{flag} {value} is below {least}", fix=f"give {least} or more")

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,9 @@ from genodiff.reports.paint import write_picture
 from genodiff.reports.track_page import render_track_page
 from genodiff.reports.track_picture import list_track_picture
 from genodiff.scoring.browser_names import name_contigs, rename_blocks
-from genodiff.scoring.track_files import Blocks, import_bigwig, list_track_files, write_format
+from genodiff.scoring.track_files import TrackContent, write_format
 from genodiff.scoring.track_format import (
-    DRAWN,
-    FOR_BROWSERS,
+    FORMATS,
     SIDECAR,
     check_hub_options,
     check_track_output,
@@ -49,9 +48,10 @@ class TrackForm:
         """Raises `UsageError` for names that a hub cannot hold, `MachineError` for no pyBigWig."""
 
         check_hub_options(self.genome, self.email)
-        check_gene_file(self.genes, bool({*DRAWN} & {*self.formats}), "give --format html")
-        if "bigwig" in self.formats:
-            import_bigwig()
+        forms = [FORMATS[one]() for one in self.formats]
+        check_gene_file(self.genes, any(one.is_drawn for one in forms), "give --format html")
+        for one in forms:
+            one.check()
 
     def describe(self) -> dict[str, Any]:
         """As a sidecar has it."""
@@ -65,7 +65,7 @@ class TrackForm:
 
         found = {SIDECAR}
         for one in self.formats:
-            found |= set(list_track_files(one))
+            found |= set(FORMATS[one]().list_files())
         if "bigwig" in self.formats:
             found |= {"hub.txt", "genomes.txt", "trackDb.txt", "description.html"}
             found |= set() if self.genome else {f"{assembly}.2bit"}
@@ -75,7 +75,7 @@ class TrackForm:
 def write_folder(
     out: str | Path,
     run: TrackRun,
-    blocks: Blocks,
+    blocks: Callable[[], Iterable[BaseTracks]],
     form: TrackForm,
     told: Mapping[str, Any],
     genes: Sequence[Sequence[Gene]],
@@ -96,16 +96,16 @@ def write_folder(
     def renamed() -> Iterable[Any]:
         return rename_blocks(blocks, names, [one[0] for one in run.intervals])
 
+    def draw(path: Path) -> None:
+        joined = list(join_intervals(blocks(), run.intervals))
+        _draw(path, joined, {**told, **form.describe()}, genes)
+
+    plain = TrackContent(blocks, contigs, run.intervals, draw)
+    named = plain._replace(blocks=renamed, contigs=lengths)
     own = is_own_folder(out, SIDECAR)
     with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
         for one in form.formats:
-            if one in DRAWN:
-                joined = list(join_intervals(blocks(), run.intervals))
-                _draw(folder / f"tracks.{one}", joined, {**told, **form.describe()}, genes)
-            elif one in FOR_BROWSERS:
-                write_format(folder, one, renamed, lengths, run.intervals)
-            else:
-                write_format(folder, one, blocks, contigs, run.intervals)
+            write_format(folder, one, named if FORMATS[one].kind == "tracks" else plain)
         if "bigwig" in form.formats:
             assembly = name_assembly(told["fasta"]["path"])
             view = run.intervals[0]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
@@ -13,12 +13,12 @@ from genodiff.jobs.options import Context, Genes, Memory, Regions, WindowBatch
 from genodiff.jobs.request import Option, Request
 from genodiff.runs.run_paths import check_run
 from genodiff.scoring.track_format import (
-    FORMATS,
     NO_EMAIL,
     SIDECAR,
+    check_formats,
     check_hub_options,
     check_track_output,
-    choose_formats,
+    list_formats,
 )
 from genodiff.scoring.variant_request import Shard, parse_shard
 
@@ -101,10 +101,10 @@ class TracksRequest(TrackFields, FileRequest):
         Option("Folder to write; with --shard a .npy file of the part.", ("--out", "-o")),
     ]
     formats: Annotated[
-        Sequence[Literal[FORMATS]] | None,  # type: ignore[valid-type]
+        Sequence[str] | None,
         Option(
-            "bigwig comes with a track hub, svg, png and pdf are of one region; may be given "
-            "several times [bigwig, and html up to 100,000 bases].",
+            f"{', '.join(list_formats())}; bigwig comes with a track hub, svg, png and pdf are of "
+            "one region; may be given several times [bigwig, and html up to 100,000 bases].",
             ("--format",),
         ),
     ] = None
@@ -125,7 +125,7 @@ class TracksRequest(TrackFields, FileRequest):
         super().__post_init__()
         check_hub_options(self.genome, self.email)
         check_track_output(self.out, shard=self.part is not None)
-        choose_formats(self.formats, 0)
+        check_formats(self.formats or ())
 
     @property
     def part(self) -> Shard | None:

@@ -36,6 +36,7 @@ from genodiff.scoring.background_ranks import (
 )
 from genodiff.scoring.background_rare import MOST_DRAWS, RareSearch
 from genodiff.scoring.background_strata import SizeClass, find_class, list_strata, scale_score
+from genodiff.scoring.methods import find_method
 from genodiff.scoring.scored_variants import Score
 from genodiff.scoring.variant_windows import Contigs
 
@@ -43,9 +44,6 @@ DEFAULT = 10_000
 """Places of SNVs that `--background on` draws."""
 PART = 1000
 _VERSION = 2  # of the draws: another number, and nothing that is cached is used
-_LONGEST_CHAIN, _ORDERS = 8, 8
-LEAST_NELBO = 104
-"""Windows that a score by nelbo takes at least."""
 _log = logging.getLogger("genodiff")
 
 Row = list[Any]
@@ -64,11 +62,11 @@ class BackgroundRequest(NamedTuple):
 
     def count(self, size: SizeClass) -> int:
         """How many variants of a class are drawn (of SNVs, places)."""
-        return max(LEAST, self.n // count_windows(size, self.method))
+        return max(LEAST, self.n // max(1, count_windows(size, self.method)))
 
     def least(self, size: SizeClass) -> int:
         """How many scores a kind within a class needs to be compared with."""
-        share = self.n // (10 * count_windows(size, self.method))
+        share = self.n // (10 * max(1, count_windows(size, self.method)))
         return min(LEAST, max(LEAST_OF_GROUP, share))
 
     def cost(self, size: SizeClass) -> int:
@@ -133,21 +131,11 @@ def parse_background(text: str | int) -> int | None:
 
 
 def count_windows(size: SizeClass, method: str) -> int:
-    """About how many windows one score of a class takes; those of an SNV's place are shared."""
-    method, windows = count_span_windows(size.ref[1], size.alt[1], method)
-    return windows * (3 if method == "nelbo" and size.kind == "snv" else 1)
-
-
-def count_span_windows(ref: int, alt: int, method: str) -> tuple[str, int]:
-    """What `auto` means for spans of so many bases, and about how many windows one score takes."""
-    if method == "auto":
-        single = ref == alt == 1
-        method = "llr" if single else "chain" if max(ref, alt) <= _LONGEST_CHAIN else "nelbo"
-    if method == "nelbo":
-        return method, LEAST_NELBO
-    if method == "llr" or ref == alt == 1:
-        return method, 1 if ref == alt else (ref > 0) + (alt > 0)
-    return method, sum(min(2**m - 1, _ORDERS * m) for m in (ref, alt)) - (ref == alt)
+    """About how many windows one draw of a class takes: an SNV's place has three ALTs."""
+    widths = size.ref[1], size.alt[1]
+    found = find_method(widths, method)
+    apart = size.kind == "snv" and not found.takes_sites
+    return found.windows(*widths) * (3 if apart else 1)
 
 
 Kinds = Mapping[SizeClass, Collection[tuple[str, ...]]]

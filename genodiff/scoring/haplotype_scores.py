@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from genodiff.io.phasing import CopyCall, PhasedHaplotype, PhasedRecord
 from genodiff.io.variants import Allele, VariantRecord
-from genodiff.scoring.background import count_span_windows
+from genodiff.scoring.methods import choose_method, find_method
 from genodiff.scoring.scored_variants import AltScore, CopyScore
 from genodiff.scoring.variant_windows import LONGEST_SPAN
 
@@ -167,7 +167,6 @@ def count_haplotypes(walk: HaplotypeWalk, method: str) -> tuple[Counter[str], in
     for alleles in walk.alleles():
         ref = sum(len(one.ref) for one in alleles)
         alt = sum(len(one.alt) for one in alleles)
-        name, n = count_span_windows(ref, alt, method)
-        methods[name] += 1
-        windows += n
+        methods[choose_method((ref, alt), method)] += 1
+        windows += find_method((ref, alt), method).windows(ref, alt)
     return methods, windows

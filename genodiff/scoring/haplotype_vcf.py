@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import VcfHeader
+from genodiff.scoring.methods import AUTO, name_methods
 from genodiff.scoring.scored_variants import AltScore, CopyScore, convert_unit
 from genodiff.scoring.variant_vcf import format_value
 
@@ -22,18 +23,18 @@ _FIELDS = (
         "one value for each copy in the order of GT, as in all GD_ fields",
     ),
     ("GD_HAPSE", "Float", "standard error of GD_HAP over random masks, {unit}; 0: nothing drawn"),
-    ("GD_HAPM", "String", "how it was scored: llr, chain or nelbo"),
+    ("GD_HAPM", "String", "how it was scored: {methods}"),
     ("GD_HAPN", "Integer", "how many variants it has; with 1 it has the score of its variant"),
     ("GD_HAPID", "String", "FIRST-LAST position that it changes, the same at all its variants"),
     ("GD_HAPF", "String", "why there is no score, or what to know about it; joined by &"),
 )
 
 
-def list_format_lines(unit: str) -> list[str]:
-    """The lines of a header that say what the fields are."""
+def list_format_lines(unit: str, method: str = AUTO) -> list[str]:
+    """The lines of a header that say what the fields are, where `method` was asked for."""
     return [
         f'##FORMAT=<ID={name},Number=.,Type={kind},Description="genodiff: '
-        f'{meaning.format(unit=unit)}">'
+        f'{meaning.format(unit=unit, methods=name_methods(method))}">'
         for name, kind, meaning in _FIELDS
     ]
 

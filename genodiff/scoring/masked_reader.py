@@ -22,9 +22,8 @@ from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place
-from genodiff.scoring.spelling_pair import Ids
+from genodiff.scoring.spelling_pair import Ids, Logs
 
-Logs = NDArray[np.float64]
 _Key = tuple[bytes, tuple[int, int]]
 
 _MOST_BASES = 1 << 18  # of a batch

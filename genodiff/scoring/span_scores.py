@@ -15,37 +15,36 @@ with an `Estimate`. So the windows of many variants go to the network together, 
 of one knows nothing of the others.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Generator
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit  # type: ignore[import-untyped]
 
 from genodiff.counter import Purpose, generator
-from genodiff.scoring.masked_reader import Logs, MaskedReader
-from genodiff.scoring.spelling_pair import Flags, Ids, SpellingPair
+from genodiff.scoring.spelling_pair import Flags, Ids, Logs, SpellingPair
+
+if TYPE_CHECKING:
+    from genodiff.scoring.masked_reader import MaskedReader
 
 
 class Estimate(NamedTuple):
     """A score in nats, positive where the alternative is likelier.
 
     `se` is the standard error of its random draws, 0.0 where nothing was drawn; `freedom` is how
-    many degrees of freedom it has.
+    many degrees of freedom it has. `note` is what to know about it, words joined by "; ".
+    A `value` of NaN is no score, and `note` says why.
     """
 
     value: float
     se: float
     freedom: int = 0
     windows: int = 0  # masked windows that were asked for, the repeated ones once
-
-    @property
-    def ci95(self) -> tuple[float, float]:
-        """The 95 % interval over the random draws."""
-        reach = float(stdtrit(self.freedom, 0.975)) * self.se if self.se else 0.0
-        return self.value - reach, self.value + reach
+    note: str = ""
 
 
 Steps = Generator[list[Ids], list[Logs], Estimate]
@@ -53,13 +52,14 @@ Steps = Generator[list[Ids], list[Logs], Estimate]
 
 def run_steps(steps: Steps, reader: MaskedReader) -> Estimate:
     """The estimate of one score by itself: the obvious loop."""
-    windows = next(steps)
+    answer: Any = None  # begins the generator
     while True:
         try:
-            windows = steps.send(reader.read(windows))
+            windows = steps.send(answer)
         except StopIteration as end:
             estimate: Estimate = end.value
             return estimate
+        answer = reader.read(windows)
 
 
 def score_llr(reader: MaskedReader, pair: SpellingPair) -> Steps:

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 Ids = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
+Logs = NDArray[np.float64]
+"""(M, K): logarithms at the M masks of a window, over the K targets."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,214 +1,75 @@
-"""Tracks as files, written as they come: memory holds a block of bases.
+"""Tracks as files: what a format is, and what it is given.
 
-bigwig     p_A.bw ... surprisal.bw, one value a base, none where nothing was read
-bedgraph   the same as text, six decimals; bedgraph.gz is BGZF
-npz        p (bases, 4), entropy, information and surprisal (bases,), NaN where there is none;
-           letters of the reference; contig, start, end and offsets of the intervals
-parquet    a row for each base that was read: contig, pos (from 1), ref, and the tracks
+A format is a class in a file of `track_formats`, or of a plug-in. All that names, checks or writes
+a format asks the registry:
+
+    @FORMATS.register("bigwig")
+    class BigWig(TrackFormat): ...
 """
 
-import tempfile
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import ClassVar, Literal, NamedTuple
 
-import numpy as np
-import polars as pl
-from Bio import bgzf
-from numpy.typing import NDArray
-
-from genodiff.errors import MachineError
-from genodiff.io.atomic import write_error
-from genodiff.io.file_names import find_plain_path
-from genodiff.scoring.track_hub import sort_contigs, write_sizes
+from genodiff.scoring.track_format import FORMATS as FORMATS
+from genodiff.scoring.track_hub import write_sizes
 from genodiff.scoring.track_values import TRACKS, BaseTracks
 
-Blocks = Callable[[], Iterable[BaseTracks]]
-"""All tracks from the beginning, interval after interval; may be called several times."""
-Intervals = Sequence[tuple[str, int, int]]
 
-_VALUES = 1 << 9  # of a block of a bigWig: closing one holds 100,000 blocks at a time
-_PART = 1 << 18  # bases of a part of a parquet
-_TABLE = ("p_A", "p_C", "p_G", "p_T", "entropy", "information", "surprisal")
+class TrackContent(NamedTuple):
+    """What is written: all tracks from the beginning, interval after interval.
 
+    `blocks` may be called several times. `contigs` are the lengths of all contigs, and `intervals`
+    those that were asked for, 0-based and half-open. `draw` writes the page of all intervals, or
+    the picture of one, by the ending of its path.
+    """
 
-def write_format(
-    folder: Path, form: str, blocks: Blocks, contigs: Mapping[str, int], intervals: Intervals
-) -> None:
-    """Write the files of one format into `folder`. Raises `MachineError`."""
-    if form == "bigwig":
-        write_sizes(folder, contigs)
-        write_bigwigs(folder, blocks(), contigs)
-    elif form.startswith("bedgraph"):
-        write_sizes(folder, contigs)
-        write_bedgraphs(folder, blocks(), zipped=form.endswith(".gz"))
-    elif form == "npz":
-        write_npz(folder / "tracks.npz", blocks, intervals)
-    else:
-        write_parquet(folder / "tracks.parquet", blocks())
+    blocks: Callable[[], Iterable[BaseTracks]]
+    contigs: Mapping[str, int]
+    intervals: Sequence[tuple[str, int, int]]
+    draw: Callable[[Path], None]
 
 
-def list_track_files(form: str) -> list[str]:
-    """The names of the files of one format, but for a hub's and the page."""
-    endings = {"bigwig": "bw", "bedgraph": "bedGraph", "bedgraph.gz": "bedGraph.gz"}
-    if form in endings:
-        return ["chrom.sizes", *(f"{name}.{endings[form]}" for name in TRACKS)]
-    return [f"tracks.{form}"]
+class TrackFormat(ABC):
+    """One format; a block of bases is in memory at a time.
+
+    `kind` says what its files hold.
+
+        tracks     a file for each track, for genome browsers: contigs have the names of the genome
+                   that a hub is for, and chrom.sizes stands beside them
+        table      one file with all of them, tracks.npz
+        picture    one file of one region, drawn; of at most `MOST_DRAWN` bases
+        page       one file of all regions, drawn; of at most `MOST_DRAWN` bases
+    """
+
+    suffix: ClassVar[str]
+    """The ending of its files, such as .bw."""
+    kind: ClassVar[Literal["tracks", "table", "picture", "page"]]
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it is a picture or a page."""
+        return self.kind in ("picture", "page")
+
+    def check(self) -> None:
+        """Raises `MachineError` where a package is missing."""
+        return
+
+    def list_files(self) -> list[str]:
+        """The names of its files."""
+        if self.kind != "tracks":
+            return [f"tracks{self.suffix}"]
+        return ["chrom.sizes", *(f"{name}{self.suffix}" for name in TRACKS)]
+
+    @abstractmethod
+    def write(self, folder: Path, content: TrackContent) -> None:
+        """Write its files into `folder`, but for chrom.sizes. Raises `MachineError`."""
 
 
-def import_bigwig() -> Any:
-    """pyBigWig. Raises `MachineError` where it is missing."""
-    try:
-        import pyBigWig
-    except ImportError:
-        fix = "pip install 'genodiff[tracks]', or give --format bedgraph"
-        raise MachineError("writing .bw needs the package pyBigWig", fix=fix) from None
-    return pyBigWig
-
-
-def write_bigwigs(folder: Path, blocks: Iterable[BaseTracks], contigs: Mapping[str, int]) -> None:
-    """Write a bigWig for each track, with all contigs in its header."""
-    bigwig = import_bigwig()
-    header = [(name, contigs[name]) for name in sort_contigs(contigs)]
-    files: dict[str, Any] = {}
-    plain = find_plain_path(folder)
-    try:
-        for name in TRACKS:
-            files[name] = bigwig.open(f"{plain}/{name}.bw", "w")
-            files[name].addHeader(header)
-        for block in blocks:
-            runs = list(_find_runs(block.known))
-            for name, kind in TRACKS.items():
-                values = np.ascontiguousarray(kind.compute(block), np.float32)
-                for first, last in runs:
-                    files[name].addEntries(
-                        block.contig, block.start + first, values=values[first:last], span=1, step=1
-                    )
-        while files:  # one after the other: closing takes memory, some bytes for each base
-            files.popitem()[1].close()
-    except RuntimeError as fault:
-        fix = "see that the disk has room, and try again"
-        raise MachineError(f"a bigWig cannot be written: {fault}", file=folder, fix=fix) from None
-    finally:
-        for file in files.values():
-            file.close()
-
-
-def _find_runs(known: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """First and last + 1 of the stretches of values, each of at most `_VALUES`."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]])))
-    for first, last in edges.reshape(-1, 2).tolist():
-        for start in range(first, last, _VALUES):
-            yield start, min(start + _VALUES, last)
-
-
-def write_bedgraphs(folder: Path, blocks: Iterable[BaseTracks], *, zipped: bool) -> None:
-    """Write a bedGraph for each track: contig, start (from 0), end, value."""
-    with ExitStack() as stack:
-        sinks: dict[str, Any] = {}
-        for name in TRACKS:
-            path = folder / f"{name}.bedGraph{'.gz' * zipped}"
-            file = stack.enter_context(open(path, "wb"))
-            sinks[name] = bgzf.BgzfWriter(fileobj=file) if zipped else file
-        try:
-            for block in blocks:
-                at = block.start + np.flatnonzero(block.known)
-                places = pl.DataFrame({"start": at, "end": at + 1}).insert_column(
-                    0, pl.repeat(block.contig, len(at), eager=True).alias("contig")
-                )
-                for name, kind in TRACKS.items():
-                    values = pl.Series("value", kind.compute(block)[block.known], pl.Float32)
-                    text = places.with_columns(values).write_csv(
-                        separator="\t", include_header=False, float_precision=6
-                    )
-                    sinks[name].write(text.encode())
-            if zipped:
-                for sink in sinks.values():
-                    sink.close()
-        except OSError as fault:
-            raise write_error(folder, fault) from None
-
-
-def write_npz(path: Path, blocks: Blocks, intervals: Intervals) -> None:
-    """Write the arrays of all intervals one after another. The same tracks give the same bytes."""
-    total = sum(end - start for _, start, end in intervals)
-    columns: dict[str, tuple[str, tuple[int, ...], Callable[[BaseTracks], NDArray[Any]]]] = {
-        "p": ("<f4", (total, 4), lambda one: one.p),
-        "entropy": ("<f4", (total,), lambda one: one.entropy),
-        "information": ("<f4", (total,), lambda one: one.information),
-        "surprisal": ("<f4", (total,), lambda one: one.surprisal),
-        "letters": ("|S1", (total,), lambda one: np.frombuffer(one.letters.encode(), "S1")),
-    }
-    ends = np.cumsum([0, *(end - start for _, start, end in intervals)])
-    small = {
-        "contig": np.array([one[0] for one in intervals], dtype=np.str_),
-        "start": np.array([one[1] for one in intervals], np.int64),
-        "end": np.array([one[2] for one in intervals], np.int64),
-        "offsets": ends.astype(np.int64),
-    }
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as into:
-        for name, (kind, shape, compute) in columns.items():
-            with into.open(_member(name), "w", force_zip64=True) as member:
-                head = {"descr": kind, "fortran_order": False, "shape": shape}
-                np.lib.format.write_array_header_1_0(member, head)
-                for block in blocks():
-                    member.write(np.ascontiguousarray(compute(block)).tobytes())
-        for name, column in small.items():
-            with into.open(_member(name), "w") as member:
-                np.lib.format.write_array(_as_file(member), column, allow_pickle=False)
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    """A member without the time of day."""
-    about = zipfile.ZipInfo(f"{name}.npy")
-    about.compress_type = zipfile.ZIP_DEFLATED
-    return about
-
-
-def _as_file(member: IO[bytes]) -> Any:
-    return member
-
-
-def write_parquet(path: Path, blocks: Iterable[BaseTracks]) -> None:
-    """Write a row for each base with values, in parts that polars joins as a stream."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:
-        plain = find_plain_path(folder)
-        held: list[pl.DataFrame] = []
-        size = parts = 0
-
-        def put() -> None:
-            nonlocal held, size, parts
-            if held:
-                pl.concat(held).write_parquet(f"{plain}/{parts:06d}.parquet")
-                held, size, parts = [], 0, parts + 1
-
-        for block in blocks:
-            held.append(make_track_frame(block))
-            size += held[-1].height
-            if size >= _PART:
-                put()
-        put()
-        found = sorted(Path(plain).iterdir())
-        pl.scan_parquet(found).sink_parquet(
-            find_plain_path(path), row_group_size=_PART, maintain_order=True
-        )
-
-
-def make_track_frame(block: BaseTracks) -> pl.DataFrame:
-    """A row for each base with values: contig, pos (from 1), ref, and the tracks."""
-    known = block.known
-    at = np.flatnonzero(known)
-    letters = np.frombuffer(block.letters.encode(), "S1").astype("U1")[known]
-    return pl.DataFrame(
-        {
-            "contig": pl.repeat(block.contig, len(at), eager=True, dtype=pl.String),
-            "pos": at + block.start + 1,
-            "ref": pl.Series(letters.tolist(), dtype=pl.String),
-            **{
-                name: pl.Series(np.ascontiguousarray(TRACKS[name].compute(block)[known]))
-                for name in _TABLE
-            },
-        }
-    )
+def write_format(folder: Path, name: str, content: TrackContent) -> None:
+    """Write all files of one format into `folder`. Raises `MachineError`."""
+    form = FORMATS[name]()
+    if form.kind == "tracks":
+        write_sizes(folder, content.contigs)
+    form.write(folder, content)

@@ -1,34 +1,46 @@
-"""The formats of tracks, their files, and the names that an output may have."""
+"""The registry of the formats of tracks, and the names that an output may have. No torch."""
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from genodiff.errors import UsageError, did_you_mean
-from genodiff.scoring import map_format
+from genodiff.registry import Registry
 
-PICTURES = tuple(one[1:] for one in map_format.PICTURES)
-"""Of one region each."""
-FORMATS = ("bigwig", "bedgraph", "bedgraph.gz", "npz", "parquet", *PICTURES, "html")
+if TYPE_CHECKING:
+    from genodiff.scoring.track_files import TrackFormat
+
 DEFAULT = ("bigwig", "html")
-FOR_BROWSERS = ("bigwig", "bedgraph", "bedgraph.gz")
-"""With the contigs' names of the genome that a hub is for."""
 MOST_DRAWN = 100_000
 """Bases of one page."""
 SIDECAR = "tracks.json"
-DRAWN = (*PICTURES, "html")
-"""Written as tracks.html and so on."""
 SHARD_ENDING = ".npy"
 HOLDS = "chances of the bases of a shard of tracks"
 NO_EMAIL = "nobody@example.org"
 """An address of nobody's, since a hub must have one."""
 
-_ENDINGS = (
-    ".bw", ".bigwig", ".bedgraph", ".gz", ".npz", ".npy", ".parquet", ".tsv", ".json",
-    *map_format.DRAWN,
-)  # fmt: skip
+_ENDINGS = (".bw", ".gz", ".npy", ".tsv", ".json")  # of files, beside the names of formats
 _GENOME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+")
+
+
+FORMATS: "Registry[type[TrackFormat]]" = Registry(
+    "format", package="genodiff.scoring.track_formats"
+)
+"""The formats by name; the order of outputs."""
+
+
+def list_formats() -> list[str]:
+    """The names of all formats."""
+    return FORMATS.list_names()
+
+
+def check_formats(wanted: Sequence[str]) -> None:
+    """Raises `UsageError` for a name that no format has, naming what is near."""
+    for one in wanted:
+        if one not in list_formats():
+            raise UsageError(f"'{one}' is no format", fix=did_you_mean(one, list_formats()))
 
 
 def choose_formats(wanted: Sequence[str] | None, bases: int, intervals: int = 1) -> tuple[str, ...]:
@@ -37,21 +49,19 @@ def choose_formats(wanted: Sequence[str] | None, bases: int, intervals: int = 1)
     Raises `UsageError` for an unknown one, for a page of too many bases, and for a picture of
     several intervals.
     """
-    for one in wanted or ():
-        if one not in FORMATS:
-            raise UsageError(f"'{one}' is no format", fix=did_you_mean(one, FORMATS))
-    drawn = [one for one in wanted or () if one in DRAWN]
+    check_formats(wanted or ())
+    drawn = [one for one in wanted or () if FORMATS[one]().is_drawn]
     if drawn and bases > MOST_DRAWN:
         what = f"{bases:,} bases are more than the {MOST_DRAWN:,} that a page or picture holds"
         raise UsageError(what, fix=f"give fewer regions, or leave out --format {drawn[0]}")
-    pictures = [one for one in drawn if one in PICTURES]
+    pictures = [one for one in drawn if FORMATS[one].kind == "picture"]
     if pictures and intervals > 1:
         what = f"a .{pictures[0]} is of one region, and there are {intervals:,}"
         raise UsageError(what, fix="give one region, or --format html for all on one page")
     chosen = set(wanted or DEFAULT)
     if not wanted and bases > MOST_DRAWN:
         chosen.discard("html")
-    return tuple(one for one in FORMATS if one in chosen)
+    return tuple(one for one in list_formats() if one in chosen)
 
 
 def check_track_output(out: str | Path, *, shard: bool) -> None:
@@ -63,7 +73,8 @@ def check_track_output(out: str | Path, *, shard: bool) -> None:
     if shard and ending != SHARD_ENDING:
         what = f"--shard writes a {SHARD_ENDING} file, and '{Path(name).name}' is none"
         raise UsageError(what, fix=f"give --out part1{SHARD_ENDING}; genodiff merge makes the rest")
-    if not shard and ending in _ENDINGS and not Path(name).is_dir():
+    is_file = ending in _ENDINGS or ending[1:] in list_formats()
+    if not shard and is_file and not Path(name).is_dir():
         what = f"tracks are a folder of files, and '{Path(name).name}' is a file's name"
         raise UsageError(what, fix="give --out FOLDER and --format FORMAT")
 

@@ -35,6 +35,7 @@ from genodiff.scoring.haplotype_vcf import (
     list_format_lines,
     remove_our_fields,
 )
+from genodiff.scoring.methods import AUTO
 from genodiff.scoring.scored_variants import AltScore, FindRank, describe_alts
 from genodiff.scoring.variant_vcf import format_line, format_number, make_header
 
@@ -106,7 +107,8 @@ def format_lines(
     """The lines of a text output, without their ends."""
     kind = form.ending.removesuffix(".gz")
     if kind == ".vcf":
-        more = [] if form.samples is None else list_format_lines(form.unit)
+        asked = str(form.about.get("method", AUTO))
+        more = [] if form.samples is None else list_format_lines(form.unit, asked)
         yield from make_header(
             header, genome, form.about, form.unit, ranked=form.find_rank is not None, more=more
         )

@@ -9,6 +9,8 @@ from genodiff.errors import UsageError
 from genodiff.io.regions import parse_region
 from genodiff.io.variants import VariantRecord
 
+STANDARD_ERROR = 0.25
+"""Standard error, in nats, that `nelbo` goes on to, unless told otherwise."""
 MAX_EVALUATIONS = 512
 """Evaluations of one variant after which `nelbo` stops, unless told otherwise."""
 _SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")

@@ -1,22 +1,17 @@
 """Scores of variants, streamed: how much likelier a model finds the alternative, in nats.
 
-| method | what it compares | file |
-|---|---|---|
-| llr | the span's bases, masked together | `span_scores` |
-| chain | the span's bases, one after the other, over orders | `span_scores` |
-| nelbo | the whole window | `window_scores` |
-
-`auto` is llr for one base, chain for spans of up to `LONGEST_CHAIN` bases, and nelbo beyond.
-A score is a function of the model, the seed and the window's two spellings alone.
+The methods are those of `methods`. A score is a function of the model, the seed and the window's
+two spellings alone.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit  # type: ignore[import-untyped]
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
@@ -26,15 +21,17 @@ from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place, open_loci
 from genodiff.runs.training_memory import identify_memory
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
+from genodiff.scoring.methods import AUTO, check_method, choose_method, find_method
+from genodiff.scoring.methods.chain import ORDERS
 from genodiff.scoring.shared_sites import (
     SiteScores,
     Spacing,
     keep_spacing,
     measure_spacing,
 )
-from genodiff.scoring.span_scores import Estimate, Steps, score_chain, score_llr
+from genodiff.scoring.span_scores import Estimate, Steps
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
-from genodiff.scoring.variant_request import MAX_EVALUATIONS
+from genodiff.scoring.variant_request import MAX_EVALUATIONS, STANDARD_ERROR
 from genodiff.scoring.variant_windows import (
     LONGEST_SPAN,
     Contigs,
@@ -43,14 +40,8 @@ from genodiff.scoring.variant_windows import (
     check_alleles,
     cut_window,
 )
-from genodiff.scoring.window_scores import CONTROLS, score_nelbo
 
 Item = Allele | Sequence[Allele]
-Method = Literal["auto", "llr", "chain", "nelbo"]
-METHODS: tuple[Method, ...] = ("auto", "llr", "chain", "nelbo")
-
-LONGEST_CHAIN = 8
-"""Bases of the longest span that `auto` scores by chain."""
 MOVED = 0.1
 """A score moves with its context if it changes by this share of its size, or of 1 nat."""
 
@@ -72,21 +63,19 @@ class ScoreOptions:
     trained with a memory.
     """
 
-    method: Method = "auto"
-    se: float = 0.5
+    method: str = AUTO
+    se: float = STANDARD_ERROR
     seed: int = 1
     context: int | None = None
     double: bool = False
     exact: bool = False
-    orders: int = 8
+    orders: int = ORDERS
     most: int = MAX_EVALUATIONS
     batch_size: int | None = None
     memory: str | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            what = f"'{self.method}' is no method"
-            raise UsageError(what, fix=f"give one of {', '.join(METHODS)}")
+        check_method(self.method)
         if not self.se > 0 or math.isinf(self.se):
             raise UsageError(f"a standard error of {self.se}", fix="give nats, above 0")
         for name, value, least in (
@@ -136,23 +125,12 @@ class _ScoreJob(NamedTuple):
     light: bool  # one window or two, and no more
 
 
-def choose_method(pair: SpellingPair, method: Method) -> str:
-    """The method that `auto` means for this pair."""
-    if method != "auto":
-        return method
-    width = max(pair.widths)
-    return "llr" if pair.widths == (1, 1) else "chain" if width <= LONGEST_CHAIN else "nelbo"
-
-
-def start_score(reader: MaskedReader, pair: SpellingPair, options: ScoreOptions) -> Steps:
+def start_score(
+    reader: MaskedReader, pair: SpellingPair, options: ScoreOptions, place: Place | None = None
+) -> Steps:
     """The score of one pair, by the method of `options`; the same of either strand."""
-    method = choose_method(pair, options.method)
-    pair = pair.orient(reader.complement)
-    if method == "llr" or (pair.widths == (1, 1) and method == "chain"):
-        return score_llr(reader, pair)
-    if method == "chain":
-        return score_chain(reader, pair, options.seed, options.orders)
-    return score_nelbo(reader, pair, options.seed, options.se, options.most - CONTROLS)
+    method = find_method(pair.widths, options.method)
+    return method.start(reader, pair.orient(reader.complement), options, place)
 
 
 def score_alleles(
@@ -174,7 +152,7 @@ def score_alleles(
     loci = loci or open_score_loci(model, genome, options)
     reader = open_reader(model, batch_size=options.batch_size, loci=loci)
     spacing = None
-    if not options.exact and options.method in ("auto", "llr", "chain"):
+    if not options.exact and find_method((1, 1), options.method).takes_sites:
         spacing = find_spacing(reader, model, genome, context)
     scorer = Scorer(reader, model.alphabet, genome, options, context, spacing)
     if not options.double:
@@ -239,7 +217,7 @@ class Scorer:
         self.reader, self.alphabet, self.genome = reader, alphabet, genome
         self.options, self.context, self.spacing = options, context, spacing
         self._sites = None
-        if options.method != "nelbo":
+        if find_method((1, 1), options.method).takes_sites:
             apart = None if spacing is None else spacing.bases
             self._sites = SiteScores(genome, alphabet, reader, context, apart)
 
@@ -273,17 +251,19 @@ class Scorer:
                 return self._start_site(self._sites, alleles[0])
             cut = cut_window(self.genome, self.alphabet, alleles, self.context)
             self._check(cut)
+            place = cut.contig, cut.start, cut.end
+            steps = start_score(self.reader, cut.pair, self.options, place)
         except UnscorableError as fault:
             return AlleleScore(None, None, None, self.options.method, 0, 0, 0, fault.reason)
-        method = choose_method(cut.pair, self.options.method)
-        steps = start_score(self.reader, cut.pair, self.options)
-        return _ScoreJob(steps, method, cut.contig, cut.start, cut.end, method == "llr")
+        widths, asked = cut.pair.widths, self.options.method
+        light = find_method(widths, asked).windows(*widths) <= 2
+        return _ScoreJob(steps, choose_method(widths, asked), *place, light)
 
     def _start_site(self, sites: SiteScores, allele: Allele) -> _SiteJob:
         check_alleles(self.genome, [allele])
         if allele.ref == allele.alt:
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
-        method = "llr" if self.options.method == "auto" else self.options.method
+        method = choose_method((1, 1), self.options.method)
         return _SiteJob(allele, method, *sites.prepare(allele))
 
     def _check(self, cut: CutWindow) -> None:
@@ -310,11 +290,13 @@ class Scorer:
                 yield AlleleScore(value, 0.0, (value, value), one.method, one.start, one.end, 1)
                 continue
             found = next(estimates)
-            wanted = self.options.se
-            note = "se_above_wanted" if one.method == "nelbo" and found.se > wanted else ""
+            if math.isnan(found.value):
+                place = one.start, one.end
+                yield AlleleScore(None, None, None, one.method, *place, found.windows, found.note)
+                continue
             yield AlleleScore(
-                found.value, found.se, found.ci95, one.method, one.start, one.end, found.windows,
-                note,
+                found.value, found.se, find_ci95(found), one.method, one.start, one.end,
+                found.windows, found.note,
             )  # fmt: skip
         if self._sites is not None:
             self._sites.clear()
@@ -328,21 +310,27 @@ def run_together(
     `places` say where the windows of each job are from, for a memory.
     """
     found: dict[int, Estimate] = {}
-    asked: dict[int, list[Ids]] = {number: next(steps) for number, steps in enumerate(jobs)}
-    while asked:
+    answers: dict[int, Any] = dict.fromkeys(range(len(jobs)))  # None begins a generator
+    while answers:
+        asked: dict[int, list[Ids]] = {}
+        for number, answer in answers.items():
+            try:
+                asked[number] = jobs[number].send(answer)
+            except StopIteration as end:
+                found[number] = end.value
         windows = [window for some in asked.values() for window in some]
         own = None
         if places is not None:
             own = [places[number] for number, some in asked.items() for _ in some]
         logs = iter(reader.read(windows, own))
         answers = {number: [next(logs) for _ in some] for number, some in asked.items()}
-        asked = {}
-        for number, answer in answers.items():
-            try:
-                asked[number] = jobs[number].send(answer)
-            except StopIteration as end:
-                found[number] = end.value
     yield from (found[number] for number in range(len(jobs)))
+
+
+def find_ci95(found: Estimate) -> tuple[float, float]:
+    """The 95 % interval of an estimate over its random draws, in nats."""
+    reach = float(stdtrit(found.freedom, 0.975)) * found.se if found.se else 0.0
+    return found.value - reach, found.value + reach
 
 
 def compare_contexts(one: AlleleScore, two: AlleleScore) -> AlleleScore:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Unscorable, VariantRecord
 from genodiff.io.vcf import COLUMNS, VcfHeader
+from genodiff.scoring.methods import AUTO, name_methods
 from genodiff.scoring.scored_variants import AltScore, FindRank, describe_alts
 
 _PREFIX, _FILTER = "GD_", "gd_"
@@ -21,7 +22,7 @@ _FIELDS = (
         "log-likelihood of ALT minus REF, {unit}; positive: ALT is likelier",
     ),
     ("GD_SE", "Float", "standard error of GD_SCORE over random masks, {unit}; 0: nothing drawn"),
-    ("GD_METHOD", "String", "how it was scored: llr, chain or nelbo"),
+    ("GD_METHOD", "String", "how it was scored: {methods}"),
     ("GD_N", "Integer", "windows that the network read for it"),
     ("GD_FLAGS", "String", "why there is no score, or what to know about it; joined by &"),
     ("GD_NORMAL", "String", "CHROM:POS:REF:ALT, trimmed and left-aligned, where it differs"),
@@ -67,8 +68,9 @@ def make_header(
         meta = ["##fileformat=VCFv4.2"]
     if not any(line.startswith("##contig=") for line in meta):
         meta += [f"##contig=<ID={name},length={n}>" for name, n in genome.contigs.items()]
+    methods = name_methods(str(about.get("method", AUTO)))
     for name, kind, meaning in _FIELDS + (_RANK_FIELDS if ranked else ()):
-        told = f"genodiff: {meaning.format(unit=unit)}"
+        told = f"genodiff: {meaning.format(unit=unit, methods=methods)}"
         meta.append(f'##INFO=<ID={name},Number=A,Type={kind},Description="{told}">')
     meta += more
     for reason in Unscorable:

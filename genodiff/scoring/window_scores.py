@@ -18,15 +18,16 @@ are independent, and their spread gives the standard error. After a first stage 
 that the wanted error takes is known; few looks at the error keep its interval honest.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.counter import Purpose, generator
-from genodiff.scoring.masked_reader import Logs, MaskedReader
 from genodiff.scoring.span_scores import (
     Estimate,
     Steps,
@@ -35,7 +36,10 @@ from genodiff.scoring.span_scores import (
     mask_where,
     take_logs,
 )
-from genodiff.scoring.spelling_pair import Flags, Ids, SpellingPair
+from genodiff.scoring.spelling_pair import Flags, Ids, Logs, SpellingPair
+
+if TYPE_CHECKING:
+    from genodiff.scoring.masked_reader import MaskedReader
 
 DRAWS = 4
 """Draws of a round."""
@@ -77,7 +81,8 @@ def score_nelbo(reader: MaskedReader, pair: SpellingPair, seed: int, se: float, 
         if error <= se or len(values) >= last:
             break
         wanted = min(last, math.ceil(_SPARE * len(values) * (error / se) ** 2))
-    return Estimate(math.fsum(values) / len(values), error, len(values) - 1, asked)
+    value, note = math.fsum(values) / len(values), "se_above_wanted" if error > se else ""
+    return Estimate(value, error, len(values) - 1, asked, note)
 
 
 class _WindowDraw(NamedTuple):

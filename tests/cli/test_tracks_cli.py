@@ -321,7 +321,7 @@ def test_a_model_of_text_is_refused(text_run: Path, case: Path, capsys: Caps) ->
 def test_a_folder_is_whole_or_not_there(
     run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from genodiff.scoring import track_files
+    from genodiff.scoring.track_formats.npz import Npz
 
     place = ("--region", "chr2", "--format", "npz")
     assert command(capsys, *words(run, "o", *place))[0] == 0
@@ -331,7 +331,7 @@ def test_a_folder_is_whole_or_not_there(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(track_files, "write_npz", fail)
+        patch.setattr(Npz, "write", fail)
         code, _, err = command(capsys, *words(run, "o", *place))
     assert (code, "No space left" in err) == (5, True)
     assert read_folder(case / "o") == first

@@ -7,7 +7,7 @@ import pyBigWig
 import pytest
 
 from genodiff.scoring.browser_names import name_contigs, rename_blocks
-from genodiff.scoring.track_files import write_format
+from genodiff.scoring.track_files import TrackContent, write_format
 from genodiff.scoring.track_values import BaseTracks
 
 
@@ -53,9 +53,10 @@ def test_a_bigwig_holds_the_values_under_the_new_names_in_their_order(tmp_path: 
     ]
     names = name_contigs(contigs, "hg19")
     lengths = {names[name]: n for name, n in contigs.items()}
-    write_format(
-        tmp_path, "bigwig", lambda: rename_blocks(lambda: blocks, names, order), lengths, []
+    content = TrackContent(
+        lambda: rename_blocks(lambda: blocks, names, order), lengths, [], lambda _: None
     )
+    write_format(tmp_path, "bigwig", content)
     file = pyBigWig.open(str(tmp_path / "p_A.bw"))
     assert file.chroms() == {"GL000195.1": 4, "chr1": 6, "chrM": 5, "chrX": 3}
     means = {name: file.stats(name, exact=True)[0] for name in file.chroms()}

@@ -3,7 +3,8 @@
 import gzip
 import io
 import math
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,9 @@ from test_variant_scores import make_chain, make_reader
 
 from genodiff.alphabet import DNA
 from genodiff.errors import UsageError
-from genodiff.scoring.track_files import list_track_files, write_format
+from genodiff.maps.track_folder import _draw
+from genodiff.scoring.track_files import FORMATS, TrackContent, write_format
 from genodiff.scoring.track_format import (
-    FORMATS,
     MOST_DRAWN,
     check_hub_options,
     check_track_output,
@@ -25,7 +26,7 @@ from genodiff.scoring.track_format import (
 )
 from genodiff.scoring.track_hub import HubRequest, list_tracks, name_assembly, write_hub
 from genodiff.scoring.track_reader import TrackRequest, read_pieces
-from genodiff.scoring.track_run import TrackRun, list_intervals
+from genodiff.scoring.track_run import Interval, TrackRun, list_intervals
 from genodiff.scoring.track_values import TRACKS, BaseTracks, count_tracks, join_intervals
 from genodiff.scoring.variant_request import Shard
 from genodiff.scoring.variant_windows import HeldContigs
@@ -53,6 +54,21 @@ def blocks() -> Callable[[], Iterable[BaseTracks]]:
         for _, p in read_pieces(reader, GENOME, DNA, run.pieces(), TrackRequest(run.context))
     ]
     return lambda: run.blocks(found)
+
+
+def hold(
+    blocks: Callable[[], Iterable[BaseTracks]],
+    contigs: Mapping[str, int] = GENOME.contigs,
+    intervals: Sequence[Interval] = tuple(INTERVALS),
+) -> TrackContent:
+    """What a format writes; a page is of all intervals, and a picture of chr10:34-61."""
+
+    def draw(path: Path) -> None:
+        joined = list(join_intervals(blocks(), intervals))
+        some = joined if path.suffix == ".html" else joined[3:4]
+        _draw(path, some, {**TOLD, "company": None}, [[] for _ in some])
+
+    return TrackContent(blocks, contigs, intervals, draw)
 
 
 def values(block: BaseTracks, name: str) -> list[float]:
@@ -99,8 +115,10 @@ def test_blocks_are_the_intervals_in_order(blocks: Callable[..., Iterable[BaseTr
 def test_bigwigs_read_again_have_every_value_and_no_other(
     tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
 ) -> None:
-    write_format(tmp_path, "bigwig", blocks, GENOME.contigs, INTERVALS)
-    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(list_track_files("bigwig"))
+    write_format(tmp_path, "bigwig", hold(blocks))
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(
+        FORMATS["bigwig"]().list_files()
+    )
     read: dict[str, dict[str, np.ndarray]] = {}
     for name in TRACKS:
         with pyBigWig.open(str(tmp_path / f"{name}.bw")) as file:
@@ -137,7 +155,7 @@ def test_long_stretches_are_whole_in_a_bigwig(tmp_path: Path) -> None:
     p = rng.dirichlet(np.ones(4), n).astype(np.float32)
     p[1234] = np.nan
     one = BaseTracks("c", 3, "A" * 1234 + "N" + "A" * (n - 1235), p)
-    write_format(tmp_path, "bigwig", lambda: [one], {"c": n + 10}, [("c", 3, n + 3)])
+    write_format(tmp_path, "bigwig", hold(lambda: [one], {"c": n + 10}, [("c", 3, n + 3)]))
     with pyBigWig.open(str(tmp_path / "p_A.bw")) as file:
         assert np.array_equal(file.values("c", 3, n + 3), p[:, 0], equal_nan=True)
         assert np.isnan(file.values("c", n + 3, n + 10)).all()
@@ -149,8 +167,8 @@ def test_long_stretches_are_whole_in_a_bigwig(tmp_path: Path) -> None:
 def test_bedgraphs_have_a_line_for_each_value(
     form: str, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
 ) -> None:
-    write_format(tmp_path, form, blocks, GENOME.contigs, INTERVALS)
-    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(list_track_files(form))
+    write_format(tmp_path, form, hold(blocks))
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(FORMATS[form]().list_files())
     for name in TRACKS:
         path = tmp_path / f"{name}.bedGraph{'.gz' * form.endswith('gz')}"
         data = path.read_bytes()
@@ -170,7 +188,7 @@ def test_npz_has_all_bases_and_parquet_those_that_were_read(
     tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
 ) -> None:
     for form in ("npz", "parquet"):
-        write_format(tmp_path, form, blocks, GENOME.contigs, INTERVALS)
+        write_format(tmp_path, form, hold(blocks))
     arrays = np.load(tmp_path / "tracks.npz")
     frame = pl.read_parquet(tmp_path / "tracks.parquet")
     joined = list(join_intervals(blocks(), INTERVALS))
@@ -194,13 +212,77 @@ def test_npz_has_all_bases_and_parquet_those_that_were_read(
         )
 
 
-@pytest.mark.parametrize("form", [one for one in FORMATS if one != "html"])
+Chances = dict[tuple[str, int], float]
+"""p_A by contig and place, from 0."""
+
+
+def read_bigwig(folder: Path) -> Chances:
+    with pyBigWig.open(str(folder / "p_A.bw")) as file:
+        return {(c, s): v for c in file.chroms() for s, _, v in file.intervals(c) or ()}
+
+
+def read_bedgraph(folder: Path) -> Chances:
+    (path,) = folder.glob("p_A.bedGraph*")
+    data = path.read_bytes()
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    rows = (row.split("\t") for row in text.decode().splitlines())
+    return {(c, int(s)): float(v) for c, s, _, v in rows}
+
+
+def read_npz(folder: Path) -> Chances:
+    arrays = np.load(folder / "tracks.npz")
+    places = [(c, i) for c, s, e in zip(*map(arrays.get, ("contig", "start", "end")), strict=True)
+              for i in range(s, e)]  # fmt: skip
+    pairs = zip(places, arrays["p"][:, 0].tolist(), strict=True)
+    return {place: p for place, p in pairs if not math.isnan(p)}
+
+
+def read_parquet(folder: Path) -> Chances:
+    frame = pl.read_parquet(folder / "tracks.parquet")
+    return {(c, pos - 1): p for c, pos, p in frame.select("contig", "pos", "p_A").iter_rows()}
+
+
+READERS = {
+    "bigwig": read_bigwig, "bedgraph": read_bedgraph, "bedgraph.gz": read_bedgraph,
+    "npz": read_npz, "parquet": read_parquet,
+}  # fmt: skip
+"""A format without one is looked at by its first bytes, or only written."""
+BEGINS = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_writes_the_files_that_it_names_and_is_read_back(
+    name: str, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
+) -> None:
+    write_format(tmp_path, name, hold(blocks))
+    files = sorted(one.name for one in tmp_path.iterdir())
+    assert files == sorted(FORMATS[name]().list_files())
+    assert all((tmp_path / one).stat().st_size for one in files)
+    wanted = {
+        (block.contig, block.start + i): p
+        for block in blocks()
+        for i, p in enumerate(values(block, "p_A"))
+        if not math.isnan(p)
+    }
+    if name in READERS:
+        assert READERS[name](tmp_path) == pytest.approx(wanted, abs=2e-6)
+    if name in BEGINS:
+        assert (tmp_path / files[0]).read_bytes().startswith(BEGINS[name])
+
+
+def test_the_page_of_tracks_names_every_format() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "tracks.md").read_text()
+    named = set(re.findall(r"`([a-z.]+)`", "".join(re.findall(r"^\| (`[^|]*) \|", page, re.M))))
+    assert set(FORMATS) <= named
+
+
+@pytest.mark.parametrize("form", FORMATS)
 def test_the_same_tracks_are_the_same_bytes(
     form: str, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
 ) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        write_format(tmp_path / name, form, blocks, GENOME.contigs, INTERVALS)
+        write_format(tmp_path / name, form, hold(blocks))
     for path in (tmp_path / "one").iterdir():
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
 
@@ -209,7 +291,7 @@ def test_the_same_tracks_are_the_same_bytes(
 def test_a_hub_has_what_hubcheck_asks_for(
     genome: str | None, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
 ) -> None:
-    write_format(tmp_path, "bigwig", blocks, GENOME.contigs, INTERVALS)
+    write_format(tmp_path, "bigwig", hold(blocks))
     request = HubRequest(genome, "my_genome", "a@b.org", TOLD["checkpoint"], INTERVALS[0])  # type: ignore[arg-type]
     write_hub(tmp_path, GENOME, request, TOLD)
     tracks = check_hub(tmp_path)
@@ -227,7 +309,7 @@ def test_a_hub_has_what_hubcheck_asks_for(
 def test_the_check_of_hubs_notices_faults(
     tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
 ) -> None:
-    write_format(tmp_path, "bigwig", blocks, GENOME.contigs, INTERVALS)
+    write_format(tmp_path, "bigwig", hold(blocks))
     write_hub(tmp_path, GENOME, HubRequest("x", "x", "a@b.org", "0", INTERVALS[0]), TOLD)
     whole = {name: (tmp_path / name).read_text() for name in ("hub.txt", "trackDb.txt")}
     for name, old, new in (
@@ -304,7 +386,8 @@ def test_names_and_formats_that_cannot_be_meant_are_refused() -> None:
 def test_a_bedgraph_may_have_odd_names(tmp_path: Path) -> None:
     p = np.full((1, 4), 0.25, np.float32)
     one = BaseTracks("HLA-A*01:01", 7, "C", p)
-    write_format(tmp_path, "bedgraph", lambda: [one], {"HLA-A*01:01": 9}, [("HLA-A*01:01", 7, 8)])
+    content = hold(lambda: [one], {"HLA-A*01:01": 9}, [("HLA-A*01:01", 7, 8)])
+    write_format(tmp_path, "bedgraph", content)
     found = pl.read_csv(
         io.BytesIO((tmp_path / "surprisal.bedGraph").read_bytes()), separator="\t", has_header=False
     )

@@ -14,10 +14,11 @@ from worlds import LongChain
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
 from genodiff.scoring.masked_reader import MaskedReader
+from genodiff.scoring.methods import SCORE_METHODS
 from genodiff.scoring.naive_variants import naive_chain, naive_llr, naive_nelbo
 from genodiff.scoring.span_scores import Estimate, run_steps, score_chain, score_llr
 from genodiff.scoring.spelling_pair import SpellingPair
-from genodiff.scoring.variant_scores import ScoreOptions, run_together, start_score
+from genodiff.scoring.variant_scores import ScoreOptions, find_ci95, run_together, start_score
 from genodiff.scoring.window_scores import DRAWS, FIRST_ROUNDS, score_nelbo
 
 COMPLEMENT = np.array(tiny_networks.COMPLEMENT, np.uint8)
@@ -127,15 +128,12 @@ def test_drawn_orders_agree_with_all_orders() -> None:
     assert abs(drawn.value - every.value) < 5 * drawn.se
 
 
-METHODS = ["llr", "chain", "nelbo"]
-
-
 def score(reader: MaskedReader, pair: SpellingPair, method: Any, seed: int = 1) -> Estimate:
     return run_steps(start_score(reader, pair, ScoreOptions(method, se=9.0, seed=seed)), reader)
 
 
 @pytest.mark.parametrize("strands", ["paired", "single"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SCORE_METHODS)
 @pytest.mark.parametrize(("ref", "alt"), [(1, 1), (7, 7), (7, 2), (0, 9)])
 def test_swapping_turns_the_sign_and_the_other_strand_changes_nothing(
     strands: str, method: str, ref: int, alt: int
@@ -234,6 +232,6 @@ def test_intervals_of_nelbo_hold_the_truth_as_often_as_they_say() -> None:
     for number in range(1000):
         pair = make_pair(number, *widths[number % 4], flank=10)
         found = run_steps(score_nelbo(reader, pair, 1, 0.3, 10**5), reader)
-        low, high = found.ci95
+        low, high = find_ci95(found)
         inside += low <= log_p(chain, pair.alt) - log_p(chain, pair.ref) <= high
     assert 930 <= inside <= 970

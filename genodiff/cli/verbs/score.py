@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
-from genodiff.api.score import MAX_EVALUATIONS
+from genodiff.api.score import AUTO, MAX_EVALUATIONS, STANDARD_ERROR, describe_methods
 from genodiff.api.score import score as write_scores
 from genodiff.cli.common import (
     OUTPUT,
@@ -56,15 +56,10 @@ def score(
             help=".vcf, .tsv, .parquet or .jsonl; .vcf.gz and .tsv.gz get an index; - for stdout."
         ),
     ] = None,
-    method: Annotated[
-        Literal["auto", "llr", "chain", "nelbo"],
-        Parameter(
-            help="llr: the bases that differ, masked together; chain: unmasked one after the "
-            "other; nelbo: the bound of the whole window; auto: llr for one base, chain for spans "
-            "of up to 8, nelbo beyond."
-        ),
-    ] = "auto",
-    se: Annotated[float, Parameter(help="Standard error, in nats, that nelbo goes on to.")] = 0.25,
+    method: Annotated[str, Parameter(help=describe_methods())] = AUTO,
+    se: Annotated[
+        float, Parameter(help="Standard error, in nats, that nelbo goes on to.")
+    ] = STANDARD_ERROR,
     max_evaluations: Annotated[
         int,
         Parameter(

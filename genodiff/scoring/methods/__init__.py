@@ -1,0 +1,115 @@
+"""How a variant is scored: the registry of methods, and one file each. No torch.
+
+A method is a class in a file of this folder, or of a plug-in:
+
+    @SCORE_METHODS.register("llr")
+    class Llr(ScoreMethod): ...
+
+All that names, checks, plans or runs a method asks it here, so a file that is put here is found.
+`auto` is no method: it asks the methods, in their order, which spans they take. `nelbo` takes all
+that is left, so a method that comes after it is used where it is named.
+
+The modules of methods are imported for a help text. So none of them imports torch.
+"""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from genodiff.errors import UsageError, did_you_mean
+from genodiff.registry import Registry
+from genodiff.scoring.span_scores import Steps
+from genodiff.scoring.spelling_pair import SpellingPair
+
+if TYPE_CHECKING:
+    from genodiff.runs.own_loci import Place
+    from genodiff.scoring.masked_reader import MaskedReader
+    from genodiff.scoring.variant_scores import ScoreOptions
+
+AUTO = "auto"
+"""Chooses a method for each variant, by the lengths of its spans."""
+Widths = tuple[int, int]
+"""Bases of the spans in which REF and ALT differ."""
+
+
+class ScoreMethod(ABC):
+    """One way of scoring a pair of spellings."""
+
+    help: ClassVar[str]
+    """What it compares, for the help text of `--method`."""
+    taken_for: ClassVar[str] = ""
+    """What `auto` takes it for, in words that follow its name; empty where `fits` takes nothing."""
+    takes_sites: ClassVar[bool] = False
+    """Whether an SNV's score is log p(alt) - log p(ref) at its base: such sites share windows, and
+    `start` is not called for them."""
+    until_se: ClassVar[bool] = False
+    """Whether it goes on until the standard error is `options.se`. Then `windows` is the least that
+    it takes, and `options.most` the most."""
+
+    def fits(self, widths: Widths) -> bool:
+        """Whether `auto` takes it for spans of so many bases."""
+        return False
+
+    @abstractmethod
+    def windows(self, ref: int, alt: int) -> int:
+        """About how many windows a score of spans of so many bases takes."""
+
+    @abstractmethod
+    def start(
+        self,
+        reader: "MaskedReader",
+        pair: SpellingPair,
+        options: "ScoreOptions",
+        place: "Place | None",
+    ) -> Steps:
+        """The score of `pair`: a generator as in `span_scores`, whose `Estimate` is in nats.
+
+        `pair` is on the strand on which `reader` reads it, so the same on either. `place` is the
+        contig, start and end of its window, for what reads a memory; None where it has none. An
+        `Estimate` of NaN is no score, and its `note` one word that says why.
+        """
+
+
+SCORE_METHODS: Registry[type[ScoreMethod]] = Registry("method", package=__name__, taken=(AUTO,))
+"""The methods by name."""
+
+
+def list_methods() -> list[str]:
+    """All that a method may be called, `auto` first."""
+    return [AUTO, *SCORE_METHODS.list_names()]
+
+
+def check_method(name: str) -> None:
+    """Raises `UsageError` for a name that no method has, naming what is near."""
+    if name not in list_methods():
+        raise UsageError(f"no method '{name}'; {did_you_mean(name, list_methods())}")
+
+
+def choose_method(widths: Widths, name: str) -> str:
+    """The name of the method that scores spans of so many bases, where `name` is asked for."""
+    if name != AUTO:
+        return name
+    return next(known for known, method in SCORE_METHODS.items() if method().fits(widths))
+
+
+def find_method(widths: Widths, name: str) -> ScoreMethod:
+    """The method that `choose_method` names. Raises `UsageError` where there is none."""
+    return SCORE_METHODS[choose_method(widths, name)]()
+
+
+def describe_methods() -> str:
+    """What each method compares, and what `auto` takes: for a help text."""
+    methods = SCORE_METHODS.items()
+    taken = ", ".join(f"{name} {one.taken_for}" for name, one in methods if one.taken_for)
+    return "; ".join([*(f"{name}: {one.help}" for name, one in methods), f"{AUTO}: {taken}."])
+
+
+def name_methods(asked: str) -> str:
+    """What a score may have been made by where `asked` is asked for: for the header of a file."""
+    names = [name for name, one in SCORE_METHODS.items() if one.taken_for]
+    if asked not in (AUTO, *names):
+        return asked
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+# Users see these first, and `auto` asks them in this order.
+from genodiff.scoring.methods import llr, chain, nelbo  # noqa: E402, F401, I001

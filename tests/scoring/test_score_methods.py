@@ -1,0 +1,263 @@
+"""Every registered method of scoring: each gives its own number for every kind of variant."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_variant_scores import COMPLEMENT, make_pair, read_network
+from tiny_run import SEQ_LEN, write_run
+
+import genodiff
+from genodiff.alphabet import DNA
+from genodiff.errors import UsageError
+from genodiff.io.faidx import Genome
+from genodiff.io.variants import Allele
+from genodiff.runs.model import TrainedModel, load_model
+from genodiff.scoring.background import BackgroundRequest, draw_background, find_kinds
+from genodiff.scoring.background_draws import VariantDraws
+from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.methods import (
+    AUTO,
+    SCORE_METHODS,
+    ScoreMethod,
+    check_method,
+    choose_method,
+    describe_methods,
+    find_method,
+    name_methods,
+)
+from genodiff.scoring.span_scores import Estimate, run_steps
+from genodiff.scoring.variant_scores import ScoreOptions, score_alleles, start_score
+from genodiff.scoring.variant_windows import cut_window
+
+START = 900
+KINDS = ("SNV", "deletion", "insertion", "MNV", "delins", "long deletion", "haplotype")
+Item = Allele | Sequence[Allele]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("methods")
+    write_run(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> TrainedModel:
+    return load_model(folder / "run")
+
+
+@pytest.fixture(scope="module")
+def genome(folder: Path) -> Genome:
+    return Genome(folder / "genome.fa")
+
+
+def other(letters: str) -> str:
+    """As many bases, each of which differs: a G or C for an A or T, and the other way round."""
+    return letters.translate(str.maketrans("ACGT", "GTAC"))
+
+
+def make_variant(genome: Genome, kind: str) -> Item:
+    def take(start: int, n: int) -> str:
+        return genome.fetch("c1", start, start + n).decode().upper()
+
+    def change(start: int, ref: int, alt: str = "") -> Allele:
+        return Allele("c1", start, take(start, ref), alt or other(take(start, ref)))
+
+    return {
+        "SNV": change(START, 1),
+        "deletion": Allele("c1", START, take(START, 2), ""),
+        "insertion": Allele("c1", START, "", "GAT"),
+        "MNV": change(START, 3),
+        "delins": change(START, 2, "GATCA"),
+        "long deletion": Allele("c1", START, take(START, 12), ""),
+        "haplotype": [change(START, 1), change(START + 4, 1)],
+    }[kind]
+
+
+def list_alleles(item: Item) -> list[Allele]:
+    return [item] if isinstance(item, Allele) else list(item)
+
+
+@pytest.mark.parametrize("name", SCORE_METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_method_gives_its_own_number_for_every_kind(
+    name: str, kind: str, model: TrainedModel, genome: Genome
+) -> None:
+    item, options = make_variant(genome, kind), ScoreOptions(name, se=9.0, exact=True)
+    (found,) = score_alleles(model, genome, [item], options)
+    reader = open_reader(model)
+    cut = cut_window(genome, DNA, list_alleles(item), SEQ_LEN)
+    place = cut.contig, cut.start, cut.end
+    alone = run_steps(start_score(reader, cut.pair, options, place), reader)
+    assert found.method == name
+    assert found.value == pytest.approx(alone.value, abs=1e-5)
+    method = find_method(cut.pair.widths, name)
+    planned = method.windows(*cut.pair.widths)
+    assert alone.windows == found.evaluations
+    assert reader.evaluations <= (options.most if method.until_se else planned)
+
+
+@pytest.mark.parametrize("name", SCORE_METHODS)
+@pytest.mark.parametrize("widths", [(1, 1), (2, 0), (0, 3), (3, 3), (2, 5), (12, 0)])
+@pytest.mark.parametrize("strands", ["paired", "single"])
+def test_both_strands_have_one_score_and_the_way_back_the_opposite(
+    name: str, widths: tuple[int, int], strands: str
+) -> None:
+    reader, pair, options = read_network(strands), make_pair(4, *widths), ScoreOptions(name, se=9.0)
+    one, turned, back = (
+        run_steps(start_score(reader, some, options), reader)
+        for some in (pair, pair.turn(COMPLEMENT), pair.swap())
+    )
+    assert turned == one
+    assert (back.value, back.se) == (-one.value, one.se)
+
+
+def test_auto_is_the_first_method_that_takes_a_span_and_one_takes_every_span() -> None:
+    for ref in range(12):
+        for alt in range(12):
+            width = max(ref, alt)
+            wanted = "llr" if ref == alt == 1 else "chain" if width <= 8 else "nelbo"
+            assert choose_method((ref, alt), AUTO) == wanted
+            fitting = [name for name, one in SCORE_METHODS.items() if one().fits((ref, alt))]
+            assert fitting[0] == wanted
+            for name in SCORE_METHODS:
+                assert choose_method((ref, alt), name) == name
+
+
+def test_help_header_and_page_are_made_of_the_methods_own_words() -> None:
+    assert describe_methods().endswith(
+        "auto: llr for one base, chain for spans of up to 8, nelbo beyond."
+    )
+    assert all(f"{name}: {one.help}" in describe_methods() for name, one in SCORE_METHODS.items())
+    assert name_methods(AUTO) == name_methods("chain") == "llr, chain or nelbo"
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "score-variants.md").read_text()
+    assert set(SCORE_METHODS) <= set(re.findall(r"^\| `(\w+)` \|", page, re.M))
+    with pytest.raises(UsageError, match="did you mean 'chain'"):
+        check_method("chian")
+    with pytest.raises(UsageError, match="two methods are called 'auto'"):
+        SCORE_METHODS.register(AUTO)(Letters)
+
+
+class Letters(ScoreMethod):
+    """How many more G and C the alternative has: a score that reads no network."""
+
+    help = "G and C"
+
+    def windows(self, ref, alt):  # type: ignore[no-untyped-def]
+        return 0
+
+    def start(self, reader, pair, options, place):  # type: ignore[no-untyped-def]
+        assert place is not None
+        yield from ()
+        of_ref, of_alt = (
+            int(np.isin(ids[span], DNA.encode("GC")).sum())
+            for ids, span in ((pair.ref, pair.ref_span), (pair.alt, pair.alt_span))
+        )
+        return Estimate(float(of_alt - of_ref), 0.0, note="counted")
+
+
+def count_gc(item: Item) -> float:
+    alleles = list_alleles(item)
+    return sum(sum(map(one.alt.count, "GC")) - sum(map(one.ref.count, "GC")) for one in alleles)
+
+
+@pytest.fixture
+def letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A method that nothing else knows of."""
+    assert "letters" not in SCORE_METHODS
+    monkeypatch.setitem(SCORE_METHODS._pieces, "letters", Letters)
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("genodiff.scoring.background_rare.MOST_DRAWS", 4000)
+
+
+@pytest.mark.usefixtures("letters")
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("double", [False, True])
+def test_a_method_that_nothing_else_knows_of_gives_its_own_numbers(
+    exact: bool, double: bool, model: TrainedModel, genome: Genome
+) -> None:
+    items = [make_variant(genome, kind) for kind in KINDS]
+    options = ScoreOptions("letters", exact=exact, double=double)
+    found = list(score_alleles(model, genome, items, options))
+    assert [one.value for one in found] == [count_gc(one) for one in items]
+    assert {(one.method, one.note, one.evaluations) for one in found} == {("letters", "counted", 0)}
+
+
+def test_a_method_may_have_no_score_and_says_why(
+    model: TrainedModel, genome: Genome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent(Letters):
+        def start(self, reader, pair, options, place):  # type: ignore[no-untyped-def]
+            yield from ()
+            return Estimate(float("nan"), 0.0, note="no_relatives")
+
+    monkeypatch.setitem(SCORE_METHODS._pieces, "silent", Silent)
+    items = [make_variant(genome, kind) for kind in KINDS]
+    found = list(score_alleles(model, genome, items, ScoreOptions("silent")))
+    assert {(one.value, one.se, one.method, one.note) for one in found} == {
+        (None, None, "silent", "no_relatives")
+    }
+
+
+@pytest.mark.usefixtures("letters")
+def test_a_background_of_such_a_method_holds_its_numbers(
+    model: TrainedModel, genome: Genome
+) -> None:
+    items = [make_variant(genome, kind) for kind in ("SNV", "deletion", "insertion")]
+    kinds = find_kinds((one for one in items if isinstance(one, Allele)), genome)
+    request = BackgroundRequest(100, 1, "letters", {"model": model.digest})
+
+    def score(some):  # type: ignore[no-untyped-def]
+        return score_alleles(model, genome, some, ScoreOptions("letters"))
+
+    drawn = draw_background(genome, genome.sha256, kinds, request, score)
+    for size, scores in drawn.classes.items():
+        draws = VariantDraws(genome, size, 1)
+        wanted = [count_gc(one) for i in range(request.count(size)) for one in draws.draw(i)]
+        assert [one.value for one in scores] == wanted
+    assert {size.name for size in drawn.classes} == {"snv", "del2", "ins3"}
+
+
+@pytest.mark.usefixtures("letters")
+def test_files_and_plans_of_such_a_method_name_it(
+    folder: Path, genome: Genome, tmp_path: Path
+) -> None:
+    snv, deletion = make_variant(genome, "SNV"), make_variant(genome, "deletion")
+    assert isinstance(snv, Allele)
+    assert isinstance(deletion, Allele)
+    before = genome.fetch("c1", START + 49, START + 50).decode().upper()
+    gone = genome.fetch("c1", START + 50, START + 52).decode().upper()
+    rows = [("c1", START + 1, snv.ref, snv.alt), ("c1", START + 50, before + gone, before)]
+    (tmp_path / "in.tsv").write_text(
+        "chrom\tpos\tref\talt\n" + "".join("\t".join(map(str, row)) + "\n" for row in rows)
+    )
+
+    def run(out: str, **more: object) -> dict[str, object]:
+        given = dict(fasta=folder / "genome.fa", out=tmp_path / out, method="letters", device="cpu")
+        return genodiff.score(folder / "run", tmp_path / "in.tsv", **given, **more)  # type: ignore[arg-type]
+
+    planned = run("o.vcf", plan=True, background="on")
+    assert planned["evaluations"] == planned["background_evaluations"] == 0
+    run("o.vcf", background=100)
+    text = (tmp_path / "o.vcf").read_text()
+    assert "how it was scored: letters" in text
+    scores = [float(one) for one in re.findall(r"GD_SCORE=([^;\t]+)", text)]
+    assert scores == [count_gc(snv), -float(sum(map(gone.count, "GC")))]
+    assert re.findall(r"GD_METHOD=(\w+)", text) == ["letters"] * 2
+    assert len(re.findall(r"GD_PCT=", text)) == 2
+
+
+@pytest.mark.parametrize("name", SCORE_METHODS)
+def test_sharing_moves_an_snv_by_less_than_its_tolerance(
+    name: str, model: TrainedModel, genome: Genome
+) -> None:
+    item = make_variant(genome, "SNV")
+
+    def score(exact: bool) -> float | None:
+        options = ScoreOptions(name, se=9.0, exact=exact)
+        return next(score_alleles(model, genome, [item], options)).value
+
+    assert score(False) == pytest.approx(score(True), abs=2e-3)
