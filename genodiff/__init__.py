@@ -30,7 +30,7 @@ _DOOR = {
     "demo": "genodiff.api.demo",
     "dependencies": "genodiff.api.maps",
     "doctor": "genodiff.api.doctor",
-    "embed": "genodiff.api.embed",
+    "embed": "genodiff.api.embedding",
     "evaluate": "genodiff.api.evaluate",
     "export_checkpoint": "genodiff.api.checkpoint",
     "fetch_data": "genodiff.api.data",
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from genodiff.api.effects import insertion_effect as insertion_effect
     from genodiff.api.effects import one_hot_network as one_hot_network
     from genodiff.api.effects import substitution_effect as substitution_effect
-    from genodiff.api.embed import embed as embed
+    from genodiff.api.embedding import embed as embed
     from genodiff.api.evaluate import evaluate as evaluate
     from genodiff.api.finetune import finetune as finetune
     from genodiff.api.finetuned import FinetunedModel as FinetunedModel

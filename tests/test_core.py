@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.test_floors import FLOOR
 
 PACKAGE = Path(__file__).resolve().parent.parent / "genodiff"
-WINGS = ("finetuning", "hf", "hub", "maps", "reports", "studies", "tasks")
+WINGS = ("embedding", "finetuning", "hf", "hub", "maps", "reports", "studies", "tasks")
 """What no part of the core imports. ARCHITECTURE.md draws them beside it."""
 
 STORY = """

@@ -18,7 +18,7 @@ FLOOR = {
     "training": 3, "tasks": 3, "jobs": 3,
     "finetuning": 4, "generate": 4, "scoring": 4, "hub": 4,
     "reports": 5, "models": 5,
-    "maps": 6,
+    "maps": 6, "embedding": 6,
     "studies": 6,
     "api": 7, "hf": 7,
     "cli": 8,

@@ -1,6 +1,6 @@
 """A loaded model and what it does: `genodiff.Model`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -20,15 +20,16 @@ from genodiff.api.sampling import fill_sequences, sample_sequences
 from genodiff.api.sequences import is_single, read_records, restore_form
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.diffusion.objective import Objective
+from genodiff.embedding.request import HeldEmbeddingRequest
 from genodiff.errors import UsageError
 from genodiff.generate.infill import Template
 from genodiff.generate.sample import Sampling
 from genodiff.io.sequences import read_texts
+from genodiff.jobs.request import method
 from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.tokenizer_files import open_model_tokenizer
-from genodiff.scoring.embed import cut_windows, embed, make_reading
 from genodiff.scoring.probabilities import Ids, Probabilities, fill_probabilities
 from genodiff.scoring.probabilities import leave_one_out as find_each
 
@@ -288,41 +289,7 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
             ]
         return found[0] if is_single(sequences, _MARK) else found
 
-    @own_defaults()
-    def embed(
-        self,
-        sequences: Any,
-        *,
-        bed: str | Path | None = None,
-        region: Sequence[str] = (),
-        layer: int | Sequence[int] = -1,
-        pool: Literal["mean", "max", "center", "none"] = "mean",
-        strand: Literal["average", "forward", "both"] = "average",
-        window: int | None = None,
-        stride: int | None = None,
-        batch_size: int = 32,
-    ) -> Any:
-        """Embeddings (n, D), float32, one for each sequence, as `genodiff embed` gives them.
-
-        `sequences` may be a FASTA file; `region` (chr1:1,000-2,000) or `bed` then say which parts.
-        A row on - is read as its reverse complement. `layer` is 0 (the embedding) to n_layer, -1
-        the last; several add an axis before D. `pool` is over the bases of a sequence; "none" keeps
-        each base and gives a list of arrays (L, D). `strand` "average" is the mean over both
-        strands, the same for a sequence and its reverse complement; "both" adds an axis of two;
-        "forward" is the sequence as it stands. `window` cuts into pieces of so many bases, one
-        every `stride` (default: `window`). One sequence gives (1, D). Raises `UsageError` for text,
-        `DataError` for letters that are no DNA.
-        """
-        layers = [layer] if isinstance(layer, int) else list(layer)
-        how = make_reading(self._trained.backbone, self.alphabet, layers, pool, strand)
-        windows = cut_windows(sequences, bed=bed, regions=region, window=window, stride=stride)
-        found = [
-            array
-            for _, array in embed(
-                self._trained.backbone, self.alphabet, windows, how, batch_size=batch_size
-            )
-        ]
-        return found if pool == "none" else np.stack(found)
+    embed = method("embed", HeldEmbeddingRequest)
 
     @own_defaults()
     def bits(

@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from genodiff.io.target import is_stream
-from genodiff.runs.own_loci import name_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -152,6 +151,7 @@ def request_background(
     model: TrainedModel, options: ScoreOptions, places: int, loci: OwnLoci | None
 ) -> BackgroundRequest:
     """What a background is asked for, and all that its scores depend on."""
+    from genodiff.runs.own_loci import name_memory
     from genodiff.scoring.background import BackgroundRequest
 
     settings = {

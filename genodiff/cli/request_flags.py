@@ -10,7 +10,14 @@ from typing import Annotated, Any, get_args, get_origin
 
 from cyclopts import Parameter
 
-from genodiff.cli.common import Common, Json, convert_whole_number, print_plan, stop_on_sigterm
+from genodiff.cli.common import (
+    Common,
+    Json,
+    check_file,
+    convert_whole_number,
+    print_plan,
+    stop_on_sigterm,
+)
 from genodiff.errors import UsageError
 from genodiff.io.progress import format_duration
 from genodiff.jobs.file_request import FileRequest
@@ -27,6 +34,7 @@ def make_verb(
     `say` gives its last line on stderr, of what the sidecar says.
     """
     request: type[FileRequest] = answer.request  # type: ignore[attr-defined]
+    words = [one.name for one in list_fields(request) if one.option.is_word]
 
     def call(*args: Any, **kwargs: Any) -> None:
         bound = call.__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
@@ -36,6 +44,8 @@ def make_verb(
         common.prepare()
         is_plan = values["plan"]
         _check_output(values["out"], json=json and not is_plan)
+        if len(words) == 2:
+            check_file(Path(values["run"]), values[words[1]], f"{answer.__name__} RUN FASTA")
         for one in list_fields(request):
             if one.kind is Any and isinstance(values.get(one.name), str):
                 values[one.name] = Path(values[one.name])  # letters alone would be a sequence
@@ -74,9 +84,11 @@ def _make_flag(one: Field, default: Any) -> inspect.Parameter | None:
     about: dict[str, Any] = {"help": option.help, "negative": ""}
     if option.names:
         about["name"] = list(option.names)
-    if one.name == "out":
+    if one.name == "out" or option.is_word:
         about["allow_leading_hyphen"] = True
-    if int in kinds and str not in kinds:
+    kind = _on_line(one)
+    is_list = any(get_origin(part) is list for part in get_args(kind))
+    if int in kinds and str not in kinds and not is_list:
         about["converter"] = convert_whole_number
     if default is MISSING:
         default = inspect.Parameter.empty
@@ -85,8 +97,8 @@ def _make_flag(one: Field, default: Any) -> inspect.Parameter | None:
         inspect.Parameter.POSITIONAL_OR_KEYWORD
         if option.is_word
         else inspect.Parameter.KEYWORD_ONLY,
-        default=None if default == () else default,
-        annotation=Annotated[_on_line(one), Parameter(**about)],
+        default=None if isinstance(default, tuple) else default,
+        annotation=Annotated[kind, Parameter(**about)],
     )
 
 

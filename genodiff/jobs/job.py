@@ -35,10 +35,15 @@ class EmptyOutputError(DataError):
 
 
 class Job(ABC, Generic[Asked]):
-    """The work of one request. `total` counts what progress counts, named by `noun`."""
+    """The work of one request.
+
+    `total` is of what progress counts, named by `noun`; 0 where it is not known. `keeps` is
+    False where what is read cannot be read again, so that nothing can be gone on with.
+    """
 
     noun: ClassVar[str]
-    total: int
+    total = 0
+    keeps = True
 
     def __init__(self, request: Asked) -> None:
         self.request, self.device = request, choose_device(request.device)
@@ -88,7 +93,7 @@ class Job(ABC, Generic[Asked]):
                 return {**self.plan(), "files": self.list_files()}
             keep_freed_memory()
             kept = request.partial
-            if request.is_stream:
+            if request.is_stream or not self.keeps:
                 kept = f"{stack.enter_context(tempfile.TemporaryDirectory())}/entries"
             journal = Journal(kept, sha256_json({**self.identify(), "version": __version__}))
             journal.check(fresh=request.fresh, force=request.force)
@@ -117,11 +122,13 @@ class Job(ABC, Generic[Asked]):
             for entry in self.entries(journal.kept):
                 journal.append(entry)
                 done += self.weigh(entry)
-                text, now = f"{done:,} of {self.total:,} {self.noun}", time.monotonic()
+                of, now = f" of {self.total:,}" if self.total else "", time.monotonic()
+                text = f"{done:,}{of} {self.noun}"
                 if not began:  # all that is read and compiled before the first entry is over
                     began, first = now, done
                 elif now > began:
                     pace = (done - first) / (now - began)
-                    to_go = format_duration((self.total - done) / pace)
-                    text += f" · {pace:,.3g}/s · {to_go} to go"
+                    text += f" · {pace:,.3g}/s"
+                    if self.total:
+                        text += f" · {format_duration((self.total - done) / pace)} to go"
                 display.show(text, done, self.total)

@@ -45,3 +45,4 @@ Genes = Annotated[
     ),
 ]
 WindowBatch = Annotated[int, Ge(1), Option("Windows at a time: changes the speed, never the map.")]
+ShardWords = Annotated[str | None, Option("i/n: the i-th of n parts; `genodiff merge` joins them.")]

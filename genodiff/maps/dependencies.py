@@ -4,15 +4,13 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from genodiff.finetuning.fitted_model import FittedModel
-from genodiff.maps.map_job import MapForms, MapJob, MapReader, plan_time, read_maps
+from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_time
 from genodiff.maps.request import DependencyFields, DependencyRequest
 from genodiff.models.opening import ModelHolder, refuse_fitted
-from genodiff.reports.dependency_page import list_dependency_picture, render_dependency_page
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import name_memory, open_loci
 from genodiff.scoring.dependency_map import (
@@ -28,6 +26,9 @@ from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.variant_scores import check_model
 from genodiff.scoring.variant_windows import Contigs
 
+if TYPE_CHECKING:
+    from genodiff.finetuning.fitted_model import FittedModel
+
 _SCORE = "largest change of the log-odds of the target by substituting the source"
 _log = logging.getLogger("genodiff")
 
@@ -36,12 +37,17 @@ class DependencyReader(MapReader):
     """How substitutions at one base move the odds of the others."""
 
     longest = LONGEST
-    forms = MapForms(make_pair_frame, stack_pairs, list_dependency_picture, render_dependency_page)
+    forms = MapForms(
+        make_pair_frame,
+        stack_pairs,
+        "genodiff.reports.dependency_page:list_dependency_picture",
+        "genodiff.reports.dependency_page:render_dependency_page",
+    )
 
     def __init__(
         self,
         asked: DependencyFields,
-        model: TrainedModel | FittedModel,
+        model: "TrainedModel | FittedModel",
         genome: Contigs,
         regions: Sequence[MapRegion],
     ) -> None:
@@ -61,7 +67,7 @@ class DependencyReader(MapReader):
 
     def time(self, evaluations: int) -> dict[str, Any]:
         asked, places = self._asked, ((one.contig, one.start) for one in self._regions)
-        return plan_time(
+        return tell_time(
             self._model, self._genome, places, evaluations, context=asked.context,
             memory=asked.memory, batch_size=asked.batch_size, every=asked.apart,
         )  # fmt: skip

@@ -2,22 +2,20 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from genodiff.errors import UsageError
-from genodiff.finetuning.fitted_model import FittedModel
-from genodiff.finetuning.oracle import FittedOracle
-from genodiff.maps.map_job import MapForms, MapJob, MapReader, plan_time, read_maps
+from genodiff.jobs.request import find_named
+from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_time
 from genodiff.maps.request import SaturationFields, SaturationRequest
 from genodiff.models.opening import ModelHolder
-from genodiff.reports.ism_page import list_ism_picture, render_ism_page
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, name_memory, open_loci
+from genodiff.scoring import plan_time
 from genodiff.scoring.map_files import SaturationMap, make_saturation_frame, stack_saturation
 from genodiff.scoring.map_regions import MapRegion
-from genodiff.scoring.plan_time import time_steps
 from genodiff.scoring.saturation import (
     LONGEST,
     count_saturation,
@@ -27,6 +25,10 @@ from genodiff.scoring.saturation import (
 from genodiff.scoring.variant_scores import check_model
 from genodiff.scoring.variant_windows import Contigs
 
+if TYPE_CHECKING:
+    from genodiff.finetuning.fitted_model import FittedModel
+    from genodiff.finetuning.oracle import FittedOracle
+
 _OWN = "log p(base) − log p(reference), given all others"
 
 
@@ -34,19 +36,24 @@ class SaturationReader(MapReader):
     """Scores of every substitution, by a language model or by a fine-tuned one."""
 
     longest = LONGEST
-    forms = MapForms(make_saturation_frame, stack_saturation, list_ism_picture, render_ism_page)
+    forms = MapForms(
+        make_saturation_frame,
+        stack_saturation,
+        "genodiff.reports.ism_page:list_ism_picture",
+        "genodiff.reports.ism_page:render_ism_page",
+    )
 
     def __init__(
         self,
         asked: SaturationFields,
-        model: TrainedModel | FittedModel,
+        model: "TrainedModel | FittedModel",
         genome: Contigs,
         regions: Sequence[MapRegion],
     ) -> None:
         self._asked, self._model, self._genome, self._regions = asked, model, genome, regions
         self._oracle: FittedOracle | None = None
         self._loci: OwnLoci | None = None
-        if isinstance(model, FittedModel):
+        if not isinstance(model, TrainedModel):
             self._oracle = _open_oracle(asked, model, regions)
             return
         check_model(model)
@@ -62,11 +69,11 @@ class SaturationReader(MapReader):
         asked, model = self._asked, self._model
         if self._oracle is not None:
             oracle, some = self._oracle, [one.letters.encode() for one in self._regions[:8]]
-            each = time_steps(lambda: len(oracle(some))) if some else 0.0
+            each = plan_time.time_steps(lambda: len(oracle(some))) if some else 0.0
             return {"seconds": round(evaluations * each, 1)}
         assert isinstance(model, TrainedModel)
         places = ((one.contig, at) for one in self._regions for at in range(one.start, one.end))
-        return plan_time(
+        return tell_time(
             model, self._genome, places, evaluations, context=asked.context,
             memory=asked.memory, batch_size=asked.batch_size,
         )  # fmt: skip
@@ -117,8 +124,8 @@ class SaturationReader(MapReader):
 
 
 def _open_oracle(
-    asked: SaturationFields, model: FittedModel, regions: Sequence[MapRegion]
-) -> FittedOracle:
+    asked: SaturationFields, model: "FittedModel", regions: Sequence[MapRegion]
+) -> "FittedOracle":
     """Raises `UsageError` for options of a language model."""
     if asked.context is not None:
         what = "a fine-tuned model reads the region by itself, without context"
@@ -126,7 +133,8 @@ def _open_oracle(
     if asked.memory == "on":
         what = "a fine-tuned model has no memory of a training genome"
         raise UsageError(what, fix="leave --memory out")
-    oracle = FittedOracle(model, asked.label, batch_size=asked.batch_size)
+    fitted = find_named("genodiff.finetuning.oracle:FittedOracle")
+    oracle: FittedOracle = fitted(model, asked.label, batch_size=asked.batch_size)
     oracle.check([len(one.letters) for one in regions])
     return oracle
 

@@ -5,20 +5,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import polars as pl
 
 from genodiff.errors import UsageError
-from genodiff.finetuning.fitted_model import FittedModel
 from genodiff.io import atomic
 from genodiff.io.genes import Gene, pick_genes, read_genes
 from genodiff.io.identity import sha256_json
 from genodiff.io.sequences import is_file, is_single
 from genodiff.jobs.job import Job, Rows
+from genodiff.jobs.request import find_named
 from genodiff.maps.request import MapFields, MapFileRequest
 from genodiff.models.opening import ModelHolder, open_model
-from genodiff.reports.paint import write_picture
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import open_loci
 from genodiff.scoring.map_files import write_arrays, write_frame
@@ -30,16 +29,20 @@ from genodiff.scoring.variant_windows import Contigs
 
 MOST_DRAWN, MOST_PAINTED = 20_000, 5_000
 """Bases of all regions of one page, and of a picture of pixels."""
+WRITE_PICTURE = "genodiff.reports.paint:write_picture"
 _log = logging.getLogger("genodiff")
+
+if TYPE_CHECKING:
+    from genodiff.finetuning.fitted_model import FittedModel
 
 
 class MapForms(NamedTuple):
-    """A kind of map as a table, as arrays, as shapes with a title, and as a page."""
+    """A kind of map as a table and as arrays; and what draws it, named: a picture, a page."""
 
     frame: Callable[[Sequence[Any]], pl.DataFrame]
     arrays: Callable[[Sequence[Any]], dict[str, Any]]
-    picture: Callable[..., Any]
-    page: Callable[..., str]
+    picture: str
+    page: str
 
 
 class MapReader(ABC):
@@ -55,7 +58,7 @@ class MapReader(ABC):
     def __init__(
         self,
         asked: Any,
-        model: TrainedModel | FittedModel,
+        model: "TrainedModel | FittedModel",
         genome: Contigs,
         regions: Sequence[MapRegion],
     ) -> None:
@@ -146,9 +149,10 @@ class MapJob(Job[MapFileRequest]):
         elif asked.ending in (".tsv", ".parquet"):
             write_frame(asked.out, forms.frame(maps))
         elif asked.ending in PICTURES:
-            write_picture(asked.out, asked.ending, *forms.picture(maps, summary, self.genes))
+            picture = find_named(forms.picture)(maps, summary, self.genes)
+            find_named(WRITE_PICTURE)(asked.out, asked.ending, *picture)
         else:
-            atomic.write_text(asked.out, forms.page(maps, summary, self.genes))
+            atomic.write_text(asked.out, find_named(forms.page)(maps, summary, self.genes))
         path = str(asked.sequences) if is_file(asked.sequences) else None
         names = ("name", "contig", "start", "end", "strand")
         return summary | {
@@ -196,7 +200,7 @@ def identify_genome(genome: Contigs) -> str:
     return sha256_json(letters)
 
 
-def plan_time(
+def tell_time(
     model: TrainedModel,
     genome: Contigs,
     places: Iterable[tuple[str, int]],

@@ -15,11 +15,9 @@ from genodiff.io.identity import stamp_time
 from genodiff.io.published_text import hide_all_folders
 from genodiff.io.target import check_new_folder, describe_file, is_own_folder
 from genodiff.jobs.job import EmptyOutputError
-from genodiff.maps.map_job import list_genes
+from genodiff.jobs.request import find_named
+from genodiff.maps.map_job import WRITE_PICTURE, list_genes
 from genodiff.maps.request import check_gene_file
-from genodiff.reports.paint import write_picture
-from genodiff.reports.track_page import render_track_page
-from genodiff.reports.track_picture import list_track_picture
 from genodiff.scoring.browser_names import name_contigs, rename_blocks
 from genodiff.scoring.track_files import TrackContent, write_format
 from genodiff.scoring.track_format import (
@@ -133,9 +131,11 @@ def _draw(
     """Write the page of all regions, or the picture of one, by the path's ending."""
 
     if path.suffix == ".html":
-        atomic.write_text(path, render_track_page(regions, told, genes))
+        page = find_named("genodiff.reports.track_page:render_track_page")
+        atomic.write_text(path, page(regions, told, genes))
     else:
-        write_picture(path, path.suffix, *list_track_picture(regions[0], told, genes[0]))
+        picture = find_named("genodiff.reports.track_picture:list_track_picture")
+        find_named(WRITE_PICTURE)(path, path.suffix, *picture(regions[0], told, genes[0]))
 
 
 COMMON = (

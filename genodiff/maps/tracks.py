@@ -12,7 +12,7 @@ from genodiff.io.identity import sha256_json
 from genodiff.io.sequences import is_file, is_single
 from genodiff.io.target import describe_file
 from genodiff.jobs.job import Job, Rows
-from genodiff.maps.map_job import identify_genome, list_genes, plan_time
+from genodiff.maps.map_job import identify_genome, list_genes, tell_time
 from genodiff.maps.track_folder import TrackForm, write_folder
 from genodiff.maps.track_request import HeldTracksRequest, TracksRequest
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
@@ -67,7 +67,7 @@ class TracksJob(Job[TracksRequest]):
             "intervals": len(self.run_of.intervals), "bases": self.total,
             "evaluations": self.evaluations, "journal_bytes": 16 * self.total,
             "formats": list(self.form.formats),
-            **plan_time(
+            **tell_time(
                 self.model, self.genome, places, self.evaluations, context=self.how.context,
                 memory=asked.memory, batch_size=asked.batch_size, every=asked.every,
             ),

@@ -50,22 +50,19 @@ class Kept(NamedTuple):
     strand: str
     bases: int
 
-
-def write_embeddings(
-    path: Path, found: Iterable[tuple[Window, Array]], how: Reading, shape: tuple[int, ...]
-) -> Written:
-    """Write all of `found`, whole or not at all; `shape` is that of one row.
-
-    Raises `MachineError`, `DataError`.
-    """
-    kept = ((Kept(*one[:4], one.strand, len(one.letters)), array) for one, array in found)
-    return write_kept(path, kept, how, shape)
+    @classmethod
+    def of(cls, window: Window) -> "Kept":
+        """What is said of a window that was read."""
+        return cls(*window[:4], window.strand, len(window.letters))
 
 
 def write_kept(
     path: Path, found: Iterable[tuple[Kept, Array]], how: Reading, shape: tuple[int, ...]
 ) -> Written:
-    """The same of windows without their letters."""
+    """Write all of `found`, whole or not at all; `shape` is that of one row.
+
+    Raises `MachineError`, `DataError`.
+    """
     writer = {".npz": _write_npz, ".parquet": _write_parquet, ".zarr": _write_zarr}[
         find_embedding_format(path)
     ]

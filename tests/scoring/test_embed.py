@@ -23,11 +23,15 @@ from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
 from genodiff.scoring.embed import Window, cut_windows, embed, make_reading
-from genodiff.scoring.embedding_files import write_embeddings
+from genodiff.scoring.embedding_files import Kept, Written, write_kept
 from genodiff.scoring.embedding_merge import join_embeddings
 from tests.commands import exit_code
 
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
+
+
+def write_embeddings(path: Path, found: Any, how: Any, shape: tuple[int, ...]) -> Written:
+    return write_kept(path, ((Kept.of(window), row) for window, row in found), how, shape)
 
 
 def network(strands: str = "paired", **settings: Any) -> Any:

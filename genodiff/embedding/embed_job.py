@@ -1,0 +1,173 @@
+"""Embeddings of DNA windows, in memory and as a file: `genodiff embed`.
+
+An entry of the job is a line of JSON, what a file says of the window, and then its numbers.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain, islice
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from genodiff.embedding.request import EmbedFields, EmbedRequest, HeldEmbeddingRequest
+from genodiff.errors import UsageError
+from genodiff.io import atomic
+from genodiff.io.counts import format_count
+from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.sequences import is_file
+from genodiff.io.target import describe_file, set_aside
+from genodiff.jobs.job import Job, Rows
+from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
+from genodiff.runs.model import TrainedModel
+from genodiff.scoring import plan_time
+from genodiff.scoring.embed import Array, Reading, Window, cut_windows, embed, make_reading
+from genodiff.scoring.embedding_files import Kept, write_kept
+from genodiff.version import __version__
+
+
+class EmbedJob(Job[EmbedRequest]):
+    """The file of `genodiff embed`."""
+
+    noun = "windows"
+
+    def open(self, stack: ExitStack) -> None:
+        asked = self.request
+        self.model = open_language(asked.run, self.device)
+        self.how = _read_as(asked, self.model)
+        network = self.model.backbone
+        self.shape = self.how.shape(network.d_out, network.paired)
+        self.keeps = is_file(asked.sequences) and str(asked.sequences) != "-"
+        self.cut = None if asked.part is None else self._cut_shard()
+        self.total = 0 if self.cut is None else self.cut[1] - self.cut[0]
+
+    def plan(self) -> dict[str, Any]:
+        rest = self._windows()
+        some = list(_take_some(rest, self.request.batch_size))
+        n = bases = 0
+        for window in chain(some, rest):
+            n, bases = n + 1, bases + len(window.letters)
+        rows = bases if self.how.pool == "none" else n
+        each = self._time_base(some)
+        return {
+            "windows": n, "bases": bases, "shape": [rows, *self.shape],
+            "bytes": 4 * rows * prod(self.shape), "seconds": round(bases * each, 1),
+            "device": self.device,
+        }  # fmt: skip
+
+    def identify(self) -> dict[str, Any]:
+        asked, how = self.request, self.how
+        self.files = {
+            "fasta": _identify(asked.sequences),
+            "bed": None if asked.bed is None else _identify(Path(asked.bed)),
+        }
+        self.about = {
+            "checkpoint": self.model.digest, "regions": list(asked.region),
+            "features": list(asked.features), "window": asked.window, "stride": asked.stride,
+            "layers": list(how.layers), "pool": how.pool, "strand": how.strand,
+            "format": asked.ending[1:], "version": __version__,
+            **{name: one and one["sha256"] for name, one in self.files.items()},
+        }  # fmt: skip
+        return {**self.about, "cut": self.cut}
+
+    def entries(self, first: int) -> Iterator[bytes]:
+        for window, row in self._read(islice(self._windows(), first, None)):
+            yield json.dumps(Kept.of(window)).encode() + b"\n" + row.tobytes()
+
+    def write(self, rows: Rows) -> dict[str, Any]:
+        asked, how, out = self.request, self.how, Path(self.request.out)
+        if asked.ending == ".zarr":
+            set_aside(out)
+        written = write_kept(out, (self._parse(entry) for entry in rows()), how, self.shape)
+        return {
+            "format": asked.ending[1:], "windows": written.windows, "bases": written.bases,
+            "shape": list(written.shape), "axes": how.axes(), "layers": list(how.layers),
+            "pool": how.pool, "strand": how.strand, "run": str(asked.run),
+            "checkpoint": self.model.digest, "step": self.model.step, **self.files,
+            "regions": list(asked.region) or None, "features": list(asked.features) or None,
+            "window": asked.window, "stride": asked.stride,
+            "shard": None if asked.part is None else list(asked.part),
+            "cut": self.cut and list(self.cut), "request": sha256_json(self.about),
+        }  # fmt: skip
+
+    def finish(self, told: dict[str, Any]) -> dict[str, Any]:
+        if self.request.ending != ".zarr":
+            told |= {"file": describe_file(self.request.out)}
+        atomic.write_json(self.request.sidecar, told)
+        return told
+
+    def _windows(self) -> Iterator[Window]:
+        windows = _cut(self.request)
+        return windows if self.cut is None else islice(windows, *self.cut)
+
+    def _cut_shard(self) -> tuple[int, int]:
+        """First and last + 1 of the shard's windows. Raises `UsageError` where it has none."""
+        part = self.request.part
+        assert part is not None
+        if not self.keeps:
+            raise UsageError("--shard needs a file, not a stream", fix="give the file itself")
+        n = sum(1 for _ in _cut(self.request))
+        first, last = part.cut(n)
+        if first == last:
+            what = f"--shard {part.number}/{part.of} has none of {format_count(n, 'window')}"
+            raise UsageError(what, fix="give fewer shards")
+        return first, last
+
+    def _read(self, windows: Iterable[Window]) -> Iterator[tuple[Window, Array]]:
+        size = self.request.batch_size
+        return embed(self.model.backbone, self.model.alphabet, windows, self.how, batch_size=size)
+
+    def _parse(self, entry: bytes) -> tuple[Kept, Array]:
+        head, _, numbers = entry.partition(b"\n")
+        kept = Kept(*json.loads(head))
+        bases = (kept.bases,) if self.how.pool == "none" else ()
+        return kept, np.frombuffer(numbers, np.float32).reshape(*bases, *self.shape)
+
+    def _time_base(self, some: list[Window]) -> float:
+        """Seconds of a base: about a second of the work is measured."""
+
+        def step() -> int:
+            return sum(len(window.letters) for window, _ in self._read(some))
+
+        return plan_time.time_steps(step) if some else 0.0
+
+
+def embed_sequences(asked: HeldEmbeddingRequest, holder: ModelHolder) -> Any:
+    """What `genodiff.Model.embed` gives: (n, D), or a list of arrays where each base is kept."""
+    model = refuse_fitted(holder.inner)
+    how = _read_as(asked, model)
+    rows = embed(model.backbone, model.alphabet, _cut(asked), how, batch_size=asked.batch_size)
+    arrays = [array for _, array in rows]
+    return arrays if asked.pool == "none" else np.stack(arrays)
+
+
+def _read_as(asked: EmbedFields, model: TrainedModel) -> Reading:
+    return make_reading(model.backbone, model.alphabet, asked.layers, asked.pool, asked.strand)
+
+
+def _cut(asked: EmbedFields) -> Iterator[Window]:
+    return cut_windows(
+        asked.sequences, bed=asked.bed, regions=asked.region, features=asked.features,
+        window=asked.window, stride=asked.stride,
+    )  # fmt: skip
+
+
+def _take_some(windows: Iterator[Window], most: int) -> Iterator[Window]:
+    """The first windows, to measure the time with."""
+    bases = 0
+    for window in islice(windows, most):
+        yield window
+        bases += len(window.letters)
+        if bases >= plan_time.PROBE:
+            return
+
+
+def _identify(given: Any) -> dict[str, Any] | None:
+    """A file's name and hash; None for sequences in memory."""
+    if not is_file(given):
+        return None
+    path = str(given)
+    return {"path": path, "sha256": None if path == "-" else sha256_file(path)}

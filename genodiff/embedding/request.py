@@ -1,0 +1,130 @@
+"""What `embed` is asked, in memory and as a file. No torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Ge
+
+from genodiff.io.target import check_new_folder
+from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.options import Regions, ShardWords, TurnedBed
+from genodiff.jobs.request import Option, Request
+from genodiff.runs.run_paths import check_run
+from genodiff.scoring.embedding_format import find_embedding_format
+from genodiff.scoring.variant_request import Shard, parse_shard
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedFields:
+    """Which windows are embedded, and what is kept of each."""
+
+    sequences: Annotated[
+        Any,
+        Option(
+            "FASTA, GenBank or EMBL file, - for stdin; each record is a window unless --bed, "
+            "--region, --features or --window says otherwise.",
+            ("--fasta",),
+            is_word=True,
+            is_input=True,
+        ),
+    ] = field(kw_only=False)
+    bed: TurnedBed = None
+    region: Regions = ()
+    features: Annotated[
+        Sequence[str],
+        Option(
+            "CDS, or CDS=dnaA: features of a GenBank or EMBL file, by type and name, in their own "
+            "direction, with joined parts as one; with --bed, rows of that GTF or GFF3 file, each "
+            "by itself; may be given several times."
+        ),
+    ] = ()
+    window: Annotated[int | None, Ge(1), Option("Cut into pieces of this many bases.")] = None
+    stride: Annotated[
+        int | None, Ge(1), Option("Bases from one piece to the next (default: --window).")
+    ] = None
+    layer: Annotated[
+        int | Sequence[int],
+        Option("Layer, 0 (embedding) to n_layer; -1 is the last; may be given several times [-1]."),
+    ] = (-1,)
+    pool: Annotated[
+        Literal["mean", "max", "center", "none"],
+        Option("Over the bases of a window; none keeps each base."),
+    ] = "mean"
+    strand: Annotated[
+        Literal["average", "forward", "both"],
+        Option("Both strands averaged, the window as it stands, or both apart."),
+    ] = "average"
+    batch_size: Annotated[
+        int, Ge(1), Option("Windows at a time: changes the speed, not the figures.")
+    ] = 32
+
+    @property
+    def layers(self) -> list[int]:
+        """The layers, as they are numbered by the caller."""
+        return [self.layer] if isinstance(self.layer, int) else list(self.layer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldEmbeddingRequest(EmbedFields, Request[Any]):
+    """Embeddings (n, D), float32, one for each sequence, as `genodiff embed` gives them.
+
+    `sequences` may be a FASTA file; `region` or `bed` then say which parts. A row on - is read as
+    its reverse complement. Several layers add an axis before D. `pool` "none" keeps each base and
+    gives a list of arrays (L, D). `strand` "average" is the mean over both strands, the same for a
+    sequence and its reverse complement; "both" adds an axis of two; "forward" is the sequence as it
+    stands. One sequence gives (1, D). Raises `UsageError` for text, `DataError` for letters that
+    are no DNA.
+
+    >>> m.embed(["ACGTACGT", "GATTACA"]).shape
+    (2, 64)
+    """
+
+    work: ClassVar[str] = "genodiff.embedding.embed_job:embed_sequences"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedRequest(EmbedFields, FileRequest):
+    """Write the embeddings of windows, with their provenance beside them.
+
+    `run` is a run, a checkpoint or a published folder. `sequences` are strings, `SeqRecord`s or a
+    file: each record is a window, unless `bed`, `region` or `features` say otherwise. A row of
+    `bed` on - is read as its reverse complement, and so is a feature; with `features`, `bed` is GTF
+    or GFF3. `genodiff.Model.embed` gives arrays in memory.
+
+    With `shard`, "i/n", the i-th of n parts of the windows is written, and `genodiff.merge` puts
+    the parts together. Of a file, what is done is kept in OUT.partial, and the same call goes on
+    after it; `fresh` starts anew. Values do not depend on the batch size. With `plan` nothing is
+    computed or written, and windows, bases, shape and bytes are returned; else what OUT.json says.
+    Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
+
+    >>> genodiff.embed("runs/demo", "reads.fa", out="reads.parquet", pool="max")
+    """
+
+    work: ClassVar[str] = "genodiff.embedding.embed_job:EmbedJob"
+
+    out: Annotated[str | Path, Option("File to write: .npz, .parquet or .zarr.", ("--out", "-o"))]
+    shard: ShardWords = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        find_embedding_format(Path(self.out))
+
+    @property
+    def ending(self) -> str:
+        """The format, as the end of a name."""
+        return find_embedding_format(Path(self.out))
+
+    @property
+    def part(self) -> Shard | None:
+        """The shard, parsed."""
+        return None if self.shard is None else parse_shard(self.shard)
+
+    def check(self) -> None:
+        """As every request of a file; a .zarr is a folder."""
+        if self.ending != ".zarr":
+            super().check()
+            return
+        check_new_folder(self.out, force=self.force, inputs=self.list_inputs())
+        check_run(self.run)
