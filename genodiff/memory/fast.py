@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.kernels.library import is_loaded
+from genodiff.kernels.native.align import CLASSES as ALIGN_CLASSES
+from genodiff.kernels.native.align import align
 from genodiff.kernels.native.recall import CLASSES, fill_table, recall
-from genodiff.memory.copying import Places
+from genodiff.memory.copying import Places, SeenWindow
 from genodiff.memory.evidence import Chain, Floats
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort, KmerTable
@@ -74,3 +76,44 @@ def recall_in_c(
 
 def _no_places() -> tuple[Places, Places]:
     return np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+
+def can_align(numbers: MemoryNumbers) -> bool:
+    """Whether the library is here and takes these classes."""
+    return is_loaded() and len(numbers.divergence) <= ALIGN_CLASSES
+
+
+def align_in_c(
+    text: MemoryText,
+    windows: Sequence[SeenWindow],
+    found: Sequence[tuple[Places, Places]],
+    numbers: MemoryNumbers,
+) -> tuple[Floats, Floats]:
+    """over (B, L, E, 4) and ln of the likelihoods (B,) of windows of one length, with the
+    diagonals that a search found. Raises `MemoryError`.
+    """
+    classes = len(numbers.share)
+    counts = np.array([[len(a), len(b)] for a, b in found], np.int64).reshape(-1, 2)
+    most = max(1, int(counts.max(initial=0)))
+    diagonals = np.zeros((len(windows), 2, most), np.int64)
+    for row, pair in zip(diagonals, found, strict=True):
+        for strand, of in enumerate(pair):
+            row[strand, : len(of)] = of
+    emission, share = np.ones((ALIGN_CLASSES, 4, 4)), np.zeros(ALIGN_CLASSES)
+    emission[:classes], share[:classes] = numbers.emission, numbers.share
+    chances = [numbers.start, numbers.end, numbers.shift, numbers.turn, numbers.copies]
+    arrays: dict[str, NDArray[Any]] = {
+        "planes": text.planes,
+        "codes": np.minimum(np.stack([w.codes for w in windows]), NONE).astype(np.uint8),
+        "evidence": np.stack([w.evidence for w in windows]),
+        "without": np.array([w.without for w in windows], np.int64),
+        "loci": np.array([w.n_loci for w in windows], np.int64),
+        "diagonals": diagonals,
+        "counts": counts,
+        "emission": emission,
+        "share": share,
+        "chances": np.array(chances),
+    }
+    return align(
+        arrays, classes=classes, size=text.size, plane_bytes=text.planes.shape[1], most=most
+    )
