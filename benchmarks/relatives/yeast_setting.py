@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from genodiff.memory.alignment import align_window, choose_diagonals
 from genodiff.memory.alignment_fit import fit_relative
+from genodiff.memory.fast import align_in_c
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers, RelativeNumbers
 from genodiff.memory.search import Effort
@@ -67,16 +67,10 @@ def mask(clean: np.ndarray, draws: int, seed: int) -> tuple[np.ndarray, np.ndarr
     return np.stack(rows), np.array(window)
 
 
-def align_rows(
-    memory: Memory, rows: np.ndarray, numbers: RelativeNumbers
-) -> np.ndarray:
+def align_rows(memory: Memory, rows: np.ndarray, numbers: RelativeNumbers) -> np.ndarray:
     """(B, L, E, 4)"""
-    out = np.zeros((*rows.shape, len(numbers.share), 4), np.float32)
-    prepared = memory.prepare(rows)
-    for i, (w, d) in enumerate(zip(prepared, memory.find_all(rows), strict=True)):
-        d = choose_diagonals(memory.text, w, d, numbers)
-        out[i] = align_window(memory.text, w, d, numbers).over
-    return out
+    over = align_in_c(memory.text, memory.prepare(rows), memory.find_all(rows), numbers)[0]
+    return over.astype(np.float32)
 
 
 def make_setting(n: int, draws: int, names: tuple[str, ...], fit_windows: int = 60) -> Path:

@@ -71,6 +71,13 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         ),
         (),
     ),
+    "columns": (
+        _structure(
+            "over prior codes parent order chances weights share leave toward bases factors",
+            "batch L G nodes K",
+        ),
+        (),
+    ),
     "kmers": (_structure("codes start at", "n k pieces"), ()),
     "chain": (_structure("tables begin first p due u error symbols told gains", "F most"), ()),
     "gate": (

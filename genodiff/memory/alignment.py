@@ -17,6 +17,7 @@ The diagonals of a search are weighed by the relative's numbers; the best are ke
 of them, each diagonal within reach is tried, too, as what follows an insertion or deletion.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from genodiff.memory.copying import (
     weigh_diagonals,
 )
 from genodiff.memory.evidence import Floats
+from genodiff.memory.fast import align_in_c, can_align
 from genodiff.memory.numbers import REACH, MemoryNumbers
 from genodiff.memory.text import NONE, MemoryText, turn_codes
 
@@ -101,6 +103,22 @@ def align_window(
             over[i, :, base] = weight[:, sources[i] == base].sum(1) / total
         over[i] *= find_chance(likelihood - float(np.log(step.total / total)), numbers.copies)
     return Aligned(over, likelihood)
+
+
+def align_windows(
+    text: MemoryText,
+    windows: Sequence[SeenWindow],
+    found: Sequence[tuple[Places, Places]],
+    numbers: MemoryNumbers,
+) -> list[Aligned]:
+    """As `align_window` of each, with the diagonals that a search found; in C where it can be."""
+    if can_align(numbers) and len(windows):
+        over, likelihood = align_in_c(text, windows, found, numbers)
+        return [Aligned(o, float(ln)) for o, ln in zip(over, likelihood, strict=True)]
+    return [
+        align_window(text, w, choose_diagonals(text, w, d, numbers), numbers)
+        for w, d in zip(windows, found, strict=True)
+    ]
 
 
 def expect_pairs(over: Floats, codes: np.ndarray, evidence: Floats, numbers: MemoryNumbers) -> Floats:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genodiff.memory.alignment import align_window, choose_diagonals, expect_pairs
+from genodiff.memory.alignment import align_windows, choose_diagonals, expect_pairs
 from genodiff.memory.copying import (
     Places,
     SeenWindow,
@@ -22,7 +22,8 @@ from genodiff.memory.copying import (
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.text import MemoryText
 
-ROUNDS = 6
+ROUNDS = 8
+_SEARCHED = (2, 5)  # rounds after which the chances of the chain are searched, too
 _FACTORS = (1.5, 1 / 1.5)
 _CHANCES = ("start", "end", "shift", "turns")
 _WIDEST = 0.74
@@ -50,22 +51,18 @@ def fit_relative(
     """
     history = []
     for turn in range(rounds):
-        chosen = [
-            choose_diagonals(text, w, d, numbers) for w, d in zip(windows, found, strict=True)
-        ]
-        pairs = np.zeros((len(numbers.share), 4, 4))
-        total = 0.0
-        for window, diagonals in zip(windows, chosen, strict=True):
-            aligned = align_window(text, window, diagonals, numbers)
-            total += _explain(aligned.likelihood, numbers)
-            if np.isfinite(aligned.likelihood):
-                pairs += expect_pairs(aligned.over, window.codes, window.evidence, numbers)
+        pairs, total = np.zeros((len(numbers.share), 4, 4)), 0.0
+        for window, (over, likelihood) in zip(
+            windows, align_windows(text, windows, found, numbers), strict=True
+        ):
+            total += _explain(likelihood, numbers)
+            pairs += expect_pairs(over, window.codes, window.evidence, numbers)
         history.append(total / len(windows))
         if tell is not None:
             tell(f"round {turn + 1} of {rounds}: {history[-1]:.1f} nats a window")
         numbers = _count(numbers, pairs)
-        if turn % 2 == 0:
-            numbers = _search(text, windows, chosen, numbers)
+        if turn in _SEARCHED:
+            numbers = _search(text, windows, found, numbers)
     return FittedRelative(numbers, history[0], history[-1])
 
 
@@ -86,20 +83,24 @@ def _count(numbers: RelativeNumbers, pairs: np.ndarray) -> RelativeNumbers:
         "transitions": np.clip((moved + 0.5) / (differ + 1.5), 0.05, 0.95)[order],
         "share": (all_ / all_.sum())[order],
     }
-    return numbers.model_copy(update={k: tuple(v.tolist()) for k, v in chances.items()})
+    return _change(numbers, **{k: tuple(v.tolist()) for k, v in chances.items()})
+
+
+def _change(numbers: RelativeNumbers, **changes: object) -> RelativeNumbers:
+    return RelativeNumbers(**{**numbers.model_dump(), **changes})
 
 
 def _search(
     text: MemoryText,
     windows: Sequence[SeenWindow],
-    chosen: Sequence[tuple[Places, Places]],
+    found: Sequence[tuple[Places, Places]],
     numbers: RelativeNumbers,
 ) -> RelativeNumbers:
     """The chances of the chain, each multiplied for as long as the windows become likelier."""
     sources = [
         (w, read_sources(text, len(w.codes), d, w.without), list_shifts(d))
-        for w, d in zip(windows, chosen, strict=True)
-        if sum(map(len, d))
+        for w, all_ in zip(windows, found, strict=True)
+        if sum(map(len, d := choose_diagonals(text, w, all_, numbers)))
     ]
     emissions = [emit(w, s, numbers) for w, s, _ in sources]
 
@@ -116,7 +117,7 @@ def _search(
             improved = False
             while True:
                 value = getattr(numbers, name) * factor
-                tried = numbers.model_copy(update={name: value})
+                tried = _change(numbers, **{name: value})
                 if not 0 < value < 0.5 or tried.stay <= 0.2:
                     break
                 cost = measure(tried)

@@ -21,9 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from genodiff.kernels.library import is_loaded
+from genodiff.kernels.native.columns import MOST_RATES, weigh
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes
-from genodiff.memory.tree import Tree, exchange, weigh_columns
+from genodiff.memory.tree import Tree, exchange, share_bases, weigh_columns
 from genodiff.settings import Settings
 
 RATES = (0.02, 0.1, 0.3, 0.7, 1.4, 2.8, 6.0)
@@ -74,7 +76,7 @@ class States(NamedTuple):
     phase: NDArray[np.int64]
 
 
-def start_numbers(tree: Tree, gc: float, *, plain: int = 3, coding: int = 2) -> ColumnNumbers:
+def start_numbers(tree: Tree, gc: float, *, plain: int = 2, coding: int = 2) -> ColumnNumbers:
     """Numbers to begin a fit with."""
     rate, kappa = np.repeat(RATES, len(KAPPAS)), np.tile(KAPPAS, len(RATES))
 
@@ -92,7 +94,7 @@ def start_numbers(tree: Tree, gc: float, *, plain: int = 3, coding: int = 2) -> 
     ]
     n = plain + coding
     return ColumnNumbers(
-        parent=tree.parent, length=tree.length, gc=gc, rate=spell(rate), kappa=spell(kappa),
+        parent=tree.parent, length=tuple(map(float, tree.length)), gc=gc, rate=spell(rate), kappa=spell(kappa),
         plain=tuple(plains), coding=tuple(codings), share=(1 / n,) * n,
         leave=(0.03,) * plain + (0.005,) * coding,
     )  # fmt: skip
@@ -110,7 +112,7 @@ def list_states(numbers: ColumnNumbers) -> States:
     for d, codon in enumerate(numbers.coding, len(numbers.plain)):
         for strand in (1, -1):
             for frame in range(_CODON):
-                at = [(i - frame) % _CODON for i in range(_CODON)][::1]
+                at = [(i - frame) % _CODON for i in range(_CODON)]
                 at = [a if strand > 0 else _CODON - 1 - a for a in at]
                 weights.append([codon[a] for a in at])
                 share.append(numbers.share[d] / (2 * _CODON))
@@ -128,12 +130,15 @@ def list_states(numbers: ColumnNumbers) -> States:
 
 def read_columns(over: Floats, numbers: ColumnNumbers) -> Floats:
     """(M, J, 4): the weight of each base of the target; `over` (G, M, 4), 1 − Σ: nothing."""
-    share = np.array([1 - numbers.gc, numbers.gc, numbers.gc, 1 - numbers.gc]) / 2
-    leaves = (1 - over.sum(-1, keepdims=True)) + over / share
+    leaves = (1 - over.sum(-1, keepdims=True)) + over / share_bases(numbers.gc)
+    return weigh_columns(numbers.tree, leaves, exchange_branches(numbers)).transpose(1, 0, 2)
+
+
+def exchange_branches(numbers: ColumnNumbers) -> Floats:
+    """(J, nodes, 4, 4): `exchange` of each branch at each rate."""
     rate, kappa = np.array(numbers.rate)[:, None], np.array(numbers.kappa)[:, None]
-    length = np.array(numbers.length)
-    chances = exchange(rate * length, np.broadcast_to(kappa, (len(rate), len(length))), numbers.gc)
-    return weigh_columns(numbers.tree, leaves, chances).transpose(1, 0, 2)
+    length = rate * np.array(numbers.length)
+    return exchange(length, np.broadcast_to(kappa, length.shape), numbers.gc)
 
 
 class Pass(NamedTuple):
@@ -168,22 +173,42 @@ def run_chain(emission: Floats, states: States) -> Pass:
     return Pass(told, emission, forward, behind, scale)
 
 
-def combine(
-    over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers
-) -> Floats:
-    """(B, L, 4): L_i(b), how likely each base is beside the prior, largest 1.
+def combine(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers) -> Floats:
+    """(B, L, 4): L_i(b), how likely each base is beside the prior, the largest being 1.
 
     `over` (G, B, L, 4): what each relative has over each place. `codes` (B, L): 4 where hidden.
-    `prior` (B, L, 4): what is said of hidden places.
+    `prior` (B, L, 4): what is said of hidden places. In C where there is a library.
     """
+    if is_loaded() and len(numbers.rate) <= MOST_RATES:
+        return _combine_in_c(over, codes, prior, numbers)
+    return combine_slowly(over, codes, prior, numbers)
+
+
+def combine_slowly(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers) -> Floats:
+    """As `combine`, in NumPy: the definition."""
     states = list_states(numbers)
     column = read_columns(over.reshape(len(over), -1, 4), numbers)
     column = column.reshape(*codes.shape, *column.shape[1:])
-    mix = _emit(column, codes, prior, states)
-    told = run_chain(mix, states).told
-    rates = _mix_rates(told, states)
-    likely = np.einsum("blj,bljc->blc", rates, column)
+    told = run_chain(_emit(column, codes, prior, states), states).told
+    likely = np.einsum("blj,bljc->blc", _mix_rates(told, states), column)
     return np.asarray(likely / likely.max(-1, keepdims=True))
+
+
+def _combine_in_c(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers) -> Floats:
+    states, rates = list_states(numbers), len(numbers.rate)
+    chances = np.zeros((len(numbers.parent), 4, 4, MOST_RATES))
+    chances[..., :rates] = exchange_branches(numbers).transpose(1, 2, 3, 0)
+    weights = np.zeros((*states.weights.shape[:2], MOST_RATES))
+    weights[..., :rates] = states.weights
+    flow = states.leave * states.share
+    arrays = {
+        "over": over, "prior": np.asarray(prior, np.float64), "codes": codes,
+        "parent": np.array(numbers.parent, np.int64),
+        "order": np.array(numbers.tree.order_nodes(), np.int64),
+        "chances": chances, "weights": weights, "share": states.share, "leave": states.leave,
+        "toward": flow / flow.sum(), "bases": share_bases(numbers.gc),
+    }  # fmt: skip
+    return weigh(arrays, relatives=len(over), states=len(states.share))
 
 
 def _observe(column: Floats, codes: Codes, prior: Floats) -> Floats:

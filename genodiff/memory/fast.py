@@ -37,14 +37,29 @@ def build_table_in_c(text: MemoryText, k: int) -> KmerTable:
     return KmerTable(k, *fill_table(text.codes[PAD : PAD + text.size], k))
 
 
+class RecalledInC(NamedTuple):
+    """`evidence` and `background` (B, L), `copy` (B, L, 4), and the diagonals of each window."""
+
+    evidence: Floats
+    background: Floats
+    copy: Floats
+    diagonals: list[tuple[Places, Places]]
+
+
 def recall_in_c(
-    asked: Asked, windows: Codes, without: Sequence[tuple[int, int]], loci: Sequence[int]
-) -> tuple[Floats, Floats, list[tuple[Places, Places]]]:
-    """background (B, L), copy (B, L, 4) and the diagonals of each window. Raises `MemoryError`."""
+    asked: Asked,
+    windows: Codes,
+    without: Sequence[tuple[int, int]],
+    loci: Sequence[int],
+    *,
+    find: bool = False,
+) -> RecalledInC:
+    """What the memory says of windows. With `find`, it is searched only. Raises `MemoryError`."""
     text, table, chain, numbers, effort = asked
     if not windows.size:
         shape = windows.shape
-        return np.ones(shape), np.zeros((*shape, 4)), [_no_places() for _ in windows]
+        nothing = [_no_places() for _ in windows]
+        return RecalledInC(np.ones(shape), np.ones(shape), np.zeros((*shape, 4)), nothing)
     unused = CLASSES - len(numbers.divergence)
     arrays: dict[str, NDArray[Any]] = {
         "planes": text.planes,
@@ -61,7 +76,7 @@ def recall_in_c(
             [numbers.start, numbers.end, numbers.shift, effort.least_odds, numbers.copies]
         ),
     }
-    _, background, copy, found = recall(
+    said = recall(
         arrays,
         most=effort.most,
         size=text.size,
@@ -70,8 +85,9 @@ def recall_in_c(
         order=chain.order,
         scored=-1 if effort.scored is None else effort.scored,
         wild=effort.wild,
+        find=find,
     )
-    return background, copy, found
+    return RecalledInC(*said)
 
 
 def _no_places() -> tuple[Places, Places]:
@@ -99,7 +115,8 @@ def align_in_c(
     for row, pair in zip(diagonals, found, strict=True):
         for strand, of in enumerate(pair):
             row[strand, : len(of)] = of
-    emission, share = np.ones((ALIGN_CLASSES, 4, 4)), np.zeros(ALIGN_CLASSES)
+    # Classes that are not used are never entered; backward they must not outweigh the others.
+    emission, share = np.full((ALIGN_CLASSES, 4, 4), 1e-6), np.zeros(ALIGN_CLASSES)
     emission[:classes], share[:classes] = numbers.emission, numbers.share
     chances = [numbers.start, numbers.end, numbers.shift, numbers.turn, numbers.copies]
     arrays: dict[str, NDArray[Any]] = {

@@ -117,3 +117,14 @@ class RelativeNumbers(MemoryNumbers):
     def emission(self) -> NDArray[np.float64]:
         """(E, 4, 4): by class, the base of the source and that of the window, the chance of it."""
         return spread_differences(self.divergence, self.transitions)
+
+
+RELATIVE_SEARCH = MemoryNumbers(
+    copies=0.92,
+    start=0.021,
+    end=0.0056,
+    shift=0.0105,
+    divergence=(0.0008, 0.08, 0.14, 0.245),
+    share=(0.04, 0.21, 0.50, 0.25),
+)
+"""What the diagonals of a relative's genome are searched with: fitted to a yeast at 11 %."""

@@ -85,12 +85,17 @@ def _hang(edges: Sequence[tuple[int, int, float]], nodes: int) -> Tree:
     return Tree(tuple(parent), tuple(length))
 
 
+def share_bases(gc: float) -> Floats:
+    """(4,): how frequent A, C, G and T are."""
+    return np.array([1 - gc, gc, gc, 1 - gc]) / 2
+
+
 def exchange(lengths: NDArray[np.float64], kappa: NDArray[np.float64], gc: float) -> Floats:
     """(..., 4, 4): the chance of each base after a branch, given the base before it.
 
     `lengths` and `kappa`, how much more often a transition happens than one transversion, (...).
     """
-    share = np.array([1 - gc, gc, gc, 1 - gc]) / 2
+    share = share_bases(gc)
     pair = 2 * share[0] * share[2] + 2 * share[1] * share[3]
     beta = 1 / (0.5 + kappa * pair)  # purines and pyrimidines: a half each
     t = (beta * lengths)[..., None, None]

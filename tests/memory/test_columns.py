@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from genodiff.kernels import library
 from genodiff.memory.columns import (
     ColumnNumbers,
     combine,
+    combine_slowly,
     improve,
     list_states,
     read_columns,
@@ -114,7 +116,7 @@ def test_it_is_the_sum_over_all_states_and_bases(g: int, codes: list[int]) -> No
                 weight *= says
             total += weight
         expected[place, base] = total
-    found = combine(over, x, prior, numbers)[0]
+    found = combine_slowly(over, x, prior, numbers)[0]
     np.testing.assert_allclose(found, expected / expected.max(-1, keepdims=True), rtol=1e-9)
 
 
@@ -155,3 +157,18 @@ def test_the_chain_is_in_detailed_balance() -> None:
     flow = states.share[:, None] * states.steps
     np.testing.assert_allclose(flow, flow.T, atol=1e-15)
     np.testing.assert_allclose(run_chain(np.ones((1, 3, 7)), states).told[0, 1], states.share)
+
+
+@pytest.mark.parametrize("length", [1, 2, 40])
+@pytest.mark.parametrize("g", [1, 3])
+def test_in_c_it_is_the_same_and_depends_on_no_other_window(g: int, length: int) -> None:
+    numbers = make_numbers({1: Tree((-1, 0), (0, 0.2)), 3: TREE}[g])
+    rng = np.random.default_rng(7)
+    over = rng.dirichlet(np.ones(5), (g, 3, length))[..., :4]
+    codes = rng.integers(0, 5, (3, length)).astype(np.uint8)
+    prior = rng.dirichlet(np.ones(4), (3, length))
+    found = combine(over, codes, prior, numbers)
+    np.testing.assert_allclose(found, combine_slowly(over, codes, prior, numbers), rtol=1e-9)
+    alone = combine(np.ascontiguousarray(over[:, 1:2]), codes[1:2], prior[1:2], numbers)
+    if library.is_loaded():
+        np.testing.assert_array_equal(alone[0], found[1])

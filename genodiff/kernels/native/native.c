@@ -113,6 +113,16 @@ typedef struct {
 } align_args;
 
 typedef struct {
+    const double *over, *prior; /* (G, batch, L, 4), (batch, L, 4) */
+    const uint8_t *codes;       /* (batch, L) */
+    const int64_t *parent, *order;
+    const double *chances, *weights; /* (nodes, 4, 4, 16), (3, K, 16) */
+    const double *share, *leave, *toward, *bases; /* (K), (K), (K), (4) */
+    double *factors; /* (batch, L, 4) */
+    int64_t batch, L, G, nodes, K;
+} columns_args;
+
+typedef struct {
     const uint8_t *codes;
     uint32_t *start, *at;
     int64_t n, k, pieces;
@@ -146,6 +156,7 @@ typedef struct {
 #include "recall_scan.h"
 #include "recall_copy.h"
 #include "align.h"
+#include "columns.h"
 #include "chain.h"
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
@@ -161,6 +172,7 @@ int genodiff_linear_size(void) { return (int)sizeof(linear_args); }
 int genodiff_mixing_size(void) { return (int)sizeof(mixing_args); }
 int genodiff_recall_size(void) { return (int)sizeof(recall_args); }
 int genodiff_align_size(void) { return (int)sizeof(align_args); }
+int genodiff_columns_size(void) { return (int)sizeof(columns_args); }
 int genodiff_kmers_size(void) { return (int)sizeof(kmers_args); }
 int genodiff_chain_size(void) { return (int)sizeof(chain_args); }
 
@@ -189,13 +201,17 @@ int genodiff_mixing(const mixing_args *s, int backward, int threads) {
     return mixing_run(s);
 }
 
+/* "Backward", diagonals and evidence are found, and nothing is summed over. */
 int genodiff_recall(const recall_args *s, int backward, int threads) {
-    (void)backward;
-    return recall_run(s, threads);
+    return recall_run(s, backward, threads);
 }
 int genodiff_align(const align_args *s, int backward, int threads) {
     (void)backward;
     return align_run(s, threads);
+}
+int genodiff_columns(const columns_args *s, int backward, int threads) {
+    (void)backward;
+    return columns_run(s, threads);
 }
 /* "Backward", the places of words are filled in; before, the words are counted. */
 int genodiff_kmers(const kmers_args *s, int backward, int threads) {

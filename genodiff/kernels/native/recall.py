@@ -35,11 +35,12 @@ def fill_table(codes: NDArray[np.uint8], k: int) -> tuple[NDArray[np.uint32], ND
 
 
 def recall(
-    arrays: Mapping[str, Array], *, most: int, **numbers: int
+    arrays: Mapping[str, Array], *, most: int, find: bool = False, **numbers: int
 ) -> tuple[Array, Array, Array, list[tuple[Array, Array]]]:
     """Evidence (B, L), background (B, L), copy (B, L, 4), and the diagonals of each window.
 
-    `arrays` and `numbers` are fields of `recall_args` (native.c). Raises `MemoryError`.
+    `arrays` and `numbers` are fields of `recall_args` (native.c). With `find`, background and copy
+    are not worked out. Raises `MemoryError`.
     """
     batch, length = arrays["codes"].shape
     each = most + MOST_NEIGHBOURS
@@ -51,7 +52,7 @@ def recall(
         "counts": np.zeros((batch, 2), np.int64),
     }
     call(
-        "recall", wrap_arrays({**arrays, **out}), backward=False,
+        "recall", wrap_arrays({**arrays, **out}), backward=find,
         batch=batch, L=length, most=most, **numbers,
     )  # fmt: skip
     found = [
