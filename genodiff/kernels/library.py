@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ABI = 11  # as in native.c
+ABI = 12  # as in native.c
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
@@ -60,6 +60,21 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
             "planes start at codes without loci next first divergence share chances evidence "
             "background copy diagonals counts",
             "batch L size plane_bytes k order scored most wild",
+        ),
+        (),
+    ),
+    "align": (
+        _structure(
+            "planes codes evidence without loci diagonals counts emission share chances over "
+            "likelihood",
+            "batch L size plane_bytes most classes",
+        ),
+        (),
+    ),
+    "columns": (
+        _structure(
+            "over prior codes parent order chances weights share leave toward bases factors",
+            "batch L G nodes K",
         ),
         (),
     ),
