@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.memory.text import NONE, Codes, turn_codes
+from genodiff.memory.text import NONE, Codes, MemoryText, turn_codes
 
 ORDER = 4
 _CHUNK = 1 << 20
@@ -36,7 +36,7 @@ class Chain:
         self.order = round(np.log2(len(counts)) / 2)
 
 
-def count_words(codes: Codes, order: int) -> Floats:
+def count_words(codes: Codes | MemoryText, order: int) -> Floats:
     """(4^order, 4): how often each base follows each context, on both strands of `codes`."""
     k = order + 1
     forward = np.zeros(4**k, np.int64)

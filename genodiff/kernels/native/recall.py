@@ -26,11 +26,11 @@ def fill_table(codes: NDArray[np.uint8], k: int) -> tuple[NDArray[np.uint32], ND
     """
     start = np.zeros(4**k + 1, np.uint32)
     numbers = dict(n=len(codes), k=k, pieces=_PIECES)
-    tensors = _wrap({"codes": codes, "start": start})
+    tensors = wrap({"codes": codes, "start": start})
     call("kmers", tensors, backward=False, **numbers)
     np.cumsum(start, out=start)
     at = np.zeros(int(start[-1]), np.uint32)
-    call("kmers", tensors | _wrap({"at": at}), backward=True, **numbers)
+    call("kmers", tensors | wrap({"at": at}), backward=True, **numbers)
     return start, at
 
 
@@ -51,7 +51,7 @@ def recall(
         "counts": np.zeros((batch, 2), np.int64),
     }
     call(
-        "recall", _wrap({**arrays, **out}), backward=False,
+        "recall", wrap({**arrays, **out}), backward=False,
         batch=batch, L=length, most=most, **numbers,
     )  # fmt: skip
     found = [
@@ -61,6 +61,6 @@ def recall(
     return out["evidence"], out["background"], out["copy"], found
 
 
-def _wrap(arrays: Mapping[str, Array]) -> dict[str, Tensor | None]:
+def wrap(arrays: Mapping[str, Array]) -> dict[str, Tensor | None]:
     """Tensors of the same memory: what is given contiguous and writable is not copied."""
     return {name: torch.from_numpy(np.require(x, None, ["C", "W"])) for name, x in arrays.items()}
