@@ -14,6 +14,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.kernels.library import is_loaded
+from genodiff.kernels.native.recall import count_words as count_in_c
 from genodiff.memory.text import NONE, Codes, MemoryText, turn_codes
 
 ORDER = 4
@@ -41,7 +43,11 @@ def count_words(codes: Codes | MemoryText, order: int) -> Floats:
     k = order + 1
     forward = np.zeros(4**k, np.int64)
     for first in range(0, max(len(codes) - k + 1, 0), _CHUNK):
-        words, whole = pack_words(codes[first : first + _CHUNK + k - 1], k)
+        piece = codes[first : first + _CHUNK + k - 1]
+        if is_loaded():
+            forward += count_in_c(piece, k)
+            continue
+        words, whole = pack_words(piece, k)
         forward += np.bincount(words[whole], minlength=4**k)
     digits = np.arange(4**k)[:, None] // 4 ** np.arange(k) % 4  # the last base first
     turned = ((3 - digits) * 4 ** np.arange(k)[::-1]).sum(1)

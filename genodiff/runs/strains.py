@@ -14,7 +14,7 @@ import numpy as np
 from genodiff.alphabet import DNA
 from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError
-from genodiff.memory.identity import STRAIN, is_strain, measure_identities, share_above
+from genodiff.memory.identity import STRAIN, measure_identities
 from genodiff.memory.text import NONE, Codes
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.relatives import Relative
@@ -25,11 +25,13 @@ _log = logging.getLogger("genodiff")
 
 
 class Kinship(NamedTuple):
-    """How near a relative is to a target: `identity`, the mean over windows of the target; `same`,
-    the share of windows above 98 %; `strain`, whether it is of the same species.
+    """How near a relative is to a target: the share of the target's bases that are `homologous`,
+    the `identity` of these, the share of windows that are the `same` (above 98 %), and whether it
+    is a `strain`, of the same species.
     """
 
     name: str
+    homologous: float
     identity: float
     same: float
     strain: bool
@@ -61,9 +63,9 @@ def draw_windows(genome: LetterSource, n: int = WINDOWS, length: int = LENGTH) -
 
 def measure_kinship(relative: Relative, windows: Codes) -> Kinship:
     """How near a relative is to the genome that the windows are from."""
-    identities = measure_identities(relative.memory, windows)
-    mean = float(identities.mean()) if len(identities) else 0.0
-    return Kinship(relative.name, mean, share_above(identities), is_strain(identities))
+    found = measure_identities(relative.memory, windows)
+    homologous = float(found.homologous.mean()) if len(windows) else 0.0
+    return Kinship(relative.name, homologous, found.mean, found.share_same, found.is_strain)
 
 
 def leave_strains_out(
