@@ -9,6 +9,7 @@ not depend on order, threads or processes. The memory of a training genome is th
 import hashlib
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch
 
-from genodiff.data.genomes.build import build_each, fetch_genome, read_contents
+from genodiff.data.genomes.build import build_each, check_room, fetch_genome, read_contents
 from genodiff.data.genomes.listing import GenomeList, GenomeRow
 from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError
@@ -34,7 +35,7 @@ from genodiff.memory.memory import Memory
 from genodiff.memory.sampled_table import STEP
 from genodiff.memory.text import MemoryText, TextWriter
 from genodiff.runs.known_contigs import KnownContigs
-from genodiff.runs.training_memory import TrainMemory
+from genodiff.runs.training_memory import TrainMemory, identify_memory
 
 BYTES_A_BASE = 4.0
 """About the memory that a build takes, of which the table is the largest part."""
@@ -69,16 +70,25 @@ class Relative(NamedTuple):
 
 
 def open_relatives(
-    listed: GenomeList, *, jobs: int | None = None, offline: bool = False
+    listed: GenomeList,
+    *,
+    home: str | Path | None = None,
+    jobs: int | None = None,
+    offline: bool = False,
 ) -> list[Relative]:
     """The relatives of a list, in the order of their names; those that lack are built.
 
-    `jobs` are built at a time (default: as many as there are cores and memory). Raises `DataError`
-    naming the line of each file that cannot be read, when all others are built, and where two are
-    the same genome; `MachineError`.
+    `home` is the folder that holds their folders (default: in the cache). `jobs` are built at a
+    time (default: as many as there are cores and memory). Raises `DataError` naming the line of
+    each file that cannot be read, when all others are built, and where two are the same genome;
+    `MachineError`.
+
+    >>> relatives = open_relatives(read_genome_list("yeasts.tsv"))  # doctest: +SKIP
+    >>> [one.name for one in relatives]  # doctest: +SKIP
+    ['Sarb_H6', 'Spar_CBS432']
     """
-    build_relatives(listed, jobs=jobs, offline=offline)
-    opened = [open_relative(row, offline=offline) for row in listed.rows]
+    build_relatives(listed, home=home, jobs=jobs, offline=offline)
+    opened = [open_relative(row, home=home, offline=offline) for row in listed.rows]
     by_content: dict[str, str] = {}
     for one in opened:
         other = by_content.setdefault(one.told["content"], one.name)
@@ -88,15 +98,26 @@ def open_relatives(
     return opened
 
 
+def identify_relatives(relatives: Sequence[Relative]) -> list[dict[str, Any]]:
+    """What of relatives decides every bit, as JSON values: all but where they stand."""
+    return [identify_memory(one.told) for one in relatives]
+
+
 def build_relatives(
-    listed: GenomeList, *, jobs: int | None = None, offline: bool = False
+    listed: GenomeList,
+    *,
+    home: str | Path | None = None,
+    jobs: int | None = None,
+    offline: bool = False,
 ) -> list[str]:
-    """Build what the cache lacks of a list; the names of those that were built. Errors as above."""
-    waiting = [row for row in listed.rows if not is_built(row)]
-    jobs = min(jobs or count_usable_cores(), len(waiting))
-    build = partial(build_relative, offline=offline, threads=1 if jobs > 1 else None)
+    """Build what `home` lacks of a list; the names of those that were built. Errors as above."""
+    waiting = [row for row in listed.rows if not is_built(row, home)]
+    check_room(waiting, _find_home(home))
+    jobs = limit_jobs(waiting, min(jobs or count_usable_cores(), len(waiting)))
+    threads = 1 if jobs > 1 else None
+    build = partial(build_relative, home=home, offline=offline, threads=threads)
     faults: list[DataError] = []
-    for row, fault in build_each(waiting, build, limit_jobs(waiting, jobs), listed.path):
+    for row, fault in build_each(waiting, build, jobs, listed.path):
         if fault is None:
             _log.info("built the relative %s", row.name)
         else:
@@ -117,20 +138,26 @@ def limit_jobs(rows: list[GenomeRow], jobs: int) -> int:
     return jobs
 
 
-def is_built(row: GenomeRow) -> bool:
-    """Whether the cache holds the memory of this row's file as it is now."""
+def is_built(row: GenomeRow, home: str | Path | None = None) -> bool:
+    """Whether `home` holds the memory of this row's file as it is now."""
     try:
-        return _find_folder(row, offline=True)[0].exists()
+        return _find_folder(row, home, offline=True)[0].exists()
     except DataError:
         return False
 
 
-def build_relative(row: GenomeRow, *, offline: bool = False, threads: int | None = None) -> Path:
+def build_relative(
+    row: GenomeRow,
+    *,
+    home: str | Path | None = None,
+    offline: bool = False,
+    threads: int | None = None,
+) -> Path:
     """The folder of a row's memory, built where it is not there.
 
     `threads`: of this process from now on. Raises `DataError`, `MachineError`.
     """
-    folder, path, sha256 = _find_folder(row, offline=offline)
+    folder, path, sha256 = _find_folder(row, home, offline=offline)
     with lock_folder(folder, "builds the same memory"):
         if folder.exists():
             return folder
@@ -147,9 +174,11 @@ def build_relative(row: GenomeRow, *, offline: bool = False, threads: int | None
     return folder
 
 
-def open_relative(row: GenomeRow, *, offline: bool = False) -> Relative:
+def open_relative(
+    row: GenomeRow, *, home: str | Path | None = None, offline: bool = False
+) -> Relative:
     """A relative that is built. Raises `DataError` where it is not whole."""
-    folder, path, _ = _find_folder(row, offline=offline)
+    folder, path, _ = _find_folder(row, home, offline=offline)
     manifest = read_manifest(folder)
     memory = open_memory(folder)
     content = manifest["made_from"]["content"]
@@ -207,7 +236,13 @@ def read_genome_text(path: Path) -> tuple[MemoryText, ContigRows, str]:
 _HOW = {"step": STEP, "order": ORDER, "kind": "relative"}
 
 
-def _find_folder(row: GenomeRow, *, offline: bool) -> tuple[Path, Path, str]:
+def _find_home(home: str | Path | None) -> Path:
+    return cache_dir() / "memories" if home is None else Path(home)
+
+
+def _find_folder(
+    row: GenomeRow, home: str | Path | None, *, offline: bool
+) -> tuple[Path, Path, str]:
     """The folder of a row's memory, the file that it is made from, and the file's sha256."""
     path = fetch_genome(row, offline=offline) if row.is_remote else Path(row.path)
     sha256 = _find_sha256(path)
@@ -215,7 +250,7 @@ def _find_folder(row: GenomeRow, *, offline: bool) -> tuple[Path, Path, str]:
         what = f"its sha256 is {sha256}, not {row.sha256}"
         raise DataError(what, file=path, fix="get the file again, or correct the list")
     key = sha256_json({"format": FORMAT, "file": sha256} | _HOW, compact=True)
-    return cache_dir() / "memories" / key[:32], path, sha256
+    return _find_home(home) / key[:32], path, sha256
 
 
 def _find_sha256(path: Path) -> str:
@@ -226,7 +261,7 @@ def _find_sha256(path: Path) -> str:
         what, fix = f"cannot be read ({fault.strerror})", "correct the path, or leave the line out"
         raise DataError(what, file=path, fix=fix) from None
     stamp = [str(path.absolute()), found.st_size, found.st_mtime_ns, found.st_ino]
-    seen = cache_dir() / "memories" / "seen" / f"{sha256_json(stamp[0])[:32]}.json"
+    seen = cache_dir() / "hashes" / f"{sha256_json(stamp[0])[:32]}.json"
     try:
         known = json.loads(seen.read_text(encoding="utf-8"))
         if known["stamp"] == stamp:

@@ -14,6 +14,7 @@ import pytest
 from genodiff.data.genomes.listing import read_genome_list
 from genodiff.errors import DataError
 from genodiff.io.cache import cache_dir
+from genodiff.io.cache_contents import list_cached
 from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_file
 from genodiff.memory.sampled_table import SampledTable
@@ -21,6 +22,7 @@ from genodiff.runs.own_loci import OwnLoci
 from genodiff.runs.relatives import (
     Relative,
     build_relatives,
+    identify_relatives,
     limit_jobs,
     open_relatives,
     read_genome_text,
@@ -66,9 +68,7 @@ def write_relatives(folder: Path, **rates: float) -> list[dict[str, str]]:
 
 
 def read_memories(cache: Path) -> dict[str, bytes]:
-    """All that was built, without what is known of the files that it was built of."""
-    files = read_tree(cache / "memories")
-    return {name: content for name, content in files.items() if not name.startswith("seen")}
+    return read_tree(cache / "memories")
 
 
 def test_a_list_is_built_once_and_opened_in_the_order_of_names(tmp_path: Path) -> None:
@@ -82,6 +82,11 @@ def test_a_list_is_built_once_and_opened_in_the_order_of_names(tmp_path: Path) -
     assert isinstance(relatives[0].memory.table, SampledTable)
     assert relatives[0].told["bases"] == N + 5000
     assert relatives[0].told["fingerprint"] != relatives[1].told["fingerprint"]
+    assert identify_relatives(relatives)[0]["name"] == "far"
+    assert "folder" not in identify_relatives(relatives)[0]
+    things, foreign = list_cached(cache_dir())
+    assert {one.kind for one in things} == {"memories", "hashes"}
+    assert not foreign
     text = read_genome_text(tmp_path / "far.fa")[0]
     assert np.array_equal(relatives[0].memory.text.planes, text.planes)
 
@@ -118,6 +123,16 @@ def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "other"))
     build_relatives(read_genome_list(path), jobs=1)
     assert again == read_memories(tmp_path / "other")
+
+
+def test_they_are_built_in_a_folder_of_ones_own(tmp_path: Path) -> None:
+    rows = write_relatives(tmp_path, near=0.05, far=0.2)
+    listed = read_genome_list(write_list(tmp_path / "l.tsv", rows))
+    there = open_relatives(listed, home=tmp_path / "out", jobs=1)
+    assert build_relatives(listed, home=tmp_path / "out") == []
+    assert not (cache_dir() / "memories").exists()
+    here = open_relatives(listed, jobs=1)
+    assert identify_relatives(there) == identify_relatives(here)
 
 
 def test_a_file_that_changed_is_built_again(tmp_path: Path) -> None:
