@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from made_up_text import draw_bases, hide, mutate
 
 from genodiff.kernels import library
@@ -89,3 +90,26 @@ def test_groups_hold_each_place_at_most_once(informative: int) -> None:
     assert len(places) == (informative if informative < 288 else 256)
     assert len(np.unique(places)) == len(places)
     assert all(len(g) < 2 * sift.GROUP for g in groups)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 0.6, 0.9])
+def test_a_turned_window_has_the_turned_diagonals_alone_or_among_others(
+    share: float, threads: list[int]
+) -> None:
+    genome = make_genome(30_000)
+    memory = Memory.build_sampled(join_stretches([("one", 0, genome)]))
+    rows = [mutate(genome[a : a + 400], 0.15, a) for a in (50, 9000, 14_900, 29_600)]
+    windows = np.stack([hide(x, share, 2) for x in rows])
+    there, back = [], []
+    for n in threads:
+        torch.set_num_threads(n)
+        there.append(memory.find_all(windows))
+        back.append(memory.find_all(turn_codes(windows)))
+    alone = [memory.find_all(windows[i : i + 1])[0] for i in range(4)]
+    for i, (one, other) in enumerate(zip(there[0], back[0], strict=True)):
+        assert sum(map(len, one)) > 0
+        for strand in (0, 1):
+            np.testing.assert_array_equal(one[strand], other[1 - strand])
+            np.testing.assert_array_equal(one[strand], alone[i][strand])
+            for again in there[1:]:
+                np.testing.assert_array_equal(one[strand], again[i][strand])
