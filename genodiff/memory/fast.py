@@ -13,7 +13,9 @@ from genodiff.kernels.native.recall import CLASSES, fill_table, recall
 from genodiff.memory.copying import Places, SeenWindow
 from genodiff.memory.evidence import Chain, Floats
 from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.sampled_table import SampledTable
 from genodiff.memory.search import Effort, KmerTable
+from genodiff.memory.sift import count_sparse, list_least_hits
 from genodiff.memory.text import NONE, PAD, Codes, MemoryText
 
 
@@ -21,7 +23,7 @@ class Asked(NamedTuple):
     """What a recall depends on, beside the windows."""
 
     text: MemoryText
-    table: KmerTable
+    table: KmerTable | SampledTable
     chain: Chain
     numbers: MemoryNumbers
     effort: Effort
@@ -60,11 +62,12 @@ def recall_in_c(
         shape = windows.shape
         nothing = [_no_places() for _ in windows]
         return RecalledInC(np.ones(shape), np.ones(shape), np.zeros((*shape, 4)), nothing)
+    is_sampled = isinstance(table, SampledTable)
     unused = CLASSES - len(numbers.divergence)
     arrays: dict[str, NDArray[Any]] = {
         "planes": text.planes,
-        "start": table.start,
-        "at": table.at,
+        **{name: x for name, x in table._asdict().items() if name != "k"},
+        **({"least_hits": list_least_hits(text.size)} if is_sampled else {}),
         "codes": np.minimum(windows, NONE).astype(np.uint8),
         "without": np.array(without, np.int64),
         "loci": np.array(loci, np.int64),
@@ -86,6 +89,7 @@ def recall_in_c(
         scored=-1 if effort.scored is None else effort.scored,
         wild=effort.wild,
         find=find,
+        sparse=count_sparse(text.size, windows.shape[1]) if is_sampled else -1,
     )
     return RecalledInC(*said)
 

@@ -15,9 +15,10 @@ from genodiff.memory.copying import Places, SeenWindow, list_all_diagonals, reca
 from genodiff.memory.evidence import ORDER, Chain, Floats, count_words, measure_evidence
 from genodiff.memory.fast import Asked, build_table_in_c, can_recall, recall_in_c
 from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.sampled_table import SampledTable, build_sampled_table
 from genodiff.memory.search import Effort, KmerTable, find_diagonals
 from genodiff.memory.table import build_table, choose_k
-from genodiff.memory.text import MOST_WINDOW, PAD, Codes, MemoryText, join_stretches, turn_codes
+from genodiff.memory.text import MOST_WINDOW, Codes, MemoryText, join_stretches, turn_codes
 
 NOWHERE = (0, 0)
 """An interval without a place."""
@@ -39,7 +40,7 @@ class Memory:
     """Text, table, the chain that copies are judged against, and the fitted numbers."""
 
     text: MemoryText
-    table: KmerTable
+    table: KmerTable | SampledTable
     chain: Chain
     numbers: MemoryNumbers = field(default_factory=MemoryNumbers)
     effort: Effort = field(default_factory=Effort)
@@ -59,10 +60,18 @@ class Memory:
         `DataError` where the text is too long.
         """
         text = join_stretches(stretches)
-        chain = Chain(count_words(text.codes[PAD : PAD + text.size], order))
+        chain = Chain(count_words(text, order))
         make_table = build_table_in_c if is_loaded() else build_table
         table = make_table(text, k or choose_k(text.n_bases))
         return cls(text, table, chain, numbers or MemoryNumbers())
+
+    @classmethod
+    def build_sampled(
+        cls, text: MemoryText, *, k: int | None = None, numbers: MemoryNumbers | None = None
+    ) -> Self:
+        """The memory of a relative's text, with a table of a quarter of its places."""
+        chain = Chain(count_words(text, ORDER))
+        return cls(text, build_sampled_table(text, k), chain, numbers or MemoryNumbers())
 
     def with_numbers(self, numbers: MemoryNumbers) -> "Memory":
         """The same memory with other numbers."""

@@ -48,8 +48,10 @@ def recall_shapes() -> None:
     memory = make_memory()
     for k in (4, 9):
         build_table_in_c(memory.text, k)
+        sampled = Memory.build_sampled(memory.text, k=k)
     for length in (1, 2, 57, 64, 130):
         windows, without = make_windows(memory, length)
         for effort in EFFORTS:
             memory.with_effort(effort).recall(windows, without)
+            sampled.with_effort(effort).recall(windows, without)
     assert torch.get_num_threads() > 0

@@ -3,6 +3,7 @@ where it can be emulated, against the truth in float64.
 """
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import arm64
@@ -17,6 +18,8 @@ from test_mixer import assert_agrees, problem
 from genodiff.kernels import library
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.norm import rms_norm
+from genodiff.memory.memory import Memory
+from genodiff.memory.sampled_table import build_sampled_table_slowly
 
 pytestmark = pytest.mark.skipif(
     library.find_missing() is not None,
@@ -94,8 +97,11 @@ def test_the_convolution_and_the_norm(taps: int) -> None:
 def test_the_memory() -> None:
     memory = make_memory()
     windows, without = make_windows(memory, 57)
-    for effort in EFFORTS:
-        tried = memory.with_effort(effort)
+    sampled = Memory.build_sampled(memory.text, k=5)
+    slowly = build_sampled_table_slowly(memory.text, 5)
+    assert all(map(np.array_equal, sampled.table, slowly))
+    for effort, one in product(EFFORTS, (memory, sampled)):
+        tried = one.with_effort(effort)
         slow, found = tried.recall_slowly(windows, without), tried.recall(windows, without)
         assert slow.background.min() < 0.9
         np.testing.assert_allclose(found.background, slow.background, atol=1e-9)

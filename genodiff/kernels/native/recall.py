@@ -19,6 +19,14 @@ _PIECES = 8
 Array = NDArray[Any]
 
 
+def count_words(codes: NDArray[np.uint8], k: int) -> NDArray[np.uint32]:
+    """(4^k,): how often each word of k bases stands in `codes`, 0..3, anything else 4."""
+    start = np.zeros(4**k + 1, np.uint32)
+    tensors = wrap_arrays({"codes": codes, "start": start})
+    call("kmers", tensors, backward=False, n=len(codes), k=k, pieces=1)
+    return start[1:]
+
+
 def fill_table(codes: NDArray[np.uint8], k: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """start (4^k + 1,) and at, the places of every word of k bases, ascending for each word.
 

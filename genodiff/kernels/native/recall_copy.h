@@ -152,9 +152,13 @@ static void recall_task(const void *args, int64_t b, void *own, int find) {
         memset(copy, 0, s->L * 4 * sizeof(double));
     }
     if (!s->loci[b]) return;
+    seeker seekers[2];
+    for (int strand_ = 0; strand_ < 2; strand_++)
+        seekers[strand_] = (seeker){s, o.strands + strand_, without, &o, o.heap[strand_], .n = 0};
+    seek_strands(seekers);
     for (int strand_ = 0; strand_ < 2; strand_++) {
         int64_t *out = kept + strand_ * most;
-        counts[strand_] = find_diagonals(s, &o, strand_, without, s->loci[b], out);
+        counts[strand_] = find_diagonals(seekers + strand_, s->loci[b], out);
         memcpy(o.diagonals + (strand_ ? counts[0] : 0), out, counts[strand_] * 8);
     }
     int64_t D = fill_up(counts[0]) + fill_up(counts[1]);
