@@ -121,11 +121,15 @@ def align_windows(
     ]
 
 
-def expect_pairs(over: Floats, codes: np.ndarray, evidence: Floats, numbers: MemoryNumbers) -> Floats:
+def expect_pairs(
+    over: Floats, codes: np.ndarray, evidence: Floats, numbers: MemoryNumbers
+) -> Floats:
     """(E, 4, 4): how often a visible base stands over each base, by class: for the fit."""
     visible = np.flatnonzero(codes < NONE)
     x = codes[visible]
-    said = over[visible] * numbers.emission[:, :, x].transpose(2, 0, 1) / evidence[visible, None, None]
+    said = (
+        over[visible] * numbers.emission[:, :, x].transpose(2, 0, 1) / evidence[visible, None, None]
+    )
     said /= (1 - over[visible].sum((1, 2)) + said.sum((1, 2)))[:, None, None]
     out = np.zeros((4, *said.shape[1:]))
     np.add.at(out, x, said)

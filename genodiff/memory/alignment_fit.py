@@ -127,5 +127,3 @@ def _search(
             if improved:
                 break
     return numbers
-
-

@@ -59,9 +59,7 @@ class Relatives(NamedTuple):
                 over[g, b] = one.over.sum(1)
         return over
 
-    def weigh(
-        self, windows: Codes, prior: Floats, without: Sequence[Loci] | None = None
-    ) -> Floats:
+    def weigh(self, windows: Codes, prior: Floats, without: Sequence[Loci] | None = None) -> Floats:
         """(B, L, 4): L, the factor of each base, the largest of a place being 1.
 
         `prior` (B, L, 4): what is said of hidden bases without relatives.

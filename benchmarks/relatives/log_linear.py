@@ -14,7 +14,12 @@ from genodiff.memory.evidence import Floats
 
 
 def fit_weights(
-    features: Floats, truth: NDArray[np.integer], counts: Floats, *, toward: Floats, ridge: float = 1e-4
+    features: Floats,
+    truth: NDArray[np.integer],
+    counts: Floats,
+    *,
+    toward: Floats,
+    ridge: float = 1e-4,
 ) -> Floats:
     """(F,): the weights under which `truth` (M,) costs least.
 
