@@ -1,6 +1,6 @@
-"""Natural SNVs of yeast against matched controls, by four relatives and no strain (AUROC).
+"""Natural SNVs of yeast against matched controls, by relatives and no strain (AUROC).
 
-    python benchmarks/relatives/yeast_variants.py chrV chrXIV
+    python benchmarks/relatives/yeast_variants.py chrV chrXIV [Spar_CBS432 ...]
 
 The likelihood ratio of the tree and the votes, of one pass over windows with all bases visible: a
 place's own base is left out. Numbers are fitted on chrXVI.
@@ -52,16 +52,23 @@ def read_contig(relatives: Relatives, codes: np.ndarray) -> tuple[np.ndarray, np
 def main() -> None:
     genome = read_genome(SHARED / "genomes" / "sacCer3.fa.gz")
     fit = cut("chrXVI", 60)
-    relatives = fit_relatives([open_relative(name) for name in FOUR], fit)
+    contigs = [given for given in sys.argv[1:] if given.startswith("chr")]
+    names = [given for given in sys.argv[1:] if given not in contigs] or list(FOUR)
+    relatives = fit_relatives([open_relative(name) for name in names], fit)
     distances = measure_distances(relatives.align(fit), fit)
     print("distances", distances[0].round(3).tolist(), flush=True)
     rows = read_table(SHARED / "relatives" / "truth" / "yeast_natural_snvs.tsv.gz")
     scores: dict[str, list[float]] = {}
     natural, kind = [], []
-    for contig in sys.argv[1:]:
+    for contig in contigs:
         codes = genome[contig]
         over, logs = read_contig(relatives, codes)
-        np.savez(KEPT / f"snv-{contig}.npz", over=over.astype(np.float32), logs=logs)
+        np.savez(
+            KEPT / f"snv-{len(names)}-{contig}.npz",
+            over=over.astype(np.float32),
+            logs=logs,
+            distances=distances,
+        )
         ref_codes = np.minimum(codes, 3)
         weights = weigh_relatives(distances)
         votes, kappa = count_votes(over, weights), measure_kappa(over, np.minimum(codes, NONE))

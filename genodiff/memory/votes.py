@@ -23,7 +23,7 @@ from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import exchange
 
 NEAR = 0.02
-REACHES = 0.05
+REACHES = 0.1
 ADDED = 0.3
 LENGTH = 0.3
 _SURE = 0.9
