@@ -1,6 +1,6 @@
 """The bound with relatives, the network beside it: yeast chrXIV, everything fitted on chrXVI.
 
-    python benchmarks/relatives/bound.py RUN 150 6
+    python benchmarks/relatives/bound.py RUN 150 6 [chrXIV [Spar_CBS432 ...]]
 
 RUN: a network trained without both chromosomes. Bits of a masked base, mean over k = 1..n in
 strata, of windows evenly spread over the chromosome; and leave-one-out: each place under all
@@ -50,6 +50,7 @@ def leave_one_out(relatives: Relatives, over: np.ndarray, clean: Codes) -> np.nd
 def main() -> None:
     n, draws = int(sys.argv[2]), int(sys.argv[3])
     contig = sys.argv[4] if len(sys.argv) > 4 else "chrXIV"
+    names = tuple(sys.argv[5:]) or FOUR
     model = load_model(Path(sys.argv[1]))
     clean = cut(contig, n)
     rows, window = mask(clean, draws, 2)
@@ -59,14 +60,14 @@ def main() -> None:
     say("network alone", alone, window)
     fit = cut("chrXVI", 60)
     begun = time.time()
-    all_ = fit_relatives([open_relative(name) for name in FOUR], fit)
+    all_ = fit_relatives([open_relative(name) for name in names], fit)
     print(json.dumps({"fit_seconds": round(time.time() - begun)}), flush=True)
     begun = time.time()
     over = all_.align(rows)
     print(json.dumps({"ms_a_window_align": round(1e3 * (time.time() - begun) / len(rows), 1)}))
     of_fit, whole = all_.align(fit), all_.align(clean)
     before = alone
-    for g in range(1, len(FOUR) + 1):
+    for g in range(1, len(names) + 1):
         columns = fit_columns(of_fit[:g], fit)
         some = Relatives(all_.genomes[:g], columns)
         begun = time.time()
@@ -74,7 +75,7 @@ def main() -> None:
         spent = 1e3 * (time.time() - begun) / len(rows)
         p /= p.sum(-1, keepdims=True)
         bits = measure_bits(p, rows, truth)
-        say(f"{g}: {FOUR[:g]}", bits, window, before)
+        say(f"{g}: {names[:g]}", bits, window, before)
         say(
             f"{g}: leave-one-out, no network",
             leave_one_out(some, np.ascontiguousarray(whole[:g]), clean),

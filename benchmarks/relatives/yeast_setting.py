@@ -56,7 +56,11 @@ def open_relative(name: str, effort: Effort | None = None) -> Memory:
 
 
 def cut(contig: str, n: int) -> np.ndarray:
-    codes = read_genome(SHARED / "genomes" / "sacCer3.fa.gz")[contig]
+    return cut_codes(read_genome(SHARED / "genomes" / "sacCer3.fa.gz")[contig], n)
+
+
+def cut_codes(codes: np.ndarray, n: int) -> np.ndarray:
+    """At most n windows without N, evenly spread."""
     rows = codes[: len(codes) // LENGTH * LENGTH].reshape(-1, LENGTH)
     rows = rows[(rows < NONE).all(1)]
     return rows[np.linspace(0, len(rows) - 1, n).astype(int)] if n < len(rows) else rows
