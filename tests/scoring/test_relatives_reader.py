@@ -1,8 +1,5 @@
 """Relatives where a reader of masks and a bound take a memory."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -19,12 +16,10 @@ from genodiff.runs.own_loci import Place
 from genodiff.runs.relatives_loci import RelativesLoci
 from genodiff.scoring.masked_reader import MaskedReader
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "memory"))
-from made_up_text import draw_bases, hide, mutate
-
 LENGTH = 200
-TARGET = draw_bases(3000, 1)
-RELATIVE = mutate(TARGET, 0.08, 2)
+RNG = np.random.default_rng(1)
+TARGET = RNG.integers(0, 4, 3000).astype(np.uint8)
+RELATIVE = np.where(RNG.random(3000) < 0.08, (TARGET + 1) % 4, TARGET).astype(np.uint8)
 COMPLEMENT = np.array(DNA.complement, np.uint8)
 IDS = np.array([*DNA.targets, DNA.mask_id], np.uint8)
 
@@ -59,7 +54,7 @@ def test_a_reader_says_what_relatives_say(relatives: Relatives) -> None:
     assert genome.memory.numbers == RELATIVE_SEARCH
     loci = RelativesLoci(relatives, [FakeLoci(genome.memory)], {"relatives": 1})  # type: ignore
     clean = TARGET[2000 : 2000 + LENGTH]
-    codes = hide(clean, 0.3, 3)
+    codes = np.where(RNG.random(LENGTH) < 0.3, NONE, clean).astype(np.uint8)
     hidden = codes == NONE
     reader = make_reader(loci)
     here, there = reader.read([IDS[codes]] * 2, [None, ("r", 2000, 2000 + LENGTH)])
