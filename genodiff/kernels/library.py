@@ -63,6 +63,21 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         ),
         (),
     ),
+    "align": (
+        _structure(
+            "planes codes evidence without loci diagonals counts emission share chances over "
+            "likelihood",
+            "batch L size plane_bytes most classes",
+        ),
+        (),
+    ),
+    "columns": (
+        _structure(
+            "over prior codes parent order chances weights share leave toward bases factors",
+            "batch L G nodes K",
+        ),
+        (),
+    ),
     "kmers": (_structure("codes start at", "n k pieces"), ()),
     "sampled": (
         _structure("planes totals ends jumps at", "plane_bytes size k piece_bits"),

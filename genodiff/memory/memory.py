@@ -106,7 +106,21 @@ class Memory:
         self, windows: Codes, without: Intervals | None = None
     ) -> list[tuple[Places, Places]]:
         """The diagonals that each window may copy, of each strand."""
-        return self._recall(windows, without)[1]
+        return self.search(windows, without)[1]
+
+    def search(
+        self, windows: Codes, without: Intervals | None = None
+    ) -> tuple[list[SeenWindow], list[tuple[Places, Places]]]:
+        """`prepare` and `find_all` at once, without what is recalled."""
+        if not can_recall(self.chain, self.numbers):
+            prepared = self.prepare(windows, without)
+            return prepared, [self.find(window) for window in prepared]
+        left_out = self._check(windows, without)
+        loci = [self._count_loci(a, b) for a, b in left_out]
+        asked = Asked(self.text, self.table, self.chain, self.numbers, self.effort)
+        said = recall_in_c(asked, windows, left_out, loci, find=True)
+        rows = zip(windows, said.evidence, left_out, loci, strict=True)
+        return [SeenWindow(x, e, (a, b), n) for x, e, (a, b), n in rows], said.diagonals
 
     def find(self, window: SeenWindow) -> tuple[Places, Places]:
         """The diagonals that a window may copy, of each strand."""
@@ -144,8 +158,8 @@ class Memory:
             left_out = self._check(windows, without)
             loci = [self._count_loci(a, b) for a, b in left_out]
             asked = Asked(self.text, self.table, self.chain, self.numbers, self.effort)
-            background, copy, found = recall_in_c(asked, windows, left_out, loci)
-            return Recalled(background, copy), found
+            said = recall_in_c(asked, windows, left_out, loci)
+            return Recalled(said.background, said.copy), said.diagonals
         prepared = self.prepare(windows, without)
         found = [self.find(window) for window in prepared]
         return self._sum_paths(prepared, found), found

@@ -6,10 +6,12 @@ network together and are never padded, so a row's values do not depend on its co
 A network that reads one strand may be asked about both: the logarithms of x and of its reverse
 complement are averaged, base by base.
 
-With a memory of the training genome, a window that says where it is from does not read that place.
+With a memory of the training genome, or with relatives, a window that says where it is from does
+not read that place.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,11 +23,12 @@ from genodiff.errors import GenodiffError
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci, Place
+from genodiff.runs.own_loci import Place
+from genodiff.runs.relatives_loci import KnownLoci
 from genodiff.scoring.spelling_pair import Ids
 
 Logs = NDArray[np.float64]
-_Key = tuple[bytes, tuple[int, int]]
+_Key = tuple[bytes, Hashable]
 
 _MOST_BASES = 1 << 18  # of a batch
 _BASES = 1 << 15  # of a batch of no given size: calls of the network cost little beside their work
@@ -49,7 +52,7 @@ class MaskedReader:
         both_strands: bool = False,
         batch_size: int | None = None,
         device: torch.device | str = "cpu",
-        loci: OwnLoci | None = None,
+        loci: KnownLoci | None = None,
     ) -> None:
         if both_strands and complement is None:
             raise ValueError("both strands need a complement")
@@ -110,14 +113,14 @@ class MaskedReader:
         pairs = zip(windows, places, strict=True)
         return [(window.tobytes(), self.loci.leave_out(place)) for window, place in pairs]
 
-    def _read_group(self, group: Ids, own: list[tuple[int, int]]) -> list[Logs]:
+    def _read_group(self, group: Ids, own: list[Any]) -> list[Logs]:
         given = self._evaluate(group, own)
         if not self.both_strands or self.complement is None:
             return given
         other = self._evaluate(self.complement[group[:, ::-1]], own)
         return [(one + two[::-1, self._turned]) / 2 for one, two in zip(given, other, strict=True)]
 
-    def _evaluate(self, group: Ids, own: list[tuple[int, int]]) -> list[Logs]:
+    def _evaluate(self, group: Ids, own: list[Any]) -> list[Logs]:
         xt = torch.from_numpy(np.ascontiguousarray(group).astype(np.int64)).to(self.device)
         masked = group == self.mask_id
         denoiser = self.denoiser
@@ -154,7 +157,7 @@ class MaskedReader:
 
 
 def open_reader(
-    model: TrainedModel, *, batch_size: int | None = None, loci: OwnLoci | None = None
+    model: TrainedModel, *, batch_size: int | None = None, loci: KnownLoci | None = None
 ) -> MaskedReader:
     """A reader of a trained model of DNA, with a memory where `loci` is one.
 

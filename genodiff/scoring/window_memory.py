@@ -11,23 +11,25 @@ from genodiff.data.loader import Batch
 from genodiff.data.windows import Windows
 from genodiff.diffusion.masked import Denoiser
 from genodiff.memory.memory import Memory
+from genodiff.memory.relatives import Relatives
 from genodiff.memory.remembering import remembering
 from genodiff.runs.known_contigs import StoreLetters
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, open_loci
+from genodiff.runs.relatives_loci import KnownLoci
 from genodiff.runs.training_memory import search_everywhere
 from genodiff.scoring.eval_data import EvalData
 from genodiff.scoring.eval_options import EvalOptions
 
 
 class WindowMemory(NamedTuple):
-    """A memory, and which windows of a store read it."""
+    """A memory or relatives, and which windows of a store read them."""
 
-    loci: OwnLoci
+    loci: KnownLoci
     windows: Windows
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> Memory | Relatives:
         """The memory itself."""
         return self.loci.memory
 
@@ -45,8 +47,8 @@ class WindowMemory(NamedTuple):
         rows = (batch.index % len(self.windows)).tolist()
         return remembering(denoiser, self.memory, without=[self.leave_out(row) for row in rows])
 
-    def leave_out(self, row: int) -> tuple[int, int]:
-        """The interval of the memory's text that a window must not read: its own locus."""
+    def leave_out(self, row: int) -> Any:
+        """What a window must not read: its own locus in the memory's text, or in each relative."""
         contig = self.windows.store.names[int(self.windows.contig_index[row])]
         start = int(self.windows.start[row])
         return self.loci.leave_out((contig, start, start + int(self.windows.length[row])))
