@@ -21,7 +21,7 @@ BY_CHANCE = 500.0
 AGREES = 0.3
 """The chance that two bases agree, where composition is uneven."""
 LONGEST = 25_000_000
-"""Places of the longest text that is sifted: at most 20 ms a window and core, with AVX-512."""
+"""Places of the longest text that is sifted: about 30 ms a window at most, with AVX-512."""
 SPARSE = 0.55
 """The share of informative places above which seeds find as much."""
 _CHUNK = 1 << 20
