@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+from log_linear import fit_weights, pool
 from yeast_setting import FOUR, KEPT
 
 from genodiff.memory.columns import ColumnNumbers, combine, improve, start_numbers
 from genodiff.memory.numbers import RelativeNumbers
-from genodiff.memory.pooling import fit_weights, pool
 from genodiff.memory.text import NONE
 from genodiff.memory.tree import join_neighbours
 
@@ -28,7 +28,9 @@ EDGES = (0.02, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98)
 
 def load(folder: Path, names: tuple[str, ...]) -> dict:
     sets = {}
-    numbers = {n: RelativeNumbers.model_validate_json((KEPT / f"{n}.json").read_text()) for n in names}
+    numbers = {
+        n: RelativeNumbers.model_validate_json((KEPT / f"{n}.json").read_text()) for n in names
+    }
     kept = {n: np.load(folder / f"{n}.npz") for n in names}
     for part in ("fit", "test"):
         z = np.load(folder / f"{part}.npz")
@@ -96,19 +98,22 @@ def measure_distances(whole: dict) -> np.ndarray:
     return out
 
 
-def fit_columns(fit: dict, whole: dict, *, plain: int, coding: int, rounds: int = 25) -> ColumnNumbers:
+def fit_columns(
+    fit: dict, whole: dict, *, plain: int, coding: int, rounds: int = 25
+) -> ColumnNumbers:
     tree = join_neighbours(measure_distances(whole))
     print(" tree", tree.parent, [round(x, 3) for x in tree.length])
     numbers = start_numbers(tree, GC, plain=plain, coding=coding)
     over = np.stack([o.sum(2) for o in whole["over"]])
     prior = np.broadcast_to(PI, (*whole["rows"].shape, 4))
-    last = -np.inf
-    for turn in range(rounds):
+    last, turn = -np.inf, 0
+    while turn < rounds:
+        turn += 1
         numbers, value = improve(over, whole["rows"], prior, numbers)
         if value - last < 2e-5:
             break
         last = value
-    print(f" {turn + 1} rounds, {value:.4f} nats")
+    print(f" {turn} rounds, {value:.4f} nats")
     return numbers
 
 
@@ -120,7 +125,8 @@ def report(name: str, p: dict[str, np.ndarray], sets: dict) -> None:
         if part == "test":
             k = (sets[part]["rows"] == NONE).mean(1)
             line["by_rate"] = [
-                round(float(rows[(k >= a) & (k < a + 0.125)].mean()), 3) for a in np.arange(0, 1, 0.125)
+                round(float(rows[(k >= a) & (k < a + 0.125)].mean()), 3)
+                for a in np.arange(0, 1, 0.125)
             ]
     print(json.dumps(line), flush=True)
 
@@ -136,7 +142,10 @@ def main() -> None:
         print("==", subset, flush=True)
         parts = ("test", "test_whole")
         logs = {
-            part: [np.log(np.maximum(ratios(o, m), 1e-9)) for o, m in zip(sets[part]["over"], numbers, strict=True)]
+            part: [
+                np.log(np.maximum(ratios(o, m), 1e-9))
+                for o, m in zip(sets[part]["over"], numbers, strict=True)
+            ]
             for part in sets
         }
         sure = {
@@ -145,12 +154,28 @@ def main() -> None:
         }
         if len(subset) == 1:
             report("mixture", {p: PI * np.exp(logs[p][0]) for p in parts}, sets)
-        report("product", {p: pool(np.log(PI) + sum(logs[p])[..., None, :], np.ones(1)) for p in parts}, sets)
+        report(
+            "product",
+            {p: pool(np.log(PI) + sum(logs[p])[..., None, :], np.ones(1)) for p in parts},
+            sets,
+        )
         weights = {}
         for part in ("fit", "fit_whole"):
             weights[part] = fit_pool(log_features(logs[part], sure[part]), sets[part])
-        report("log-linear", {p: pool(log_features(logs[p], sure[p]), weights["fit"]) for p in parts}, sets)
-        report("log-linear, weights of leave-one-out", {"test_whole": pool(log_features(logs["test_whole"], sure["test_whole"]), weights["fit_whole"])}, sets)
+        report(
+            "log-linear",
+            {p: pool(log_features(logs[p], sure[p]), weights["fit"]) for p in parts},
+            sets,
+        )
+        report(
+            "log-linear, weights of leave-one-out",
+            {
+                "test_whole": pool(
+                    log_features(logs["test_whole"], sure["test_whole"]), weights["fit_whole"]
+                )
+            },
+            sets,
+        )
         for plain, coding in ((1, 0), (3, 0), (3, 2)):
             begun = time.time()
             columns = fit_columns(sets["fit"], sets["fit_whole"], plain=plain, coding=coding)
@@ -160,14 +185,31 @@ def main() -> None:
                 prior = np.broadcast_to(PI, (*sets[part]["rows"].shape, 4))
                 out[part] = combine(over, sets[part]["rows"], prior, columns)
             name = f"tree, {plain} plain and {coding} coding"
-            report(name, {p: pool((np.log(PI) + np.log(out[p]))[..., None, :], np.ones(1)) for p in parts}, sets)
-            both = {p: np.stack([np.broadcast_to(np.log(PI), out[p].shape), np.log(np.maximum(out[p], 1e-9))], -2) for p in sets}
+            report(
+                name,
+                {p: pool((np.log(PI) + np.log(out[p]))[..., None, :], np.ones(1)) for p in parts},
+                sets,
+            )
+            both = {
+                p: np.stack(
+                    [np.broadcast_to(np.log(PI), out[p].shape), np.log(np.maximum(out[p], 1e-9))],
+                    -2,
+                )
+                for p in sets
+            }
             w = fit_pool(both["fit"], sets["fit"])
-            report(f"{name}, weights {w.round(3).tolist()}", {p: pool(both[p], w) for p in parts}, sets)
-            more = {p: np.concatenate([both[p], log_features(logs[p], sure[p])[..., 1:, :]], -2) for p in sets}
+            report(
+                f"{name}, weights {w.round(3).tolist()}", {p: pool(both[p], w) for p in parts}, sets
+            )
+            more = {
+                p: np.concatenate([both[p], log_features(logs[p], sure[p])[..., 1:, :]], -2)
+                for p in sets
+            }
             w = fit_pool(more["fit"], sets["fit"])
             report(f"{name}, and log-linear", {p: pool(more[p], w) for p in parts}, sets)
-            (KEPT / f"columns-{len(subset)}-{plain}-{coding}.json").write_text(columns.model_dump_json())
+            (KEPT / f"columns-{len(subset)}-{plain}-{coding}.json").write_text(
+                columns.model_dump_json()
+            )
             print(f" {time.time() - begun:.0f} s", columns.share, columns.leave, flush=True)
 
 

@@ -10,6 +10,7 @@ what differs is the index. A line for each index: bits by rate and ms a window.
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,13 @@ import numpy as np
 from genodiff.alphabet import DNA
 from genodiff.data.stretches import encode_bases
 from genodiff.io.faidx import Genome
+from genodiff.kernels.library import instruction_set
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
 from genodiff.memory.table import build_table, choose_k
 from genodiff.memory.text import NONE
+from genodiff.runs.folder import find_git_revision
 from genodiff.runs.relatives import read_genome_text
 
 RATES = (0.02, 0.15, 0.35, 0.5, 0.65, 0.75, 0.85, 0.92, 0.97)
@@ -63,8 +66,6 @@ def main() -> None:
     for index in given.indexes.split(","):
         memory = sampled.with_effort(Effort(scored=given.scored))
         if index == "full":
-            from dataclasses import replace
-
             memory = replace(memory, table=build_table(text, choose_k(text.n_bases)))
         elif index == "exhaustive":
             memory = memory.with_effort(Effort(scored=None))
@@ -82,6 +83,9 @@ def main() -> None:
             bits.append([float(each[i][at[i]].mean()) for i in range(len(clean)) if at[i].any()])
         row = {
             "index": index,
+            "commit": find_git_revision(),
+            "isa": instruction_set(),
+            "windows": given.windows,
             "scored": given.scored,
             "relative": given.relative.name,
             "rates": RATES,

@@ -5,21 +5,24 @@
 Each mitogenome lies over windows of chrM, all bases visible; a place's own base is left out.
 """
 
-import csv
-import gzip
 import json
 
 import numpy as np
-from yeast_setting import KEPT, SHARED, read_genome
+from yeast_setting import KEPT, SHARED, read_genome, read_table
 
 from genodiff.memory.alignment_fit import fit_relative
-from genodiff.memory.columns import combine, improve, start_numbers
 from genodiff.memory.fast import align_in_c
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers, RelativeNumbers
+from genodiff.memory.relatives_fit import measure_distances
 from genodiff.memory.search import Effort
-from genodiff.memory.tree import join_neighbours
-from genodiff.memory.votes import count_votes, score_votes, share_votes
+from genodiff.memory.votes import (
+    count_votes,
+    measure_kappa,
+    score_plainly,
+    score_votes,
+    weigh_relatives,
+)
 
 LENGTH, STEP = 1024, 512
 SEARCH = MemoryNumbers(
@@ -73,26 +76,20 @@ def auroc(score: np.ndarray, seen: np.ndarray) -> float:
 
 
 def read_truth(target: np.ndarray) -> dict[str, np.ndarray]:
-    rows = list(csv.DictReader(
-        gzip.open(SHARED / "relatives/truth/chrM_population.tsv.gz", "rt"), delimiter="\t"
-    ))  # fmt: skip
+    rows = read_table(SHARED / "relatives" / "truth" / "chrM_population.tsv.gz")
     rows = [r for r in rows if r["ref"] in "ACGT" and r["alt"] in "ACGT"]
     pos = np.array([int(r["pos"]) - 1 for r in rows])
     ref, alt = (np.array(["ACGT".index(r[k]) for r in rows]) for k in ("ref", "alt"))
     assert (target[pos] == ref).all()
-    hom = [sum(int(r[k]) for k in ("gnomad_AC_hom", "helix_hom", "mitomap_genbank")) for r in rows]
+    hom = [int(r["gnomad_AC_hom"]) + int(r["helix_hom"]) for r in rows]
     return {
         "pos": pos, "ref": ref, "alt": alt, "seen": np.array(hom) > 0,
         "transition": (ref ^ alt) == 2,
         "missense": np.array([r["effect"].startswith("missense") for r in rows]),
         "synonymous": np.array([r["effect"].startswith("syn") for r in rows]),
         "phylop": -np.array([float(r["phyloP100way"] or "nan") for r in rows]),
-        "class": np.array([c for c in mt_class(rows)]),
+        "class": np.array([r["effect"].split(":")[0] for r in rows]),
     }  # fmt: skip
-
-
-def mt_class(rows: list[dict]) -> list[str]:
-    return [r["effect"].split(":")[0] for r in rows]
 
 
 def judge(name: str, by_base: np.ndarray, truth: dict) -> None:
@@ -122,19 +119,27 @@ def main() -> None:
     sure = over.sum(-1)
     same = np.take_along_axis(over, ref[None, :, None], -1)[..., 0].sum(1) / sure.sum(1)
     print(len(names), "relatives; identity", np.quantile(same, [0, 0.25, 0.5, 0.75, 1]).round(3))
-    base = over.argmax(-1)
-    distances = np.array([[(base[i] != base[j])[(sure[i] > 0.9) & (sure[j] > 0.9)].mean() for j in range(len(names))] for i in range(len(names))])
-    plain = np.ones(len(names))
-    capped = share_votes(distances)
-    for label, weights in (("plain", plain), ("capped .02", capped), ("capped .05", share_votes(distances, 0.05)), ("capped .1", share_votes(distances, 0.1))):
-        votes = count_votes(over, weights)
-        for added in (0.1, 0.5, 2.0):
-            judge(f"votes {label}, added {added}, of {weights.sum():.0f}", score_votes(votes, ref, added), truth)
-    for low, high in ((0, 0.86), (0.76, 0.86), (0.7, 0.8), (0.86, 1)):
-        some = (same >= low) & (same < high)
-        if some.any():
-            judge(f"votes of {some.sum()} with identity {low} to {high}", score_votes(count_votes(over[some], capped[some]), ref), truth)
-    np.savez(KEPT / "mt_distances.npz", distances=distances, same=same)
+    judge("votes, plain", score_plainly(count_votes(over, np.ones(len(names))), ref), truth)
+    primates = (np.arange(len(names)) < 144) * 1.0
+    judge("votes of primates, plain", score_plainly(count_votes(over, primates), ref), truth)
+    to_target = measure_distances(over[:, None], target[None])
+    kappa = measure_kappa(over, target)
+    for reaches in (0.03, 0.05, 0.1, 0.2, 1e6):
+        for added in (0.1, 0.3):
+            weights = weigh_relatives(to_target, reaches=reaches)
+            votes = count_votes(over, weights)
+            of = {"total": float(weights.sum()), "kappa": kappa, "added": added}
+            judge(f"votes, reaches {reaches}, added {added}", score_votes(votes, ref, **of), truth)
+    sizes = np.argsort(-same, kind="stable")
+    for n in (4, 24, 67):  # the nearest only
+        some = sizes[:n]
+        weights = weigh_relatives(to_target[np.ix_([0, *(some + 1)], [0, *(some + 1)])])
+        of = {"total": float(weights.sum()), "kappa": kappa}
+        judge(
+            f"votes of the nearest {n}",
+            score_votes(count_votes(over[some], weights), ref, **of),
+            truth,
+        )
 
 
 if __name__ == "__main__":

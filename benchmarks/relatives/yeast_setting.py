@@ -3,6 +3,7 @@
 Every figure of `combine.py` is of these windows. What is worked out is kept in a folder.
 """
 
+import csv
 import gzip
 import os
 import time
@@ -32,13 +33,19 @@ for _i, _c in enumerate("ACGT"):
 
 def read_genome(path: Path) -> dict[str, np.ndarray]:
     parts: dict[str, list[bytes]] = {}
-    for line in gzip.open(path, "rb"):
-        if line[:1] == b">":
-            name = line[1:].split()[0].decode()
-            parts[name] = []
-        else:
-            parts[name].append(line.strip())
+    with gzip.open(path, "rb") as lines:
+        for line in lines:
+            if line[:1] == b">":
+                name = line[1:].split()[0].decode()
+                parts[name] = []
+            else:
+                parts[name].append(line.strip())
     return {n: CODE[np.frombuffer(b"".join(p), np.uint8)] for n, p in parts.items()}
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    with gzip.open(path, "rt") as lines:
+        return list(csv.DictReader(lines, delimiter="\t"))
 
 
 def open_relative(name: str, effort: Effort | None = None) -> Memory:
@@ -49,7 +56,11 @@ def open_relative(name: str, effort: Effort | None = None) -> Memory:
 
 
 def cut(contig: str, n: int) -> np.ndarray:
-    codes = read_genome(SHARED / "genomes" / "sacCer3.fa.gz")[contig]
+    return cut_codes(read_genome(SHARED / "genomes" / "sacCer3.fa.gz")[contig], n)
+
+
+def cut_codes(codes: np.ndarray, n: int) -> np.ndarray:
+    """At most n windows without N, evenly spread."""
     rows = codes[: len(codes) // LENGTH * LENGTH].reshape(-1, LENGTH)
     rows = rows[(rows < NONE).all(1)]
     return rows[np.linspace(0, len(rows) - 1, n).astype(int)] if n < len(rows) else rows
@@ -96,7 +107,7 @@ def make_setting(n: int, draws: int, names: tuple[str, ...], fit_windows: int = 
             clean = cut("chrXVI", fit_windows)
             fitted = fit_relative(
                 memory.text, memory.prepare(clean), memory.find_all(clean), RelativeNumbers(),
-                tell=lambda s: print(name, s, flush=True),
+                tell=print,
             )  # fmt: skip
             numbers = fitted.numbers
             known.write_text(numbers.model_dump_json())

@@ -80,7 +80,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     ),
     "kmers": (_structure("codes start at", "n k pieces"), ()),
     "sampled": (
-        _structure("planes totals ends jumps at", "plane_bytes size k step pieces"),
+        _structure("planes totals ends jumps at", "plane_bytes size k piece_bits"),
         (),
     ),
     "chain": (_structure("tables begin first p due u error symbols told gains", "F most"), ()),

@@ -94,7 +94,7 @@ def start_numbers(tree: Tree, gc: float, *, plain: int = 2, coding: int = 2) -> 
     ]
     n = plain + coding
     return ColumnNumbers(
-        parent=tree.parent, length=tuple(map(float, tree.length)), gc=gc, rate=spell(rate), kappa=spell(kappa),
+        parent=tree.parent, length=tree.length, gc=gc, rate=spell(rate), kappa=spell(kappa),
         plain=tuple(plains), coding=tuple(codings), share=(1 / n,) * n,
         leave=(0.03,) * plain + (0.005,) * coding,
     )  # fmt: skip

@@ -7,7 +7,7 @@ denoiser that was trained with a memory (`recalls`) is told `recalled`, copy its
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from torch import Tensor
 
 from genodiff.alphabet import DNA
 from genodiff.memory.memory import Intervals, Memory, Recalled
-from genodiff.memory.relatives import Loci, Relatives, relating
 from genodiff.memory.text import NONE, Codes
 
 Denoiser = Callable[..., Tensor]
@@ -37,9 +36,9 @@ def reads_memory(denoiser: object) -> bool:
 
 def remembering(
     denoiser: Denoiser,
-    memory: Memory | Relatives,
+    memory: Memory,
     *,
-    without: Intervals | Sequence[Loci] | None = None,
+    without: Intervals | None = None,
     targets: Sequence[int] = DNA.targets,
     mask_id: int = DNA.mask_id,
     pad_id: int = DNA.pad_id,
@@ -49,15 +48,10 @@ def remembering(
     The logits change at masked places where the memory has something to say, and only in the
     columns of `targets` (ids of A, C, G, T), whose total chance stays. All others keep their bits,
     but for those of half precision, which become float32.
-    `memory` may be relatives (`relatives.relating`).
     `without`: for each row of a batch the interval of the memory's text to leave out
     (`Memory.exclude`). Padding on the right of a row is not read, so a row's logits do not depend
     on the others' lengths. Raises `ValueError` for another number of rows.
     """
-    if isinstance(memory, Relatives):
-        ids: dict[str, Any] = {"targets": targets, "mask_id": mask_id, "pad_id": pad_id}
-        return relating(denoiser, memory, without=cast("Sequence[Loci] | None", without), **ids)
-    without = cast("Intervals | None", without)
     columns = torch.tensor(list(targets))
     code_of = np.full(256, NONE, np.uint8)
     code_of[list(targets)] = range(4)

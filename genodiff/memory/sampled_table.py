@@ -73,7 +73,7 @@ def build_sampled_table(text: MemoryText, k: int | None = None) -> SampledTable:
     """The sampled table of a text, by default with the k of `choose_sampled_k`."""
     k = k or choose_sampled_k(text.n_bases)
     if is_loaded():
-        ends, jumps, at = fill_sampled(text.planes, text.size, k, STEP, SPARE)
+        ends, jumps, at = fill_sampled(text.planes, text.size, k, SPARE)
         return SampledTable(k, ends, jumps, at)
     return build_sampled_table_slowly(text, k)
 

@@ -3,10 +3,9 @@
 Seeds need places side by side that are visible. Where much is masked there are few, and to count on
 all diagonals is cheap: bits of 512 diagonals are added at once (`native/recall_sift.h`).
 
-The informative places are cut into groups of `GROUP`, the last of which has all that are left. Of
-many groups, `GROUPS` at even distances are counted. A diagonal is tried where it agrees with a
-group in at least `list_least_hits` places: so many that about `BY_CHANCE` diagonals of the text
-reach it by chance.
+The informative places are cut into groups of `GROUP`, the last of which has all that are left. A
+diagonal is tried where it agrees with a group in at least `list_least_hits` places: so many that
+about `BY_CHANCE` diagonals of the text reach it by chance.
 """
 
 import math
@@ -18,13 +17,12 @@ from genodiff.memory.copying import Places
 from genodiff.memory.text import PAD, Codes, MemoryText
 
 GROUP = 32
-GROUPS = 8
 BY_CHANCE = 500.0
 AGREES = 0.3
 """The chance that two bases agree, where composition is uneven."""
 LONGEST = 25_000_000
-"""Places of the longest text that is sifted: at most 20 ms a window and core, with AVX-512."""
-SPARSE = 0.5
+"""Places of the longest text that is sifted: about 30 ms a window at most, with AVX-512."""
+SPARSE = 0.55
 """The share of informative places above which seeds find as much."""
 _CHUNK = 1 << 20
 
@@ -55,10 +53,7 @@ def list_groups(tells: NDArray[np.bool_]) -> list[Places]:
     """The places of each group that is counted."""
     at = np.flatnonzero(tells)
     n = max(len(at) // GROUP, 1)
-    if n <= GROUPS:
-        return [at[GROUP * i : GROUP * (i + 1) if i < n - 1 else None] for i in range(n)]
-    taken = [(2 * j + 1) * n // (2 * GROUPS) for j in range(GROUPS)]
-    return [at[GROUP * i : GROUP * (i + 1)] for i in taken]
+    return [at[GROUP * i : GROUP * (i + 1) if i < n - 1 else None] for i in range(n)]
 
 
 def sift(text: MemoryText, codes: Codes, tells: NDArray[np.bool_]) -> Places:

@@ -3,8 +3,8 @@
 Numbers are fitted on windows of the run's valid split, without the network and without the test
 split. They are kept in the cache folder under what decides them, so a second call finds them.
 
-Genomes of the model's own species are told by their identity (`memory/identity.py`) and left out,
-unless strains are wanted: with them a test is a look-up.
+Genomes of the model's own species are told by their identity (`strains.py`) and left out, unless
+strains are wanted: with them a test is a look-up.
 """
 
 import json
@@ -24,7 +24,6 @@ from genodiff.io.counts import format_count
 from genodiff.io.identity import sha256_json
 from genodiff.io.progress import ProgressDisplay
 from genodiff.memory.columns import ColumnNumbers
-from genodiff.memory.identity import Identities, measure_identities
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.relatives_fit import fit_relatives
@@ -33,11 +32,11 @@ from genodiff.runs.known_contigs import StoreLetters
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.relatives import Relative, identify_relatives, open_relatives
+from genodiff.runs.strains import leave_strains_out
 from genodiff.runs.training_memory import list_stretches, open_trained_store
 
 FIT_WINDOWS, FIT_LENGTH = 128, 1024
 """Windows of the valid split that numbers are fitted on, and their bases."""
-_IDENTITY_WINDOWS = 32
 _VERSION = 1  # of the fit: with another number nothing that is kept is used
 _LISTS = (".tsv", ".txt", ".list")
 _log = logging.getLogger("genodiff")
@@ -66,12 +65,13 @@ def relate_model(
     listed = list_genomes(given)
     store = open_trained_store(model, offline)
     opened = open_relatives(listed, offline=offline)
-    _refuse_own(opened, store, listed.path)
+    letters = StoreLetters(store)
+    _refuse_own(opened, letters, listed.path)
     windows = cut_fit_windows(store)
     if not len(windows):
         what = "has no window without N in its valid split, on which relatives are fitted"
         raise DataError(what, file=model.run, fix="give a run with a valid split")
-    kept, identities = _leave_strains_out(opened, windows, strains=strains)
+    kept, near = leave_strains_out(opened, letters, strains=strains)
     if not kept:
         what = "every relative is a strain of the model's own species"
         raise DataError(what, file=listed.path, fix="give other species, or --strains")
@@ -82,10 +82,11 @@ def relate_model(
         "genomes": [
             {
                 **{key: one.told[key] for key in ("name", "species", "fingerprint", "bases")},
-                "identity": round(identities[one.name].mean, 4),
-                "strain": identities[one.name].is_strain,
+                **{key: round(value, 4) for key, value in kin.describe().items() if key != "name"},
             }
             for one in kept
+            for kin in near
+            if kin.name == one.name
         ],
     }
     digest = sha256_json({"fit": _dump(relatives), "of": identify_relatives(kept)})[:8]
@@ -134,32 +135,13 @@ def cut_fit_windows(store: Store) -> Codes:
     return np.stack([cut[i] for i in chosen])
 
 
-def _refuse_own(opened: Sequence[Relative], store: Store, path: str) -> None:
+def _refuse_own(opened: Sequence[Relative], letters: StoreLetters, path: str) -> None:
     """Raises `DataError` for a relative that has a contig of the model's own genome."""
-    letters = StoreLetters(store)
     for one in opened:
-        for contig in store.names:
+        for contig in letters.contigs:
             if one.contigs.find(letters, contig) is not None:
                 what = f"the relative {one.name} holds {contig} of the model's own genome"
                 raise DataError(what, file=path, fix="leave it out: with it a test is a look-up")
-
-
-def _leave_strains_out(
-    opened: Sequence[Relative], windows: Codes, *, strains: bool
-) -> tuple[list[Relative], dict[str, Identities]]:
-    some = windows[:: max(1, len(windows) // _IDENTITY_WINDOWS)]
-    kept, found = [], {}
-    for one in opened:
-        found[one.name] = measure_identities(one.memory, some)
-        identity = f"{found[one.name].mean:.1%} of its homologous bases are the same"
-        if not found[one.name].is_strain or strains:
-            kept.append(one)
-            if found[one.name].is_strain:
-                _log.warning("%s is a strain of the model's own species: %s", one.name, identity)
-        else:
-            said = "%s is left out, a strain of the model's own species (%s; --strains lets it in)"
-            _log.warning(said, one.name, identity)
-    return kept, found
 
 
 def _fit(kept: Sequence[Relative], windows: Codes) -> Relatives:

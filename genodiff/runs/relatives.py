@@ -37,7 +37,7 @@ from genodiff.memory.text import MemoryText, TextWriter
 from genodiff.runs.known_contigs import KnownContigs
 from genodiff.runs.training_memory import TrainMemory, identify_memory
 
-BYTES_A_BASE = 4.0
+BYTES_A_BASE = 2.5
 """About the memory that a build takes, of which the table is the largest part."""
 
 ContigRows = list[tuple[str, int, str]]

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import torch
 from compiling import MARCH
-from recalls import EFFORTS, make_memory, make_windows
+from recalls import EFFORTS, align_both, make_columns, make_memory, make_windows
 from scans import Problem, differences
 from test_mixer import assert_agrees, problem
 
 from genodiff.kernels import library
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.norm import rms_norm
+from genodiff.memory.columns import combine, combine_slowly
 from genodiff.memory.memory import Memory
 from genodiff.memory.sampled_table import build_sampled_table_slowly
 
@@ -106,3 +107,13 @@ def test_the_memory() -> None:
         assert slow.background.min() < 0.9
         np.testing.assert_allclose(found.background, slow.background, atol=1e-9)
         np.testing.assert_allclose(found.copy, slow.copy, atol=1e-9)
+
+
+@pytest.mark.usefixtures("copy")
+def test_relatives() -> None:
+    slow, found = align_both(make_memory(), 57)
+    assert sum(one.over.sum() for one in slow) > 57
+    for one, other in zip(slow, found, strict=True):
+        np.testing.assert_allclose(other.over, one.over, atol=1e-9)
+    given = make_columns(2, 57)
+    np.testing.assert_allclose(combine(*given), combine_slowly(*given), rtol=1e-9)

@@ -67,7 +67,9 @@ def enumerate_states(
         s, x = source(state, i), int(window.codes[i])
         if s == NONE:
             return 0.0
-        return 1.0 if x == NONE else float(n.emission[states[state - 1][2], s, x] / window.evidence[i])
+        return (
+            1.0 if x == NONE else float(n.emission[states[state - 1][2], s, x] / window.evidence[i])
+        )
 
     over = np.zeros((length, len(n.share), 4))
     table = np.array([[emission(s, i) for s in range(size)] for i in range(length)])
@@ -107,9 +109,7 @@ def test_it_is_the_sum_over_all_sequences_of_states(codes: list[int]) -> None:
 
 def test_without_turns_and_transitions_it_is_the_memory_of_the_own_genome() -> None:
     plain = MemoryNumbers(divergence=(0.01, 0.2), share=(0.3, 0.7), start=0.01)
-    same = RelativeNumbers(
-        **plain.model_dump(), turns=0.0, transitions=(1 / 3, 1 / 3)
-    )
+    same = RelativeNumbers(**plain.model_dump(), turns=0.0, transitions=(1 / 3, 1 / 3))
     memory = Memory.build([("c", 0, GENOME)], numbers=plain)
     (window,) = memory.prepare(make_window(400, 1)[None])
     diagonals = memory.find(window)

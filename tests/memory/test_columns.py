@@ -69,6 +69,7 @@ def test_neighbours_are_joined_to_the_tree_that_made_the_distances() -> None:
     n = 4
     paths = np.zeros((n, n))
     for i, j in itertools.combinations(range(n), 2):
+
         def climb(node: int) -> list[int]:
             return [node, *climb(TREE.parent[node])] if TREE.parent[node] >= 0 else [node]
 
@@ -135,7 +136,9 @@ def test_relatives_that_say_nothing_change_nothing() -> None:
     numbers = make_numbers(TREE)
     codes = np.full((1, 9), NONE, np.uint8)
     prior = np.random.default_rng(3).dirichlet(np.ones(4), (1, 9))
-    np.testing.assert_allclose(combine(np.zeros((3, 1, 9, 4)), codes, prior, numbers), 1, rtol=1e-12)
+    np.testing.assert_allclose(
+        combine(np.zeros((3, 1, 9, 4)), codes, prior, numbers), 1, rtol=1e-12
+    )
 
 
 def test_each_round_of_the_fit_makes_the_windows_likelier() -> None:

@@ -77,18 +77,17 @@ def test_about_as_many_pass_by_chance_as_is_said(monkeypatch: pytest.MonkeyPatch
 
 
 def test_long_texts_and_windows_with_few_masks_are_searched_by_seeds() -> None:
-    assert sift.count_sparse(12_000_000, 1024) == 512
+    assert sift.count_sparse(12_000_000, 1000) == 550
     assert sift.count_sparse(3_000_000_000, 1024) == -1
 
 
-@pytest.mark.parametrize("informative", [0, 1, 31, 32, 63, 64, 255, 256, 287, 288, 1000])
-def test_groups_hold_each_place_at_most_once(informative: int) -> None:
+@pytest.mark.parametrize("informative", [0, 1, 31, 32, 63, 64, 543, 1400])
+def test_groups_hold_each_place_once(informative: int) -> None:
     tells = np.zeros(1500, np.bool_)
     tells[np.random.default_rng(1).permutation(1500)[:informative]] = True
     groups = sift.list_groups(tells)
     places = np.concatenate(groups)
-    assert len(places) == (informative if informative < 288 else 256)
-    assert len(np.unique(places)) == len(places)
+    assert places.tolist() == np.flatnonzero(tells).tolist()
     assert all(len(g) < 2 * sift.GROUP for g in groups)
 
 

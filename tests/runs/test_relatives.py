@@ -275,6 +275,6 @@ def test_as_many_are_built_at_a_time_as_memory_holds(
 ) -> None:
     rows = write_relatives(tmp_path, near=0.05, far=0.2, other=0.1)
     waiting = list(read_genome_list(write_list(tmp_path / "l.tsv", rows)).rows)
-    for free, jobs in ((None, 3), (10**9, 3), (150_000, 2), (0, 1)):
+    for free, jobs in ((None, 3), (10**9, 3), (100_000, 2), (0, 1)):
         monkeypatch.setattr("genodiff.runs.relatives.read_memory", lambda free=free: (None, free))
         assert limit_jobs(waiting, 3) == jobs

@@ -134,10 +134,10 @@ typedef struct {
 
 typedef struct {
     const uint8_t *planes;
-    int64_t *totals; /* (pieces + 1): first the words of each piece, then all before it */
+    int64_t *totals; /* (pieces + 1): first the words of each piece, then of all before it */
     uint64_t *ends;
     uint32_t *jumps, *at;
-    int64_t plane_bytes, size, k, step, pieces;
+    int64_t plane_bytes, size, k, piece_bits;
 } sampled_args;
 
 typedef struct {

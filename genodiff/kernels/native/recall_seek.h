@@ -173,7 +173,7 @@ typedef struct {
 static int64_t seek_words(seeker *k, seed_word *words, int n, int64_t left) {
     const recall_args *s = k->s;
     for (seed_word *w = words; s->ends && w < words + n; w++)
-        WANT(s->ends + (s->jumps[w->word / GROUP] >> 6), 0);
+        WANT(s->ends + (s->jumps[w->word / WORD_GROUP] >> 6), 0);
     for (seed_word *w = words; w < words + n; w++) {
         if (s->ends) find_row(s->ends, s->jumps, w->word, &w->first, &w->last);
         else w->first = s->start[w->word], w->last = s->start[w->word + 1];
@@ -217,7 +217,7 @@ static void seek_seeds(seeker *k) {
         for (uint32_t choice = 0; choice < (uint32_t)1 << (2 * wild) && left > 0; choice++) {
             uint32_t word = base;
             for (int j = 0; j < wild; j++) word |= (choice >> (2 * j) & 3) << bits[j];
-            WANT(s->ends ? s->jumps + word / GROUP : s->start + word, 0);
+            WANT(s->ends ? s->jumps + word / WORD_GROUP : s->start + word, 0);
             words[waiting++] = (seed_word){.place = place, .word = word};
             if (waiting == TOGETHER) left = seek_words(k, words, waiting, left), waiting = 0;
         }

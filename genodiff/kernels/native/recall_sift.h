@@ -8,7 +8,6 @@
 
 #define SIFTED 8192 /* diagonals of a block */
 #define SIFT_GROUP 32
-#define SIFT_GROUPS 8
 
 typedef uint64_t vq __attribute__((vector_size(SCAN)));
 typedef uint64_t vq_u __attribute__((vector_size(SCAN), aligned(1), may_alias));
@@ -79,25 +78,13 @@ INLINE vq sift_group(const uint8_t *rows, const int32_t *at, int64_t n, int64_t 
     return pass;
 }
 
-/* Where the bits of the informative places stand in the rows, a group after the other, the last
-   filled up to whole eights with a row of zeros. Of many groups only SIFT_GROUPS are taken, at even
-   distances. Returns how many there are. */
-static int64_t sift_plan(const recall_args *s, const strand *w, int32_t *at, int64_t *last) {
-    int64_t row = sift_row(s->L), n = 0, seen = 0, groups = 0,
-            all = w->informative / SIFT_GROUP > 1 ? w->informative / SIFT_GROUP : 1,
-            some = all < SIFT_GROUPS ? all : SIFT_GROUPS;
-    *last = all > some ? SIFT_GROUP : w->informative - SIFT_GROUP * (all - 1);
-    for (int64_t i = 0; i < s->L; i++) {
-        if (!w->tells[i]) continue;
-        int64_t group = seen++ / SIFT_GROUP;
-        group = group < all - 1 ? group : all - 1;
-        while (groups < some && (2 * groups + 1) * all / (2 * some) < group) groups++;
-        if (groups == some || (2 * groups + 1) * all / (2 * some) != group) continue;
-        if (n == some * SIFT_GROUP && all > some) continue; /* the rest of the last group */
-        at[n++] = (int32_t)((3 + 8 * w->codes[i] + (i & 7)) * row + (i >> 3));
-    }
+/* Where the bits of the informative places stand in the rows, the last group filled up to whole
+   eights with a row of zeros. */
+static void sift_plan(const recall_args *s, const strand *w, int32_t *at) {
+    int64_t row = sift_row(s->L), n = 0;
+    for (int64_t i = 0; i < s->L; i++)
+        if (w->tells[i]) at[n++] = (int32_t)((3 + 8 * w->codes[i] + (i & 7)) * row + (i >> 3));
     while (n & 7) at[n++] = (int32_t)((3 + 4 * 8) * row);
-    return some;
 }
 
 /* Both strands of a window, `k` and the next, on each block of the text. */
@@ -105,9 +92,9 @@ static void sift_all(seeker *k) {
     const recall_args *s = k->s;
     uint8_t *rows = k->o->rows_of_bases;
     int32_t *at[2] = {k->o->sifted, k->o->sifted + sift_places(s->L)};
-    int64_t last[2], groups[2];
+    int64_t n = k->w->informative, groups = n / SIFT_GROUP > 1 ? n / SIFT_GROUP : 1;
     memset(rows + (3 + 4 * 8) * sift_row(s->L), 0, sift_row(s->L));
-    for (int of = 0; of < 2; of++) groups[of] = sift_plan(s, k[of].w, at[of], last + of);
+    for (int of = 0; of < 2; of++) sift_plan(s, k[of].w, at[of]);
     for (int64_t d = -((s->L + 6) / 8 * 8); d < s->size; d += SIFTED) {
         sift_prepare(s, rows, d);
         for (int of = 0; of < 2; of++)
@@ -116,11 +103,11 @@ static void sift_all(seeker *k) {
                     vq all;
                     uint64_t words[SCAN / 8];
                 } pass = {{0}};
-                for (int64_t g = 0; g < groups[of]; g++) {
-                    int64_t n = g < groups[of] - 1 ? SIFT_GROUP : last[of];
-                    if (s->least_hits[n] <= n)
+                for (int64_t g = 0; g < groups; g++) {
+                    int64_t some = g < groups - 1 ? SIFT_GROUP : n - SIFT_GROUP * g;
+                    if (s->least_hits[some] <= some)
                         pass.all |= sift_group(rows + byte, at[of] + SIFT_GROUP * g,
-                                               (n + 7) / 8 * 8, s->least_hits[n]);
+                                               (some + 7) / 8 * 8, s->least_hits[some]);
                 }
                 for (int i = 0; i < SCAN / 8; i++)
                     for (uint64_t left = pass.words[i]; left; left &= left - 1) {

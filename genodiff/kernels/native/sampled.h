@@ -1,11 +1,12 @@
 /* The table of the words that begin at every fourth place of a text, without a byte for each base:
    `memory/sampled_table.py` says what its parts are.
 
-   A task has the words from one number to another. It counts them, writes their ends and jumps, and
-   fills their places in. Two tasks share at most the 64 bits in which the one's words end and the
-   other's begin. */
+   Words are dealt to pieces by their first bits, and their places written to the part of `at` that
+   is the piece's. A task then sorts a piece by its words, within a cache, and writes their ends and
+   jumps. Two tasks share at most the 64 bits in which the one's words end and the other's begin. */
 
-#define GROUP 32 /* words of a jump */
+#define WORD_GROUP 32 /* words of a jump */
+#define SAMPLE_STEP 4
 #define OUTSIDE UINT32_MAX
 
 static inline int64_t first_end(const uint64_t *ends, int64_t bit) {
@@ -29,7 +30,7 @@ static inline int64_t nth_end(const uint64_t *ends, int64_t bit, int n) {
 /* Where the places of a word stand in `at`: the first and one beyond the last. */
 static inline void find_row(const uint64_t *ends, const uint32_t *jumps, uint32_t word,
                             int64_t *first, int64_t *last) {
-    int64_t bit = jumps[word / GROUP], rest = word % GROUP;
+    int64_t bit = jumps[word / WORD_GROUP], rest = word % WORD_GROUP;
     if (rest) bit = nth_end(ends, bit, (int)rest - 1) + 1;
     *first = bit - word, *last = first_end(ends, bit) - word;
 }
@@ -56,51 +57,59 @@ static inline uint32_t read_word(const sampled_args *s, int64_t place) {
     return w >> (32 - 2 * s->k);
 }
 
-/* The first word of a piece. */
-static inline uint64_t piece_start(const sampled_args *s, int64_t piece) {
-    return ((uint64_t)1 << (2 * s->k)) / GROUP * piece / s->pieces * GROUP;
+/* The piece of a word; there are 2^piece_bits. */
+static inline int64_t find_piece(const sampled_args *s, uint32_t word) {
+    return word >> (2 * s->k - s->piece_bits);
 }
 
-/* Words of each piece, into totals[piece + 1]. */
+/* The words of each piece are counted into totals[piece + 1]. */
 static void sampled_count(const sampled_args *s) {
-    for (int64_t place = 0; place < s->size; place += s->step) {
+    for (int64_t place = 0; place < s->size; place += SAMPLE_STEP) {
         uint32_t word = read_word(s, place);
-        if (word == OUTSIDE) continue;
-        uint64_t group = word / GROUP, groups = ((uint64_t)1 << (2 * s->k)) / GROUP;
-        int64_t piece = (int64_t)(group * s->pieces / groups); /* or the next, of unequal ones */
-        while (piece + 1 < s->pieces && piece_start(s, piece + 1) <= word) piece++;
-        s->totals[piece + 1]++;
+        if (word != OUTSIDE) s->totals[find_piece(s, word) + 1]++;
     }
 }
 
-static void sampled_task(const void *args, int64_t piece, void *own, int fill) {
-    const sampled_args *s = args;
-    if (!fill) {
-        sampled_count(s);
-        return;
-    }
-    uint64_t from = piece_start(s, piece), to = piece_start(s, piece + 1);
-    uint32_t *next = own, all = (uint32_t)s->totals[piece];
-    memset(next, 0, (to - from) * 4);
-    for (int64_t place = 0; place < s->size; place += s->step) {
+static void sampled_deal(const sampled_args *s, int64_t *next) {
+    memcpy(next, s->totals, sizeof(int64_t) << s->piece_bits);
+    for (int64_t place = 0; place < s->size; place += SAMPLE_STEP) {
         uint32_t word = read_word(s, place);
-        if (word >= from && word < to) next[word - from]++;
+        if (word != OUTSIDE) s->at[next[find_piece(s, word)]++] = (uint32_t)place;
     }
-    for (uint64_t word = from; word < to; word++) {
-        if (word % GROUP == 0) s->jumps[word / GROUP] = (uint32_t)(all + word);
-        uint32_t count = next[word - from];
-        next[word - from] = all;
+}
+
+static void sampled_task(const void *args, int64_t piece, void *own, int backward) {
+    (void)backward;
+    const sampled_args *s = args;
+    int64_t begin = s->totals[piece], n = s->totals[piece + 1] - begin;
+    uint32_t size = (uint32_t)1 << (2 * s->k - s->piece_bits), from = (uint32_t)piece * size,
+             all = (uint32_t)begin, *next = own, *words = next + size, *places = words + n;
+    memset(next, 0, size * sizeof *next);
+    memcpy(places, s->at + begin, n * sizeof *places);
+    for (int64_t i = 0; i < n; i++) next[words[i] = read_word(s, places[i]) - from]++;
+    for (uint32_t i = 0; i < size; i++) {
+        uint32_t word = from + i, count = next[i];
+        if (word % WORD_GROUP == 0) s->jumps[word / WORD_GROUP] = all + word;
+        next[i] = all;
         all += count;
-        uint64_t end = all + word;
+        uint32_t end = all + word;
         __atomic_fetch_or(s->ends + (end >> 6), (uint64_t)1 << (end & 63), __ATOMIC_RELAXED);
     }
-    for (int64_t place = 0; place < s->size; place += s->step) {
-        uint32_t word = read_word(s, place);
-        if (word >= from && word < to) s->at[next[word - from]++] = (uint32_t)place;
-    }
+    for (int64_t i = 0; i < n; i++) s->at[next[words[i]]++] = places[i];
 }
 
 static int sampled_run(const sampled_args *s, int fill, int threads) {
-    size_t most = (((size_t)1 << (2 * s->k)) / GROUP / s->pieces + 1) * GROUP;
-    return tasks_run(sampled_task, s, fill ? s->pieces : 1, fill ? most * 4 : 0, fill, threads);
+    int64_t pieces = (int64_t)1 << s->piece_bits, most = 0;
+    if (!fill) {
+        sampled_count(s);
+        return 0;
+    }
+    int64_t *next = malloc(pieces * sizeof *next);
+    if (!next) return 1;
+    sampled_deal(s, next);
+    free(next);
+    for (int64_t i = 0; i < pieces; i++)
+        if (s->totals[i + 1] - s->totals[i] > most) most = s->totals[i + 1] - s->totals[i];
+    size_t bytes = (((size_t)1 << (2 * s->k - s->piece_bits)) + 2 * most) * sizeof(uint32_t);
+    return tasks_run(sampled_task, s, pieces, bytes, 0, threads);
 }

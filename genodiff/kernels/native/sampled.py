@@ -6,23 +6,23 @@ from numpy.typing import NDArray
 from genodiff.kernels.library import call
 from genodiff.kernels.native.recall import wrap_arrays
 
-_PIECE_BYTES = 1 << 28
-"""About the most bytes of counts that a thread holds."""
-_MOST_PIECES = 64
+_LEAST_BITS, _MOST_BITS = 2, 10
+_WORD_BITS = 18
+"""Where there may be as many pieces, one has 2^18 words: their counts fit a cache."""
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.uint32]
 
 
 def fill_sampled(
-    planes: NDArray[np.uint8], size: int, k: int, step: int, spare: int
+    planes: NDArray[np.uint8], size: int, k: int, spare: int
 ) -> tuple[Words, Numbers, Numbers]:
-    """ends, jumps and places of the words of k bases that begin at multiples of `step`.
+    """ends, jumps and places of the words of k bases that begin at every fourth place.
 
     `planes`: (3, bytes), those of a text of `size` places. Raises `MemoryError`.
     """
-    pieces = min(max(4**k * 4 // _PIECE_BYTES, 4), _MOST_PIECES)
-    totals = np.zeros(pieces + 1, np.int64)
-    numbers = dict(plane_bytes=planes.shape[1], size=size, k=k, step=step, pieces=pieces)
+    bits = min(max(2 * k - _WORD_BITS, _LEAST_BITS), _MOST_BITS)
+    totals = np.zeros(2**bits + 1, np.int64)
+    numbers = dict(plane_bytes=planes.shape[1], size=size, k=k, piece_bits=bits)
     fixed = {"planes": planes, "totals": totals}
     call("sampled", wrap_arrays(fixed), backward=False, **numbers)
     np.cumsum(totals, out=totals)  # the first place of each piece
