@@ -102,7 +102,7 @@ def relating(
         ids, at = xt.cpu().numpy(), columns.to(logits.device)
         mine = logits[..., at].double()
         total = mine.logsumexp(-1, keepdim=True)
-        prior = (mine - total).exp().cpu().numpy()
+        prior = (mine - total).detach().exp().cpu().numpy()
         lengths = ((ids != pad_id) * np.arange(1, ids.shape[1] + 1)).max(1, initial=0)
         factors = np.ones(prior.shape)
         for n in np.unique(lengths).tolist():

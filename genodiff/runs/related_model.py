@@ -82,7 +82,7 @@ def relate_model(
         "genomes": [
             {
                 **{key: one.told[key] for key in ("name", "species", "fingerprint", "bases")},
-                **{key: round(value, 4) for key, value in kin.describe().items() if key != "name"},
+                **{key: _shorten(value) for key, value in kin.describe().items() if key != "name"},
             }
             for one in kept
             for kin in near
@@ -95,6 +95,10 @@ def relate_model(
         digest=f"{model.digest}~{digest}",
         relatives=told,
     )
+
+
+def _shorten(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
 
 
 def list_genomes(given: Sequence[str | Path]) -> GenomeList:

@@ -13,7 +13,6 @@ from genodiff.memory.fitting import measure_bits
 from genodiff.memory.memory import Memory
 from genodiff.memory.relatives import Relatives, relating
 from genodiff.memory.relatives_fit import fit_relatives, measure_distances
-from genodiff.memory.remembering import remembering
 from genodiff.memory.text import NONE, Codes, turn_codes
 
 LENGTH = 240
@@ -98,7 +97,7 @@ def test_no_relatives_give_the_networks_own_bits(relatives: Relatives) -> None:
     np.testing.assert_array_equal(Relatives((), None).weigh(MASKED, UNIFORM), 1)
     strange = torch.from_numpy(IDS[hide(draw_bases(LENGTH, 77), 0.97, 1)[None]])
     np.testing.assert_array_equal(relating(denoiser, relatives)(strange), denoiser(strange))
-    mixed = remembering(denoiser, relatives)(ids)
+    mixed = relating(denoiser, relatives)(ids)
     chances = mixed[..., list(DNA.targets)].double().logsumexp(-1)
     expected = denoiser(ids)[..., list(DNA.targets)].double().logsumexp(-1)
     np.testing.assert_allclose(chances, expected, atol=1e-5)
