@@ -21,12 +21,20 @@ from numpy.typing import NDArray
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import exchange
+from genodiff.settings import Settings
 
 NEAR = 0.02
 REACHES = 0.1
 ADDED = 0.3
 LENGTH = 0.3
 _SURE = 0.9
+
+
+class VoteNumbers(Settings):
+    """The vote of each relative, and how much oftener a transition is seen than a transversion."""
+
+    weights: tuple[float, ...]
+    kappa: float
 
 
 def weigh_relatives(distances: Floats, *, near: float = NEAR, reaches: float = REACHES) -> Floats:

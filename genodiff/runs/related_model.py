@@ -26,8 +26,9 @@ from genodiff.io.progress import ProgressDisplay
 from genodiff.memory.columns import ColumnNumbers
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
-from genodiff.memory.relatives_fit import fit_relatives
+from genodiff.memory.relatives_fit import fit_relatives, measure_distances
 from genodiff.memory.text import NONE, Codes
+from genodiff.memory.votes import VoteNumbers, measure_kappa, weigh_relatives
 from genodiff.runs.known_contigs import StoreLetters
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import RelatedBackbone
@@ -37,7 +38,7 @@ from genodiff.runs.training_memory import list_stretches, open_trained_store
 
 FIT_WINDOWS, FIT_LENGTH = 128, 1024
 """Windows of the valid split that numbers are fitted on, and their bases."""
-_VERSION = 1  # of the fit: with another number nothing that is kept is used
+_VERSION = 2  # of the fit: with another number nothing that is kept is used
 _LISTS = (".tsv", ".txt", ".list")
 _log = logging.getLogger("genodiff")
 
@@ -75,7 +76,7 @@ def relate_model(
     if not kept:
         what = "every relative is a strain of the model's own species"
         raise DataError(what, file=listed.path, fix="give other species, or --strains")
-    relatives = _fit(kept, windows)
+    relatives, votes = _fit(kept, windows)
     told = {
         "given": [str(one) for one in given],
         "strains": strains,
@@ -91,7 +92,7 @@ def relate_model(
     }
     digest = sha256_json({"fit": _dump(relatives), "of": identify_relatives(kept)})[:8]
     return model._replace(
-        backbone=RelatedBackbone(model.backbone, relatives).eval(),
+        backbone=RelatedBackbone(model.backbone, relatives, votes).eval(),
         digest=f"{model.digest}~{digest}",
         relatives=told,
     )
@@ -148,7 +149,7 @@ def _refuse_own(opened: Sequence[Relative], letters: StoreLetters, path: str) ->
                 raise DataError(what, file=path, fix="leave it out: with it a test is a look-up")
 
 
-def _fit(kept: Sequence[Relative], windows: Codes) -> Relatives:
+def _fit(kept: Sequence[Relative], windows: Codes) -> tuple[Relatives, VoteNumbers]:
     """The relatives with their numbers: those that are kept in the cache, or fitted now."""
     key = {
         "version": _VERSION,
@@ -166,13 +167,22 @@ def _fit(kept: Sequence[Relative], windows: Codes) -> Relatives:
                 fitted = fit_relatives(
                     memories, windows, tell=lambda line: display.show(f"fitting relatives: {line}")
                 )
-            numbers = _dump(fitted)
+            numbers = {**_dump(fitted), "votes": _measure_votes(fitted, windows)}
             atomic.write_json(path, numbers)
     genomes = tuple(
         RelativeGenome(one.memory.with_numbers(RELATIVE_SEARCH), RelativeNumbers(**own))
         for one, own in zip(kept, numbers["genomes"], strict=True)
     )
-    return Relatives(genomes, ColumnNumbers(**numbers["columns"]))
+    relatives = Relatives(genomes, ColumnNumbers(**numbers["columns"]))
+    return relatives, VoteNumbers(**numbers["votes"])
+
+
+def _measure_votes(relatives: Relatives, windows: Codes) -> dict[str, Any]:
+    """How relatives are counted, as JSON values."""
+    over = relatives.align(windows)
+    weights = weigh_relatives(measure_distances(over, windows))
+    kappa = measure_kappa(over, windows)
+    return VoteNumbers(weights=tuple(weights.tolist()), kappa=kappa).model_dump(mode="json")
 
 
 def _dump(relatives: Relatives) -> dict[str, Any]:
@@ -189,6 +199,7 @@ def _read_numbers(path: Path) -> dict[str, Any] | None:
     try:
         numbers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         ColumnNumbers(**numbers["columns"])
+        VoteNumbers(**numbers["votes"])
         [RelativeNumbers(**one) for one in numbers["genomes"]]
     except (OSError, ValueError, KeyError, TypeError):
         return None

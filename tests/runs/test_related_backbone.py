@@ -203,3 +203,29 @@ def test_every_verb_reads_relatives_and_names_them(
     table = (tmp_path / "s.tsv").read_text()
     frame = model.score_variants("v.vcf", fasta=fasta)
     assert f"{frame['score'][0]:.4f}"[:6] in table
+
+
+def test_votes_count_relatives_and_need_them(
+    run: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    fasta = run.parent / "genome.fa"
+    genome = fasta.read_text().splitlines()[1].upper()
+    near = (folder / "near.fa").read_text().splitlines()[1]
+    same = next(i for i in range(2000, 3000) if near[i] == genome[i] and genome[i] in "ACGT")
+    other = next(i for i in range(2000, 3000) if near[i] != genome[i] and genome[i] in "ACGT")
+    third = next(base for base in "ACGT" if base not in (genome[same], "N"))
+    rows = [(same, genome[same], third), (other, genome[other], near[other])]
+    rows += [(2500, genome[2500:2503], genome[2500])]
+    lines = [f"c1\t{at + 1}\t{ref}\t{alt}" for at, ref, alt in sorted(rows)]
+    Path("v.tsv").write_text("chrom\tpos\tref\talt\n" + "\n".join(lines) + "\n")
+    words = ("score", run, "v.tsv", "--fasta", fasta, "--out", "-", "--method", "votes", "--json")
+    code, _, err = command(capsys, *words, "--threads", 1)
+    assert (code, err.count("\n"), "give --relatives" in err) == (2, 1, True), err
+    code, out, err = command(capsys, *words, "--relatives", folder / "near.fa", "--threads", 1)
+    assert code == 0, err
+    found = {one["pos"]: one for one in map(json.loads, out.splitlines())}
+    assert found[same + 1]["score"] < -1 < 0 < found[other + 1]["score"]
+    assert found[2501]["score"] is None
+    assert "votes_are_of_one_base" in json.dumps(found[2501])
