@@ -39,6 +39,8 @@ def evaluate(
     mixture: bool | None = None,
     context: Literal["window", "contig"] = "window",
     memory: Literal["on", "off", "exhaustive"] | None = None,
+    relatives: Sequence[str | Path] = (),
+    strains: bool = False,
     batch_size: int = 32,
     seed: int = 1,
     domain: Literal["dna", "text"] | None = None,
@@ -89,12 +91,13 @@ def evaluate(
         check_input(file)
     if shard is None and out is not None and Path(out).suffix.lower() != ".json":
         raise UsageError("an evaluation is written as .json", file=out, fix="give --out FILE.json")
-    model = _open(run, device)
+    model = _open(run, device, relatives, strains)
     if domain not in (None, model.alphabet.domain):
         what = f"is a {model.alphabet.domain} model"
         raise CheckpointError(what, file=here, fix=f"give a {domain} run")
     from genodiff.io.progress import ProgressDisplay
     from genodiff.runs.checkpoint import is_run
+    from genodiff.runs.related_model import name_relatives
     from genodiff.scoring.evaluation import evaluate as score
     from genodiff.scoring.evaluation import plan_evaluation
     from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
@@ -110,12 +113,14 @@ def evaluate(
     if plan:
         return plan_evaluation(model, EvalOptions(split=split, **requests[0]))
     file = None
-    if out is not None or (keep and is_run(model.run)):
+    # What is said with the genomes of relatives is no figure of the run itself.
+    if out is not None or (keep and is_run(model.run) and model.relatives is None):
         file = find_evaluation_file(model.run, out, force=force)
     results = []
     with ProgressDisplay() as display:
         for request in requests:
-            results.append(score(model, split, progress=display.show_batches, **request))
+            found = score(model, split, progress=display.show_batches, **request)
+            results.append(found | name_relatives(model))
             if file is not None:
                 _log.info("%s: %s", file, write_evaluation(model.run, results[-1], file))
     if len(results) == 1:
@@ -123,12 +128,17 @@ def evaluate(
     return {"suite": {result["recipe"]: result for result in results}}
 
 
-def _open(run: str | Path | Model | TrainedModel, device: str) -> TrainedModel:
+def _open(
+    run: str | Path | Model | TrainedModel,
+    device: str,
+    relatives: Sequence[str | Path],
+    strains: bool,
+) -> TrainedModel:
     from genodiff.models.opening import open_language
     from genodiff.runs.model import TrainedModel
 
     if isinstance(run, str | Path):
-        return open_language(run, device)
+        return open_language(run, device, relatives, strains=strains)
     return run if isinstance(run, TrainedModel) else run.trained
 
 

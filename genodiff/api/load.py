@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -21,6 +22,8 @@ def load(
     device: str = "auto",
     tokenizer: str | None = None,
     memory: Literal["on", "off"] | None = None,
+    relatives: Sequence[str | Path] = (),
+    strains: bool = False,
 ) -> Model:
     """The model in a run folder, a checkpoint, a published folder or a fine-tuned run.
 
@@ -35,6 +38,9 @@ def load(
     training genome holds, and its index is built here if it is not there yet; "off" never does;
     None does where the run was trained with a memory. `predict` and `embed` read the network alone.
 
+    `relatives`, FASTA files or lists of genomes (.tsv) of related species, are told to the network
+    wherever it is asked; those of its own species are left out without `strains`.
+
     Raises `CheckpointError`, naming the file and the fault; `MachineError` for a device that is not
     there; `UsageError` where several models are meant, or for a memory that the network cannot
     have; `DataError` where the training genome is not to be had.
@@ -45,6 +51,7 @@ def load(
     from genodiff.api.model import Model
     from genodiff.models.opening import Published, open_any
     from genodiff.runs.model import TrainedModel
+    from genodiff.runs.related_model import relate_model
 
     opened = open_any(path, device, tokenizer=tokenizer)
     trained, own = opened if isinstance(opened, Published) else (opened, None)
@@ -59,4 +66,5 @@ def load(
         from genodiff.runs.own_loci import open_loci
 
         open_loci(trained, None, memory)
+    trained = relate_model(trained, relatives, strains=strains)
     return Model(trained, own, memory)

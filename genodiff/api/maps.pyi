@@ -16,6 +16,8 @@ def ism(
     memory: typing.Literal['on', 'off'] | None = None,
     batch_size: int = 8,
     genes: str | pathlib.Path | None = None,
+    relatives: collections.abc.Sequence[str | pathlib.Path] = (),
+    strains: bool = False,
     label: str | None = None,
     device: str = 'auto',
     fresh: bool = False,
@@ -53,6 +55,9 @@ def ism(
             on for a run of train --memory).
         batch_size: Windows at a time: changes the speed, never the map.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
+        relatives: Genomes of related species, unaligned: FASTA files, or a list of genomes (.tsv);
+            may be given several times. What they have is read beside the network.
+        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         label: Of a fine-tuned classifier: the class whose log-odds change.
         device: Where to compute: auto, cpu or cuda.
         fresh: Do not go on after what is kept in OUT.partial.
@@ -72,6 +77,8 @@ def dependencies(
     memory: typing.Literal['on', 'off'] | None = None,
     batch_size: int = 8,
     genes: str | pathlib.Path | None = None,
+    relatives: collections.abc.Sequence[str | pathlib.Path] = (),
+    strains: bool = False,
     every: int = 16,
     exact: bool = False,
     device: str = 'auto',
@@ -109,6 +116,9 @@ def dependencies(
             on for a run of train --memory).
         batch_size: Windows at a time: changes the speed, never the map.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
+        relatives: Genomes of related species, unaligned: FASTA files, or a list of genomes (.tsv);
+            may be given several times. What they have is read beside the network.
+        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         every: Targets this many bases apart are masked together; what that changes is told.
         exact: Mask each target by itself: 3 evaluations a pair.
         device: Where to compute: auto, cpu or cuda.
@@ -132,6 +142,8 @@ def tracks(
     genome: str | None = None,
     email: str = 'nobody@example.org',
     genes: str | pathlib.Path | None = None,
+    relatives: collections.abc.Sequence[str | pathlib.Path] = (),
+    strains: bool = False,
     shard: str | None = None,
     device: str = 'auto',
     fresh: bool = False,
@@ -175,6 +187,9 @@ def tracks(
             (default: the hub brings the sequence).
         email: Address that stands in the hub.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
+        relatives: Genomes of related species, unaligned: FASTA files, or a list of genomes (.tsv);
+            may be given several times. What they have is read beside the network.
+        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         device: Where to compute: auto, cpu or cuda.
         fresh: Do not go on after what is kept in OUT.partial.

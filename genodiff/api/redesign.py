@@ -56,6 +56,8 @@ def redesign(
     guide: Mapping[str, Any] | None = None,
     oracle_flank: int = 0,
     memory: str | None = None,
+    relatives: Sequence[str | Path] = (),
+    strains: bool = False,
     seed: int = 1,
     device: str = "auto",
     plan: bool = False,
@@ -139,7 +141,7 @@ def redesign(
             source = stack.enter_context(Genome(str(fasta), goes_round=True, circular=circular))
             gaps = read_gaps(source, None if bed is None else str(bed), region, source.circular)
         held = make_rules(words, source.contigs, source.circular)
-        model = open_language(folder, device)
+        model = open_language(folder, device, relatives, strains=strains)
         if model.alphabet.domain != "dna":
             what = f"is a {model.alphabet.domain} model"
             raise CheckpointError(what, file=model.run, fix="give a run of DNA")

@@ -60,6 +60,8 @@ def sample(
     sampler: str | None = None,
     sampler_options: Mapping[str, float] | None = None,
     memory: str | None = None,
+    relatives: Sequence[str | Path] = (),
+    strains: bool = False,
     steps: int | None = None,
     bits_lost: float | None = None,
     temperature: float = 1.0,
@@ -160,6 +162,7 @@ def sample(
     from genodiff.generate.request import DnaRequest, TextRequest
     from genodiff.generate.sampling_progress import SamplingProgress
     from genodiff.models.opening import Published, open_any, refuse_fitted
+    from genodiff.runs.related_model import relate_model
 
     templates = None
     if template is not None and known == DNA.name and not partly:
@@ -170,6 +173,7 @@ def sample(
         check_room(target, wanted, sizes, line_width, batch_size)
     opened = open_any(folder, device)
     model, own = opened if isinstance(opened, Published) else (refuse_fitted(opened), None)
+    model = relate_model(model, relatives, strains=strains)
     if known is not None and model.alphabet.domain != known:
         right = DOMAINS[model.alphabet.domain].output_flag
         raise CheckpointError(

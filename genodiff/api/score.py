@@ -64,6 +64,8 @@ def score(
     background: int | str = "off",
     haplotypes: bool = False,
     memory: str | None = None,
+    relatives: Sequence[str | Path] = (),
+    strains: bool = False,
     seed: int = 1,
     device: str = "auto",
     json: bool = False,
@@ -134,11 +136,13 @@ def score(
         if plan:
             joint = None
             there = haplotypes or Path(run).exists()  # without a run all but the time is counted
-            trained = open_language(run, device) if there else None
+            trained = None
+            if there:
+                trained = open_language(run, device, relatives, strains=strains)
             if haplotypes and trained is not None:  # how far they reach follows from the window
                 joint = _ask_haplotypes(work, trained, asked)
             return describe_plan(work, target, asked, places, joint, trained)
-        model = open_language(run, device)
+        model = open_language(run, device, relatives, strains=strains)
         told = _write(
             model, work, target, asked, device=device, json=json, fresh=fresh, force=force,
             region=region, run=run, fasta=fasta, variants=variants, places=places,
@@ -255,6 +259,7 @@ def _write(
     from genodiff.io.identity import sha256_file, sha256_json, stamp_time
     from genodiff.io.partial_output import SUFFIX
     from genodiff.kernels.allocator import keep_freed_memory
+    from genodiff.runs.related_model import name_relatives
     from genodiff.scoring.variant_journal import VariantJournal
     from genodiff.scoring.variant_output import OutputForm, find_output_form
     from genodiff.scoring.variant_scores import open_score_loci
@@ -314,7 +319,7 @@ def _write(
             "region": list(region), "shard": list(work.shard) if work.shard else None,
             "cut": list(work.cut), "request": sha256_json(whole), **work.tally.describe(),
             "background": drawn and {"n": places, "seed": asked.seed, "classes": drawn.describe()},
-            **({} if kept is None else {"memory": kept}),
+            **({} if kept is None else {"memory": kept}), **name_relatives(trained),
             "indexed": indexed, "device": device, "argv": sys.argv,
             "seconds": round(time.monotonic() - began, 3), "created": stamp_time(),
         }  # fmt: skip

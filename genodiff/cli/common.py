@@ -17,7 +17,7 @@ from genodiff.errors import Interrupted, UsageError
 from genodiff.io.cache import place_library_caches
 from genodiff.io.progress import format_duration
 from genodiff.jobs.machine import choose_device, prepare_machine
-from genodiff.jobs.options import STRAND_RULE
+from genodiff.jobs.options import RELATIVES, STRAINS, STRAND_RULE
 
 
 def convert_whole_number(kind: Any, tokens: Sequence[Token]) -> int:
@@ -78,6 +78,8 @@ MapRegions = Annotated[
     ),
 ]
 MapBed = Annotated[str | None, Parameter(help=f"BED file of regions; {STRAND_RULE}.")]
+RelativeFiles = Annotated[list[str] | None, Parameter(help=RELATIVES, negative="")]
+Strains = Annotated[bool, Parameter(help=STRAINS, negative="")]
 Screen = Annotated[
     str | None,
     Parameter(

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from genodiff.kernels.captured import Captured, Recorder, find_recorder
 from genodiff.memory.remembering import reads_memory
+from genodiff.runs.related_backbone import find_relatives
 
 Denoiser = Callable[..., Tensor]
 
@@ -25,7 +26,8 @@ def make_denoiser(
     graphs of calls without padding; without it, `find_recorder` is asked about the device.
     """
     graph, weights = None, list(backbone.parameters())
-    if record is None and weights:
+    on_host = find_relatives(backbone) is not None  # they are read there, in the midst of a call
+    if record is None and weights and not on_host:
         record = find_recorder(weights[0].device.type)
     if record is not None:
         graph = Captured(

@@ -33,6 +33,7 @@ from genodiff.generate.screening import Screener
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.related_model import name_relatives
 
 
 class WrittenSamples(NamedTuple):
@@ -162,6 +163,7 @@ def finish_samples(
             "step": model.step,
             "checkpoint": model.digest,
             **({} if model.label is None else {"label": model.label}),
+            **name_relatives(model),
             "evaluations": evaluations,
             "records": entries,
         }

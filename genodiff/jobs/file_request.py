@@ -58,7 +58,8 @@ class FileRequest(Request[dict[str, Any]]):
     def list_inputs(self) -> list[str | Path]:
         """The files that are read."""
         named = (getattr(self, one.name) for one in list_fields(type(self)) if one.option.is_input)
-        return [one for one in named if isinstance(one, str | Path)]
+        listed = [one if isinstance(one, list | tuple) else [one] for one in named]
+        return [one for some in listed for one in some if isinstance(one, str | Path)]
 
     def check(self) -> None:
         """Raises `UsageError` for a foreign file or an input as output, `MachineError` for no

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ABI = 11  # as in native.c
+ABI = 13  # as in native.c
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
@@ -57,13 +57,32 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     "mixing": (_structure("train fit text nats", "n_train n_fit n seed grow"), ()),
     "recall": (
         _structure(
-            "planes start at codes without loci next first divergence share chances evidence "
-            "background copy diagonals counts",
-            "batch L size plane_bytes k order scored most wild",
+            "planes start at ends jumps least_hits codes without loci next first divergence share "
+            "chances evidence background copy diagonals counts",
+            "batch L size plane_bytes k order scored most wild sparse",
+        ),
+        (),
+    ),
+    "align": (
+        _structure(
+            "planes codes evidence without loci diagonals counts emission share chances over "
+            "likelihood",
+            "batch L size plane_bytes most classes",
+        ),
+        (),
+    ),
+    "columns": (
+        _structure(
+            "over prior codes parent order chances weights share leave toward bases factors",
+            "batch L G nodes K",
         ),
         (),
     ),
     "kmers": (_structure("codes start at", "n k pieces"), ()),
+    "sampled": (
+        _structure("planes totals ends jumps at", "plane_bytes size k piece_bits"),
+        (),
+    ),
     "chain": (_structure("tables begin first p due u error symbols told gains", "F most"), ()),
     "gate": (
         _structure("y z g w out gy dz part", "rows E D piece y_l z_l g_l out_l gy_l dz_l"),

@@ -13,6 +13,7 @@ from genodiff.maps.request import DependencyFields, DependencyRequest
 from genodiff.models.opening import ModelHolder, refuse_fitted
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import name_memory, open_loci
+from genodiff.runs.related_model import name_relatives
 from genodiff.scoring.dependency_map import (
     LONGEST,
     DependencyMap,
@@ -75,7 +76,7 @@ class DependencyReader(MapReader):
     def identify(self) -> dict[str, Any]:
         return {
             "checkpoint": self._model.digest, "every": self._asked.apart,
-            "context": self._context, **name_memory(self._loci),
+            "context": self._context, **name_memory(self._loci), **name_relatives(self._model),
         }  # fmt: skip
 
     def _open(self, region: MapRegion, every: int | None) -> DependencyMap:

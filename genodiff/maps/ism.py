@@ -13,6 +13,7 @@ from genodiff.maps.request import SaturationFields, SaturationRequest
 from genodiff.models.opening import ModelHolder
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, name_memory, open_loci
+from genodiff.runs.related_model import name_relatives
 from genodiff.scoring import plan_time
 from genodiff.scoring.map_files import SaturationMap, make_saturation_frame, stack_saturation
 from genodiff.scoring.map_regions import MapRegion
@@ -84,7 +85,7 @@ class SaturationReader(MapReader):
             context = asked.context or model.config.data.seq_len
         return {
             "checkpoint": model.digest, "label": asked.label, "context": context,
-            **name_memory(self._loci),
+            **name_memory(self._loci), **name_relatives(self._model),
         }  # fmt: skip
 
     def rows(self, skip: int) -> Iterator[bytes]:

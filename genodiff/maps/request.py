@@ -14,6 +14,8 @@ from genodiff.jobs.options import (
     MapSequences,
     Memory,
     Regions,
+    RelativeFiles,
+    Strains,
     TurnedBed,
     Unit,
     WindowBatch,
@@ -115,6 +117,8 @@ class MapFileRequest(MapFields, FileRequest):
         ),
     ]
     genes: Genes = None
+    relatives: RelativeFiles = ()
+    strains: Strains = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

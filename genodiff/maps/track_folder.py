@@ -139,8 +139,8 @@ def _draw(
 
 
 COMMON = (
-    "model", "checkpoint", "context", "every", "company", "memory", "fasta", "bed", "region",
-    "device",
+    "model", "checkpoint", "context", "every", "company", "memory", "relatives", "fasta", "bed",
+    "region", "device",
 )  # fmt: skip
 """What the sidecars of a shard and of the whole say alike."""
 

@@ -9,7 +9,16 @@ from annotated_types import Ge
 
 from genodiff.io.target import check_new_folder, is_own_folder
 from genodiff.jobs.file_request import FileRequest
-from genodiff.jobs.options import Context, Genes, Memory, Regions, ShardWords, WindowBatch
+from genodiff.jobs.options import (
+    Context,
+    Genes,
+    Memory,
+    Regions,
+    RelativeFiles,
+    ShardWords,
+    Strains,
+    WindowBatch,
+)
 from genodiff.jobs.request import Option, Request
 from genodiff.runs.run_paths import check_run
 from genodiff.scoring.track_format import (
@@ -117,6 +126,8 @@ class TracksRequest(TrackFields, FileRequest):
     ] = None
     email: Annotated[str, Option("Address that stands in the hub.")] = NO_EMAIL
     genes: Genes = None
+    relatives: RelativeFiles = ()
+    strains: Strains = False
     shard: ShardWords = None
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ class TracksJob(Job[TracksRequest]):
         asked = self.request
         self.genome = stack.enter_context(open_contigs(asked.sequences))
         wanted = list_intervals(self.genome, asked.region, asked.bed)
-        self.model = open_language(asked.run, self.device)
+        self.model = open_language(asked.run, self.device, asked.relatives, strains=asked.strains)
         check_model(self.model)
         self.how = TrackRequest(asked.context or self.model.config.data.seq_len, asked.every)
         self.how.check()
@@ -106,6 +106,7 @@ class TracksJob(Job[TracksRequest]):
         self.rows = rows
         return {
             "model": str(asked.run), **self.about, "memory": self.about.get("memory"),
+            "relatives": self.model.relatives,
             "company": company and company._asdict(),
             "fasta": {"path": self.path, "sha256": self.genome_hash},
             "bed": None if asked.bed is None else str(asked.bed), "region": list(asked.region),

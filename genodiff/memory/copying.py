@@ -28,6 +28,7 @@ and its base is a. w0_i + Σ_a copy_ia = 1.
 This file is the definition, in float64. `native/recall.py` has it in C.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -90,10 +91,61 @@ def list_shifts(diagonals: tuple[Places, Places]) -> Floats:
 
 def emit(window: SeenWindow, sources: Codes, numbers: MemoryNumbers) -> Floats:
     """(L, E, D): the likelihood of each place in each copying state, relative to the background."""
-    eps = np.array(numbers.divergence)[:, None]
-    x, s = window.codes[:, None, None], sources[:, None, :]
-    seen = np.where(s == x, 1 - eps, eps / 3) / window.evidence[:, None, None]
-    return np.where(s == NONE, 0.0, np.where(x == NONE, 1.0, seen))
+    visible = window.codes < NONE
+    seen = numbers.emission[:, np.minimum(sources, 3), np.minimum(window.codes, 3)[:, None]]
+    seen = np.where(visible[:, None], seen / window.evidence[:, None], 1.0)
+    return np.ascontiguousarray(np.where(sources == NONE, 0.0, seen).transpose(1, 0, 2))
+
+
+class Step(NamedTuple):
+    """What the paths through one place weigh: `background`, (E, D) `copying`, `total` of all."""
+
+    background: float
+    copying: Floats
+    total: float
+
+
+def sum_paths(
+    emission: Floats, shifts: Floats, rate: Floats, numbers: MemoryNumbers
+) -> tuple[float, Iterator[Step]]:
+    """ln Z, and what the paths through each place weigh, from the last place to the first.
+
+    `emission` (L, E, D). `shifts` (D, D): the chance of going on at another diagonal. `rate`
+    (E, D), or (E, 1): the chance to begin.
+    """
+    share = np.array(numbers.share)[:, None]
+    # Before the window the chain is in its steady state.
+    whole = numbers.start + numbers.end
+    background, copying = numbers.end / whole, np.broadcast_to(rate / whole, emission.shape[1:])
+    forward: list[tuple[float, Floats]] = []
+    likelihood = 0.0
+    for i, seen in enumerate(emission):
+        if i:
+            old, before = background, copying
+            background = (1 - numbers.start) * old + numbers.end * before.sum()
+            copying = numbers.stay * before + before @ shifts + rate * old
+            if numbers.turn:
+                copying += numbers.turn * share * before.sum(0)
+        copying = copying * seen
+        total = background + copying.sum()
+        background, copying = background / total, copying / total
+        likelihood += float(np.log(total))
+        forward.append((background, copying))
+
+    def go_back() -> Iterator[Step]:
+        after, behind = 1.0, np.ones_like(copying)
+        for seen, (one, many) in zip(emission[::-1], reversed(forward), strict=True):
+            weight = many * behind
+            yield Step(one * after, weight, one * after + weight.sum())
+            passed, old = behind * seen, after
+            after = (1 - numbers.start) * old + (rate * passed).sum()
+            behind = numbers.stay * passed + passed @ shifts.T + numbers.end * old
+            if numbers.turn:
+                behind += numbers.turn * (share * passed).sum(0)
+            top = max(after, float(behind.max()))
+            after, behind = after / top, behind / top
+
+    return likelihood, go_back()
 
 
 def recall_window(
@@ -101,46 +153,19 @@ def recall_window(
 ) -> tuple[Floats, Floats]:
     """w0 (L,) and copy (L, 4) of one window, by forward–backward over the given diagonals."""
     length, n = len(window.codes), sum(map(len, diagonals))
+    w0, copy = np.ones(length), np.zeros((length, 4))
     if not n or not window.n_loci:
-        return np.ones(length), np.zeros((length, 4))
+        return w0, copy
     sources = read_sources(text, length, diagonals, window.without)
     shifts = numbers.shift * list_shifts(diagonals)
-    emission = emit(window, sources, numbers)
     rate = numbers.start * np.array(numbers.share)[:, None] / window.n_loci
-    # Before the window the chain is in its steady state.
-    whole = numbers.start + numbers.end
-    background, copying = numbers.end / whole, np.broadcast_to(rate / whole, emission.shape[1:])
-    forward: list[tuple[float, Floats]] = []
-    likelihood = 0.0  # ln Z
-    for i in range(length):
-        if i:
-            old, copying = background, copying.copy()
-            background = (1 - numbers.start) * old + numbers.end * copying.sum()
-            copying = numbers.stay * copying + copying @ shifts + rate * old
-        copying = copying * emission[i]
-        total = background + copying.sum()
-        background, copying = background / total, copying / total
-        likelihood += float(np.log(total))
-        forward.append((background, copying))
-    w0, copy = np.ones(length), np.zeros((length, 4))
-    chance_of_any = find_chance(likelihood, numbers.copies)
-    eps = np.array(numbers.divergence)[:, None]
-    after, behind = 1.0, np.ones_like(copying)
-    for i in reversed(range(length)):
-        background, copying = forward[i]
-        weight = copying * behind
-        total = background * after + weight.sum()
-        w0[i] = background * after / total
-        for base in range(4):
-            chance = np.where(sources[i] == base, 1 - eps, eps / 3)
-            copy[i, base] = (weight * chance).sum() / total
-        passed = behind * emission[i]
-        old = after
-        after = (1 - numbers.start) * old + (rate * passed).sum()
-        behind = numbers.stay * passed + passed @ shifts + numbers.end * old
-        top = max(after, float(behind.max()))
-        after, behind = after / top, behind / top
-    return 1 - chance_of_any * (1 - w0), chance_of_any * copy
+    likelihood, steps = sum_paths(emit(window, sources, numbers), shifts, rate, numbers)
+    any_ = find_chance(likelihood, numbers.copies)
+    for i, step in zip(reversed(range(length)), steps, strict=True):
+        w0[i] = step.background / step.total
+        says = numbers.emission[:, np.minimum(sources[i], 3)]  # (E, D, 4)
+        copy[i] = (step.copying[..., None] * says).sum((0, 1)) / step.total
+    return 1 - any_ * (1 - w0), any_ * copy
 
 
 def find_chance(likelihood: float, copies: float) -> float:
@@ -162,11 +187,15 @@ def weigh_diagonals(
         return np.full(n, -np.inf)
     sources = read_sources(text, len(window.codes), diagonals, window.without)
     emission = emit(window, sources, numbers)
-    rate = numbers.start * np.array(numbers.share)[:, None] / window.n_loci
+    share = np.array(numbers.share)[:, None]
+    rate = numbers.start * share / window.n_loci
     states, total, scale = np.zeros(emission.shape[1:]), np.zeros(n), np.zeros(n)
     entry = np.ones(n)  # 1, in units of the scale
     for at in emission:
-        states = (numbers.stay * states + rate * entry) * at
+        more = rate * entry
+        if numbers.turn:
+            more += numbers.turn * share * states.sum(0)
+        states = (numbers.stay * states + more) * at
         total = total + numbers.end * states.sum(0)
         large = total > _HUGE
         for each in (states, total, entry):

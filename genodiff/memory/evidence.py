@@ -14,7 +14,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.memory.text import NONE, Codes, turn_codes
+from genodiff.kernels.library import is_loaded
+from genodiff.kernels.native.recall import count_words as count_in_c
+from genodiff.memory.text import NONE, Codes, MemoryText, turn_codes
 
 ORDER = 4
 _CHUNK = 1 << 20
@@ -36,12 +38,16 @@ class Chain:
         self.order = round(np.log2(len(counts)) / 2)
 
 
-def count_words(codes: Codes, order: int) -> Floats:
+def count_words(codes: Codes | MemoryText, order: int) -> Floats:
     """(4^order, 4): how often each base follows each context, on both strands of `codes`."""
     k = order + 1
     forward = np.zeros(4**k, np.int64)
     for first in range(0, max(len(codes) - k + 1, 0), _CHUNK):
-        words, whole = pack_words(codes[first : first + _CHUNK + k - 1], k)
+        piece = codes[first : first + _CHUNK + k - 1]
+        if is_loaded():
+            forward += count_in_c(piece, k)
+            continue
+        words, whole = pack_words(piece, k)
         forward += np.bincount(words[whole], minlength=4**k)
     digits = np.arange(4**k)[:, None] // 4 ** np.arange(k) % 4  # the last base first
     turned = ((3 - digits) * 4 ** np.arange(k)[::-1]).sum(1)

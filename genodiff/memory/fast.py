@@ -7,11 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.kernels.library import is_loaded
+from genodiff.kernels.native.align import CLASSES as ALIGN_CLASSES
+from genodiff.kernels.native.align import align
 from genodiff.kernels.native.recall import CLASSES, fill_table, recall
-from genodiff.memory.copying import Places
+from genodiff.memory.copying import Places, SeenWindow
 from genodiff.memory.evidence import Chain, Floats
 from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.sampled_table import SampledTable
 from genodiff.memory.search import Effort, KmerTable
+from genodiff.memory.sift import count_sparse, list_least_hits
 from genodiff.memory.text import NONE, PAD, Codes, MemoryText
 
 
@@ -19,7 +23,7 @@ class Asked(NamedTuple):
     """What a recall depends on, beside the windows."""
 
     text: MemoryText
-    table: KmerTable
+    table: KmerTable | SampledTable
     chain: Chain
     numbers: MemoryNumbers
     effort: Effort
@@ -35,19 +39,35 @@ def build_table_in_c(text: MemoryText, k: int) -> KmerTable:
     return KmerTable(k, *fill_table(text.codes[PAD : PAD + text.size], k))
 
 
+class RecalledInC(NamedTuple):
+    """`evidence` and `background` (B, L), `copy` (B, L, 4), and the diagonals of each window."""
+
+    evidence: Floats
+    background: Floats
+    copy: Floats
+    diagonals: list[tuple[Places, Places]]
+
+
 def recall_in_c(
-    asked: Asked, windows: Codes, without: Sequence[tuple[int, int]], loci: Sequence[int]
-) -> tuple[Floats, Floats, list[tuple[Places, Places]]]:
-    """background (B, L), copy (B, L, 4) and the diagonals of each window. Raises `MemoryError`."""
+    asked: Asked,
+    windows: Codes,
+    without: Sequence[tuple[int, int]],
+    loci: Sequence[int],
+    *,
+    find: bool = False,
+) -> RecalledInC:
+    """What the memory says of windows. With `find`, it is searched only. Raises `MemoryError`."""
     text, table, chain, numbers, effort = asked
     if not windows.size:
         shape = windows.shape
-        return np.ones(shape), np.zeros((*shape, 4)), [_no_places() for _ in windows]
+        nothing = [_no_places() for _ in windows]
+        return RecalledInC(np.ones(shape), np.ones(shape), np.zeros((*shape, 4)), nothing)
+    is_sampled = isinstance(table, SampledTable)
     unused = CLASSES - len(numbers.divergence)
     arrays: dict[str, NDArray[Any]] = {
         "planes": text.planes,
-        "start": table.start,
-        "at": table.at,
+        **{name: x for name, x in table._asdict().items() if name != "k"},
+        **({"least_hits": list_least_hits(text.size)} if is_sampled else {}),
         "codes": np.minimum(windows, NONE).astype(np.uint8),
         "without": np.array(without, np.int64),
         "loci": np.array(loci, np.int64),
@@ -59,7 +79,7 @@ def recall_in_c(
             [numbers.start, numbers.end, numbers.shift, effort.least_odds, numbers.copies]
         ),
     }
-    _, background, copy, found = recall(
+    said = recall(
         arrays,
         most=effort.most,
         size=text.size,
@@ -68,9 +88,53 @@ def recall_in_c(
         order=chain.order,
         scored=-1 if effort.scored is None else effort.scored,
         wild=effort.wild,
+        find=find,
+        sparse=count_sparse(text.size, windows.shape[1]) if is_sampled else -1,
     )
-    return background, copy, found
+    return RecalledInC(*said)
 
 
 def _no_places() -> tuple[Places, Places]:
     return np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+
+def can_align(numbers: MemoryNumbers) -> bool:
+    """Whether the library is here and takes these classes."""
+    return is_loaded() and len(numbers.divergence) <= ALIGN_CLASSES
+
+
+def align_in_c(
+    text: MemoryText,
+    windows: Sequence[SeenWindow],
+    found: Sequence[tuple[Places, Places]],
+    numbers: MemoryNumbers,
+) -> tuple[Floats, Floats]:
+    """over (B, L, E, 4) and ln of the likelihoods (B,) of windows of one length, with the
+    diagonals that a search found. Raises `MemoryError`.
+    """
+    classes = len(numbers.share)
+    counts = np.array([[len(a), len(b)] for a, b in found], np.int64).reshape(-1, 2)
+    most = max(1, int(counts.max(initial=0)))
+    diagonals = np.zeros((len(windows), 2, most), np.int64)
+    for row, pair in zip(diagonals, found, strict=True):
+        for strand, of in enumerate(pair):
+            row[strand, : len(of)] = of
+    # Classes that are not used are never entered; backward they must not outweigh the others.
+    emission, share = np.full((ALIGN_CLASSES, 4, 4), 1e-6), np.zeros(ALIGN_CLASSES)
+    emission[:classes], share[:classes] = numbers.emission, numbers.share
+    chances = [numbers.start, numbers.end, numbers.shift, numbers.turn, numbers.copies]
+    arrays: dict[str, NDArray[Any]] = {
+        "planes": text.planes,
+        "codes": np.minimum(np.stack([w.codes for w in windows]), NONE).astype(np.uint8),
+        "evidence": np.stack([w.evidence for w in windows]),
+        "without": np.array([w.without for w in windows], np.int64),
+        "loci": np.array([w.n_loci for w in windows], np.int64),
+        "diagonals": diagonals,
+        "counts": counts,
+        "emission": emission,
+        "share": share,
+        "chances": np.array(chances),
+    }
+    return align(
+        arrays, classes=classes, size=text.size, plane_bytes=text.planes.shape[1], most=most
+    )

@@ -2,6 +2,7 @@
 
     planes.npy     (3, bytes): the text, as in `memory/text.py`
     start.npy      (4^k + 1,) and at.npy: where each k-mer stands
+    ends.npy       and jumps.npy in place of start.npy, of a sampled table (`sampled_table.py`)
     counts.npy     (4^order, 4): how often each base follows each context, on both strands
     manifest.json  the sources, the sizes and hashes of the files, and what the memory was made from
 
@@ -21,29 +22,30 @@ from genodiff.io import atomic
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.memory.evidence import Chain
 from genodiff.memory.memory import Memory
+from genodiff.memory.sampled_table import SampledTable
 from genodiff.memory.search import KmerTable
 from genodiff.memory.text import MemoryText, TextStretch
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 FILES = ("planes", "start", "at", "counts")
+SAMPLED_FILES = ("planes", "ends", "jumps", "at", "counts")
 _AGAIN = "remove the folder; it is built again from the training genome"
 
 
-def write_memory(folder: str | Path, memory: Memory, made_from: dict[str, Any]) -> str:
+def write_memory(folder: str | Path, memory: Memory, made_from: dict[str, Any], **more: Any) -> str:
     """Write a memory as a new folder, at once; returns its fingerprint.
 
-    `made_from`: what decides the memory, as JSON values. Where the folder is there already, it
-    stays. Raises `MachineError` where it cannot be written.
+    `made_from`: what decides the memory, as JSON values; `more` stands in the manifest, too. Where
+    the folder is there already, it stays. Raises `MachineError` where it cannot be written.
     """
-    arrays: tuple[NDArray[Any], ...] = (
-        memory.text.planes,
-        memory.table.start,
-        memory.table.at,
-        memory.chain.counts,
-    )
+    arrays: dict[str, NDArray[Any]] = {
+        "planes": memory.text.planes,
+        **{name: x for name, x in memory.table._asdict().items() if name != "k"},
+        "counts": memory.chain.counts,
+    }
     with atomic.atomic_directory(folder, exist_ok=True) as new:
-        for name, array in zip(FILES, arrays, strict=True):
+        for name, array in arrays.items():
             np.save(new / f"{name}.npy", array, allow_pickle=False)
         manifest = {
             "format": FORMAT,
@@ -57,8 +59,9 @@ def write_memory(folder: str | Path, memory: Memory, made_from: dict[str, Any]) 
                     "bytes": (new / f"{name}.npy").stat().st_size,
                     "sha256": sha256_file(new / f"{name}.npy"),
                 }
-                for name in FILES
+                for name in arrays
             },
+            **more,
         }
         atomic.write_json(new / MANIFEST, manifest)
     return fingerprint_memory(folder)
@@ -98,7 +101,7 @@ def open_memory(
             fix="bring the old memory back, or begin a new run",
         )
     arrays = {}
-    for name in FILES:
+    for name in manifest["files"]:
         path = folder / f"{name}.npy"
         if verify and (read := sha256_file(path)) != manifest["files"][name]["sha256"]:
             raise DataError(
@@ -113,22 +116,27 @@ def open_memory(
             raise DataError("is not an array", file=path, fix=_AGAIN) from None
     try:
         sources = tuple(TextStretch(*row) for row in manifest["stretches"])
-        text = MemoryText(arrays["planes"], manifest["size"], sources)
-        table = KmerTable(manifest["k"], arrays["start"], arrays["at"])
-        if len(table.start) != 4**table.k + 1 or len(table.at) != int(table.start[-1]):
+        planes, counts = arrays.pop("planes"), arrays.pop("counts")
+        text = MemoryText(planes, manifest["size"], sources)
+        kind = KmerTable if "start" in arrays else SampledTable
+        table = kind(manifest["k"], **arrays)
+        if not table.is_whole:
             raise ValueError
     except (TypeError, ValueError):
         raise DataError("is not a whole memory", file=folder, fix=_AGAIN) from None
-    return Memory(text, table, Chain(arrays["counts"]))
+    return Memory(text, table, Chain(counts))
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a memory. Raises `DataError` where it does not fit the files beside it."""
     try:
         manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        sizes = {name: (folder / f"{name}.npy").stat().st_size for name in FILES}
-        if manifest["format"] == FORMAT and all(
-            manifest["files"][name]["bytes"] == sizes[name] for name in FILES
+        names = tuple(manifest["files"])
+        sizes = {name: (folder / f"{name}.npy").stat().st_size for name in names}
+        if (
+            manifest["format"] == FORMAT
+            and {*names} in ({*FILES}, {*SAMPLED_FILES})
+            and all(manifest["files"][name]["bytes"] == sizes[name] for name in names)
         ):
             manifest["made_from"], manifest["stretches"], manifest["size"], manifest["k"]
             return manifest

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from genodiff.memory.evidence import pack_words
 from genodiff.memory.memory import Memory
+from genodiff.memory.search import KmerTable
 from genodiff.memory.text import Codes, turn_codes
 
 
@@ -53,6 +54,8 @@ def find_longest_match(
 def _find_maximal(memory: Memory, x: Codes) -> tuple[NDArray[np.int64], ...]:
     """Every match that cannot be longer: its places in the sequence and the text, its length."""
     table = memory.table
+    if not isinstance(table, KmerTable):
+        raise TypeError("matches are found in a memory with a table of every place")
     words, whole = pack_words(x, table.k)
     at = np.flatnonzero(whole)
     first = table.start[words[at]].astype(np.int64)

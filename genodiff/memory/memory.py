@@ -15,9 +15,10 @@ from genodiff.memory.copying import Places, SeenWindow, list_all_diagonals, reca
 from genodiff.memory.evidence import ORDER, Chain, Floats, count_words, measure_evidence
 from genodiff.memory.fast import Asked, build_table_in_c, can_recall, recall_in_c
 from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.sampled_table import SampledTable, build_sampled_table
 from genodiff.memory.search import Effort, KmerTable, find_diagonals
 from genodiff.memory.table import build_table, choose_k
-from genodiff.memory.text import MOST_WINDOW, PAD, Codes, MemoryText, join_stretches, turn_codes
+from genodiff.memory.text import MOST_WINDOW, Codes, MemoryText, join_stretches, turn_codes
 
 NOWHERE = (0, 0)
 """An interval without a place."""
@@ -39,7 +40,7 @@ class Memory:
     """Text, table, the chain that copies are judged against, and the fitted numbers."""
 
     text: MemoryText
-    table: KmerTable
+    table: KmerTable | SampledTable
     chain: Chain
     numbers: MemoryNumbers = field(default_factory=MemoryNumbers)
     effort: Effort = field(default_factory=Effort)
@@ -59,10 +60,18 @@ class Memory:
         `DataError` where the text is too long.
         """
         text = join_stretches(stretches)
-        chain = Chain(count_words(text.codes[PAD : PAD + text.size], order))
+        chain = Chain(count_words(text, order))
         make_table = build_table_in_c if is_loaded() else build_table
         table = make_table(text, k or choose_k(text.n_bases))
         return cls(text, table, chain, numbers or MemoryNumbers())
+
+    @classmethod
+    def build_sampled(
+        cls, text: MemoryText, *, k: int | None = None, numbers: MemoryNumbers | None = None
+    ) -> Self:
+        """The memory of a relative's text, with a table of a quarter of its places."""
+        chain = Chain(count_words(text, ORDER))
+        return cls(text, build_sampled_table(text, k), chain, numbers or MemoryNumbers())
 
     def with_numbers(self, numbers: MemoryNumbers) -> "Memory":
         """The same memory with other numbers."""
@@ -97,7 +106,21 @@ class Memory:
         self, windows: Codes, without: Intervals | None = None
     ) -> list[tuple[Places, Places]]:
         """The diagonals that each window may copy, of each strand."""
-        return self._recall(windows, without)[1]
+        return self.search(windows, without)[1]
+
+    def search(
+        self, windows: Codes, without: Intervals | None = None
+    ) -> tuple[list[SeenWindow], list[tuple[Places, Places]]]:
+        """`prepare` and `find_all` at once, without what is recalled."""
+        if not can_recall(self.chain, self.numbers):
+            prepared = self.prepare(windows, without)
+            return prepared, [self.find(window) for window in prepared]
+        left_out = self._check(windows, without)
+        loci = [self._count_loci(a, b) for a, b in left_out]
+        asked = Asked(self.text, self.table, self.chain, self.numbers, self.effort)
+        said = recall_in_c(asked, windows, left_out, loci, find=True)
+        rows = zip(windows, said.evidence, left_out, loci, strict=True)
+        return [SeenWindow(x, e, (a, b), n) for x, e, (a, b), n in rows], said.diagonals
 
     def find(self, window: SeenWindow) -> tuple[Places, Places]:
         """The diagonals that a window may copy, of each strand."""
@@ -135,8 +158,8 @@ class Memory:
             left_out = self._check(windows, without)
             loci = [self._count_loci(a, b) for a, b in left_out]
             asked = Asked(self.text, self.table, self.chain, self.numbers, self.effort)
-            background, copy, found = recall_in_c(asked, windows, left_out, loci)
-            return Recalled(background, copy), found
+            said = recall_in_c(asked, windows, left_out, loci)
+            return Recalled(said.background, said.copy), said.diagonals
         prepared = self.prepare(windows, without)
         found = [self.find(window) for window in prepared]
         return self._sum_paths(prepared, found), found

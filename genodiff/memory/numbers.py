@@ -7,8 +7,12 @@ and `start`, chosen with it on windows of each class. Without `copies` a few vis
 unique window were taken for a copy.
 """
 
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import model_validator
 
 from genodiff.settings import Settings
@@ -52,6 +56,75 @@ class MemoryNumbers(Settings):
         return self
 
     @property
+    def turn(self) -> float:
+        """The chance that a copy goes on in a class that is drawn anew. The own genome's: none."""
+        return 0.0
+
+    @property
     def stay(self) -> float:
-        """The chance that a copy goes on with the next base of its source."""
-        return 1 - self.end - self.shift
+        """The chance that a copy goes on with the next base of its source, in its class."""
+        return 1 - self.end - self.shift - self.turn
+
+    @cached_property
+    def emission(self) -> NDArray[np.float64]:
+        """(E, 4, 4): by class, the base of the source and that of the window, the chance of it."""
+        return spread_differences(self.divergence, [1 / 3] * len(self.divergence))
+
+
+def spread_differences(
+    divergence: Sequence[float], transitions: Sequence[float]
+) -> NDArray[np.float64]:
+    """(E, 4, 4): chances of a base by class and source, `transitions` of the differences being
+    A to G, C to T and the other way round.
+    """
+    eps, share = np.array(divergence)[:, None, None], np.array(transitions)[:, None, None]
+    bases = np.arange(4)
+    same = bases[:, None] == bases
+    turned = (bases[:, None] ^ bases) == 2  # A 0 and G 2, C 1 and T 3
+    return np.where(same, 1 - eps, np.where(turned, eps * share, eps * (1 - share) / 2))
+
+
+class RelativeNumbers(MemoryNumbers):
+    """The numbers of a relative: those of a memory, and two more.
+
+    `turns`: the chance that the class of divergence is drawn anew. `transitions`: by class, the
+    share of the differences that are transitions; by chance it is a third.
+    """
+
+    copies: float = 0.95
+    start: float = 0.02
+    end: float = 0.002
+    shift: float = 0.005
+    divergence: tuple[float, ...] = (0.003, 0.03, 0.08, 0.15, 0.25, 0.4, 0.7)
+    share: tuple[float, ...] = (0.1, 0.2, 0.25, 0.2, 0.15, 0.05, 0.05)
+    turns: float = 0.01
+    transitions: tuple[float, ...] = (0.5, 0.6, 0.65, 0.65, 0.6, 0.5, 0.35)
+
+    @model_validator(mode="after")
+    def _check_more(self) -> Self:
+        if self.turns < 0 or self.stay <= 0:
+            raise ValueError("turns is not negative, and less than 1 - end - shift")
+        if len(self.transitions) != len(self.share) or not all(0 < x < 1 for x in self.transitions):
+            raise ValueError("each class has a share of transitions, between 0 and 1")
+        return self
+
+    @property
+    def turn(self) -> float:
+        """The chance that a copy goes on in a class that is drawn anew."""
+        return self.turns
+
+    @cached_property
+    def emission(self) -> NDArray[np.float64]:
+        """(E, 4, 4): by class, the base of the source and that of the window, the chance of it."""
+        return spread_differences(self.divergence, self.transitions)
+
+
+RELATIVE_SEARCH = MemoryNumbers(
+    copies=0.92,
+    start=0.021,
+    end=0.0056,
+    shift=0.0105,
+    divergence=(0.0008, 0.08, 0.14, 0.245),
+    share=(0.04, 0.21, 0.50, 0.25),
+)
+"""What the diagonals of a relative's genome are searched with: fitted to a yeast at 11 %."""

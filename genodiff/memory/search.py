@@ -11,8 +11,12 @@ has the score of its best run of lanes. A second score, 9 and 9 − 18 in lanes 
 finds copies of about 25 % divergence; the larger of the two stands.
 
 Seeds. Every word of k places with at least `LEAST_SEEN` informative ones is looked up in the table
-of k-mers, its other places being wild cards: the words with the fewest wild cards first, and among
-equals in an order that spreads over the window. This goes on until the effort is spent.
+of k-mers (or of those of a sample of places, `sampled_table.py`), its other places being wild
+cards: the words with the fewest wild cards first, and among equals in an order that spreads over
+the window. This goes on until the effort is spent.
+
+With a sampled table, and few informative places, agreements are counted on every diagonal instead
+(`sift.py`).
 
 Of all scored diagonals the `most` best are kept on each strand. They are weighed exactly
 (`copying.weigh_diagonals`), and those with odds below `least_odds` are dropped. Around the best,
@@ -29,6 +33,8 @@ from numpy.typing import NDArray
 
 from genodiff.memory.copying import Places, SeenWindow, weigh_diagonals
 from genodiff.memory.numbers import MemoryNumbers
+from genodiff.memory.sampled_table import SampledTable
+from genodiff.memory.sift import count_sparse, sift
 from genodiff.memory.text import NONE, PAD, Codes, MemoryText
 
 FORETOLD = 0.55
@@ -79,6 +85,15 @@ class KmerTable(NamedTuple):
     start: NDArray[np.uint32]
     at: NDArray[np.uint32]
 
+    def find_places(self, word: int) -> NDArray[np.uint32]:
+        """The places of a word, ascending. Words are numbers in base 4, the first base first."""
+        return self.at[self.start[word] : self.start[word + 1]]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its parts have the sizes of one another."""
+        return len(self.start) == 4**self.k + 1 and len(self.at) == int(self.start[-1])
+
 
 def find_informative(window: SeenWindow) -> NDArray[np.bool_]:
     """(L,): which places tell where the window is from."""
@@ -94,7 +109,7 @@ def choose_lane(informative: int, length: int) -> int:
 
 def find_diagonals(
     text: MemoryText,
-    table: KmerTable | None,
+    table: KmerTable | SampledTable | None,
     window: SeenWindow,
     numbers: MemoryNumbers,
     effort: Effort,
@@ -103,6 +118,8 @@ def find_diagonals(
     tells = find_informative(window)
     if effort.scored is None:
         tried = np.arange(1 - len(window.codes), text.size, dtype=np.int64)
+    elif isinstance(table, SampledTable) and tells.sum() <= count_sparse(text.size, len(tells)):
+        tried = sift(text, window.codes, tells)
     else:
         assert table is not None
         tried = seek(table, text.size, window.codes, tells, effort)
@@ -173,7 +190,11 @@ def order_seeds(tells: NDArray[np.bool_], k: int, wild: int) -> tuple[Places, Pl
 
 
 def seek(
-    table: KmerTable, size: int, codes: Codes, tells: NDArray[np.bool_], effort: Effort
+    table: KmerTable | SampledTable,
+    size: int,
+    codes: Codes,
+    tells: NDArray[np.bool_],
+    effort: Effort,
 ) -> Places:
     """The diagonals that seeds find, each once, ascending, until the effort is spent."""
     assert effort.scored is not None
@@ -187,9 +208,9 @@ def seek(
             word = base
             for j, bits in enumerate(open_places.tolist()):
                 word |= (choice >> (2 * j) & 3) << bits
-            first, last = int(table.start[word]), int(table.start[word + 1])
-            step = -(-(last - first) // CAP) or 1
-            for hit in table.at[first:last:step].tolist():
+            places = table.find_places(word)
+            step = -(-len(places) // CAP) or 1
+            for hit in places[::step].tolist():
                 left -= 1
                 if (d := hit - place) not in found:
                     found.add(d)

@@ -25,6 +25,7 @@ PAD = 8192
 MOST_WINDOW = PAD - 64
 """The longest window, in bases."""
 MOST_TEXT = (1 << 32) - 1 - PAD
+_PIECE = 1 << 22
 _TURNED = np.array([3, 2, 1, 0, 4], np.uint8)
 
 
@@ -54,10 +55,24 @@ class MemoryText:
     @cached_property
     def codes(self) -> Codes:
         """(size + 2 PAD,): the codes, with the padding. For the paths without a C library."""
+        return self.read_codes(-PAD, self.size + PAD)
+
+    def read_codes(self, start: int, end: int) -> Codes:
+        """The codes of the places from `start` to `end`, which lie within the padding."""
+        first, last = (start + PAD) // 8, (end + PAD + 7) // 8
         high, low, base = (
-            np.unpackbits(p, bitorder="little", count=self.size + 2 * PAD) for p in self.planes
+            np.unpackbits(p[first:last], bitorder="little")[(start + PAD) % 8 :][: end - start]
+            for p in self.planes
         )
-        return np.where(base == 1, 2 * high + low, NONE).astype(np.uint8)
+        return np.where(base == 1, 2 * high + low, np.uint8(NONE))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, part: slice) -> Codes:
+        """The codes of a slice, read piece by piece: a text may be too long to be read at once."""
+        start, end, _ = part.indices(self.size)
+        return self.read_codes(start, max(start, end))
 
     @cached_property
     def n_bases(self) -> int:
@@ -110,32 +125,73 @@ def count_plane_bytes(size: int) -> int:
     return (size + 2 * PAD + 511) // 512 * 64
 
 
+class TextWriter:
+    """The planes of a text in the making, from codes that come piece by piece."""
+
+    def __init__(self) -> None:
+        self._sources: list[TextStretch] = []
+        self._parts = [np.zeros((3, PAD // 8), np.uint8)]
+        self._tail = np.zeros(0, np.uint8)
+        self.size = 0
+
+    def begin(self, contig: str, start: int = 0) -> None:
+        """The end of the stretch before, and the beginning of one of `contig`, from `start` on."""
+        self._end()
+        self._sources.append(TextStretch(contig, start, 0))
+
+    def add(self, codes: Codes) -> None:
+        """More of the stretch. Raises `DataError` where 32 bits cannot count the places."""
+        last = self._sources[-1]
+        self._sources[-1] = last._replace(length=last.length + len(codes))
+        self._write(codes)
+
+    def finish(self) -> MemoryText:
+        """The text."""
+        self._end()
+        wanted = count_plane_bytes(self.size)
+        rest = wanted - sum(part.shape[1] for part in self._parts)
+        self._parts.append(_pack_planes(self._tail, rest))
+        planes = np.concatenate(self._parts, axis=1)
+        self._parts.clear()
+        return MemoryText(planes, self.size, tuple(self._sources))
+
+    def _end(self) -> None:
+        if self._sources:
+            self._write(np.array([NONE], np.uint8))
+
+    def _write(self, codes: Codes) -> None:
+        self.size += len(codes)
+        if self.size > MOST_TEXT:
+            fix = "remember fewer contigs"
+            raise DataError(f"a memory holds at most {MOST_TEXT:,} bases", fix=fix)
+        codes = np.concatenate((self._tail, codes))
+        whole = len(codes) // 8
+        self._parts.append(_pack_planes(codes[: whole * 8], whole))
+        self._tail = codes[whole * 8 :]
+
+
+def _pack_planes(codes: Codes, n: int) -> NDArray[np.uint8]:
+    """(3, n): the planes of at most 8 n codes; the places that are left have no base."""
+    planes = np.zeros((3, n), np.uint8)
+    base = (codes < NONE).astype(np.uint8)
+    known = codes * base
+    for plane, bits in zip(planes, (known & 2, known & 1, base), strict=True):
+        packed = np.packbits(bits, bitorder="little")
+        plane[: len(packed)] = packed
+    return planes
+
+
 def join_stretches(stretches: Iterable[tuple[str, int, Any]]) -> MemoryText:
     """The text of stretches, each its contig, its start there and its codes (read piece by piece).
 
-    Raises `DataError` where they hold no base, or more than 32 bits can count.
+    Raises `DataError` where they hold more places than 32 bits can count.
     """
-    sources, parts = [], []
+    writer = TextWriter()
     for contig, start, codes in stretches:
-        sources.append(TextStretch(contig, start, len(codes)))
-        parts += [np.asarray(codes[0 : len(codes)], np.uint8), np.array([NONE], np.uint8)]
-    size = sum(map(len, parts))
-    if size > MOST_TEXT:
-        fix = "remember fewer contigs"
-        raise DataError(f"a memory holds at most {MOST_TEXT:,} bases, not {size:,}", fix=fix)
-    joined = np.full(count_plane_bytes(size) * 8, NONE, np.uint8)
-    at = PAD
-    for part in parts:
-        joined[at : at + len(part)] = np.minimum(part, NONE)
-        at += len(part)
-    base = joined < NONE
-    planes = np.stack(
-        [
-            np.packbits(plane, bitorder="little")
-            for plane in ((joined & base * np.uint8(2)) > 0, (joined & base) > 0, base)
-        ]
-    )
-    return MemoryText(planes, size, tuple(sources))
+        writer.begin(contig, start)
+        for first in range(0, len(codes), _PIECE):
+            writer.add(np.asarray(codes[first : first + _PIECE], np.uint8))
+    return writer.finish()
 
 
 def turn_codes(codes: Codes) -> Codes:

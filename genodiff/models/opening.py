@@ -6,6 +6,7 @@ what takes seconds, and a run needs none of it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -15,6 +16,7 @@ from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.related_model import relate_model
 from genodiff.runs.run_paths import check_run
 from genodiff.vocabulary import Vocabulary
 
@@ -75,15 +77,28 @@ def open_any(
     return load_model(path, device=device)
 
 
-def open_model(run: str | Path, device: str) -> TrainedModel | FittedModel:
-    """As `open_any`, without a published network's tokenizer."""
+def open_model(
+    run: str | Path, device: str, relatives: Sequence[str | Path] = (), *, strains: bool = False
+) -> TrainedModel | FittedModel:
+    """As `open_any`, without a published network's tokenizer; with relatives where some are given.
+
+    Raises as `runs/related_model.py`, and `UsageError` for relatives of a fine-tuned model.
+    """
     model = open_any(run, device)
-    return model.model if isinstance(model, Published) else model
+    model = model.model if isinstance(model, Published) else model
+    if not relatives:
+        return model
+    if not isinstance(model, TrainedModel):
+        what = "a fine-tuned model has no use of relatives"
+        raise UsageError(what, file=run, fix="leave --relatives out")
+    return relate_model(model, relatives, strains=strains)
 
 
-def open_language(run: str | Path, device: str) -> TrainedModel:
+def open_language(
+    run: str | Path, device: str, relatives: Sequence[str | Path] = (), *, strains: bool = False
+) -> TrainedModel:
     """As `open_model`. Raises `UsageError` for a fine-tuned model."""
-    return refuse_fitted(open_model(run, device))
+    return refuse_fitted(open_model(run, device, relatives, strains=strains))
 
 
 def refuse_fitted(model: TrainedModel | FittedModel) -> TrainedModel:

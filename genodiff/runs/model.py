@@ -60,6 +60,8 @@ class TrainedModel(NamedTuple):
     data: dict[str, Any] = {}  # noqa: RUF012
     label: str | None = None
     """The class that its network is of; None is all."""
+    relatives: dict[str, Any] | None = None
+    """What an output says of the relatives that its network is told of (`related_model.py`)."""
 
     def of_class(self, label: str) -> "TrainedModel":
         """This model, its weights shared, for one of the classes that it was trained with.

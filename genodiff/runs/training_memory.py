@@ -99,7 +99,7 @@ def open_train_memory(
         memory, told = _tell(memory, folder, str(model.run), contigs, model.data.get("memory"))
         return TrainMemory(memory, contigs, told, None)
     if store is None or store.fingerprint != model.data.get("fingerprint"):
-        store = _open_trained_store(model, offline)
+        store = open_trained_store(model, offline)
     legacy = model.config.data.legacy_caduceus_tiling
     stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy)
     remembered = model.data.get("memory") or (read_fitted(model.run) if fitted else None)
@@ -194,7 +194,8 @@ def identify_memory(told: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in told.items() if name not in ("folder", "source")}
 
 
-def _open_trained_store(model: TrainedModel, offline: bool) -> Store:
+def open_trained_store(model: TrainedModel, offline: bool) -> Store:
+    """The genome that a model was trained on. Raises as `open_train_memory`."""
     if model.alphabet.domain != DNA.domain or "fingerprint" not in model.data:
         raise CheckpointError(
             "does not say which genome it was trained on, which a memory needs",

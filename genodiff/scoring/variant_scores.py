@@ -19,6 +19,7 @@ from genodiff.io.identity import sha256_json
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place, open_loci
+from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.training_memory import identify_memory
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.methods import AUTO, check_method, choose_method, find_method
@@ -217,7 +218,11 @@ class Scorer:
         self.reader, self.alphabet, self.genome = reader, alphabet, genome
         self.options, self.context, self.spacing = options, context, spacing
         self._sites = None
-        if find_method((1, 1), options.method).takes_sites:
+        of_bases = find_method((1, 1), options.method)
+        if of_bases.needs_relatives and not isinstance(reader.denoiser, RelatedBackbone):
+            what = f"--method {options.method} counts relatives, and there are none"
+            raise UsageError(what, fix="give --relatives, FASTA files or a list of genomes")
+        if of_bases.takes_sites:
             apart = None if spacing is None else spacing.bases
             self._sites = SiteScores(genome, alphabet, reader, context, apart)
 

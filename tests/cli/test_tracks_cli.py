@@ -314,8 +314,9 @@ def test_without_pybigwig_a_line_says_what_to_install(
 
 
 def test_a_model_of_text_is_refused(text_run: Path, case: Path, capsys: Caps) -> None:
-    code, _, err = command(capsys, *words(text_run, "o"))
-    assert (code, err.count("\n"), "DNA" in err) == (2, 1, True)
+    for more in ((), ("--relatives", "ref.fa")):
+        code, _, err = command(capsys, *words(text_run, "o", *more))
+        assert (code, err.count("\n"), "DNA" in err) == (2, 1, True)
 
 
 def test_a_folder_is_whole_or_not_there(

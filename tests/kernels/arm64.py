@@ -16,7 +16,18 @@ from compiling import FLAGS, SOURCES
 from torch import Tensor
 
 from genodiff.kernels import library
-from genodiff.kernels.native import chain, conv, gate, linear, norm, recall, scan
+from genodiff.kernels.native import (
+    align,
+    chain,
+    columns,
+    conv,
+    gate,
+    linear,
+    norm,
+    recall,
+    sampled,
+    scan,
+)
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
@@ -37,7 +48,7 @@ int main(int count, char **given) {
 #define RUN(name) \\
     if (!strcmp(given[3], #name)) return genodiff_##name((void *)all, backward, threads);
     RUN(scan) RUN(conv) RUN(gate) RUN(norm) RUN(linear)
-    RUN(recall) RUN(kmers) RUN(chain)
+    RUN(recall) RUN(kmers) RUN(sampled) RUN(align) RUN(columns) RUN(chain)
     return 2;
 }
 """
@@ -62,7 +73,8 @@ class Arm64:
         for kernel in library._STRUCTURES:
             setattr(self, f"genodiff_{kernel}", partial(self._run, kernel))
         monkeypatch.setattr(library, "_library", lambda: (self, "arm64"))
-        for module in (scan, conv, gate, linear, norm, recall, chain):
+        modules = (scan, conv, gate, linear, norm, recall, sampled, align, columns, chain)
+        for module in modules:
             monkeypatch.setattr(module, "call", self._call)
 
     def _call(

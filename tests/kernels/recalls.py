@@ -3,10 +3,15 @@
 import numpy as np
 import torch
 
+from genodiff.memory.alignment import Aligned, align_window, align_windows, choose_diagonals
+from genodiff.memory.columns import ColumnNumbers, combine, start_numbers
+from genodiff.memory.evidence import Floats
 from genodiff.memory.fast import build_table_in_c
 from genodiff.memory.memory import Memory
+from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.search import Effort
 from genodiff.memory.text import NONE, Codes
+from genodiff.memory.tree import Tree
 
 EFFORTS = (Effort(scored=300, most=6), Effort(scored=None, most=5, least_odds=-30.0))
 
@@ -42,14 +47,41 @@ def recall_many() -> int:
     return sum(map(len, found[0]))
 
 
+def align_both(memory: Memory, length: int) -> tuple[list[Aligned], list[Aligned]]:
+    """How windows lie over the text, in NumPy and in C."""
+    prepared, found = memory.search(*make_windows(memory, length))
+    numbers, text = RelativeNumbers(), memory.text
+    slow = [
+        align_window(text, w, choose_diagonals(text, w, d, numbers), numbers)
+        for w, d in zip(prepared, found, strict=True)
+    ]
+    return slow, align_windows(text, prepared, found, numbers)
+
+
+def make_columns(relatives: int, length: int) -> tuple[Floats, Codes, Floats, ColumnNumbers]:
+    """What two windows of a length are combined of."""
+    rng = np.random.default_rng(length)
+    tree = {1: Tree((-1, 0), (0.0, 0.2)), 2: Tree((-1, 3, 3, 0), (0.0, 0.1, 0.3, 0.1))}[relatives]
+    over = np.ascontiguousarray(rng.dirichlet(np.ones(5), (relatives, 2, length))[..., :4])
+    codes = rng.integers(0, 5, (2, length)).astype(np.uint8)
+    return over, codes, rng.dirichlet(np.ones(4), (2, length)), start_numbers(tree, 0.4)
+
+
 def recall_shapes() -> None:
-    """Recall windows of many lengths, by seeds and exhaustively, and fill tables."""
+    """Recall windows of many lengths, by seeds and exhaustively, and fill tables; lay them over
+    the text, and combine what relatives say.
+    """
     assert recall_many() * 710 > 32_768
     memory = make_memory()
     for k in (4, 9):
         build_table_in_c(memory.text, k)
+        sampled = Memory.build_sampled(memory.text, k=k)
     for length in (1, 2, 57, 64, 130):
         windows, without = make_windows(memory, length)
         for effort in EFFORTS:
             memory.with_effort(effort).recall(windows, without)
+            sampled.with_effort(effort).recall(windows, without)
+        align_both(memory, length)
+        for relatives in (1, 2):
+            combine(*make_columns(relatives, length))
     assert torch.get_num_threads() > 0

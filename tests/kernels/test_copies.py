@@ -3,6 +3,7 @@ where it can be emulated, against the truth in float64.
 """
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import arm64
@@ -10,13 +11,16 @@ import numpy as np
 import pytest
 import torch
 from compiling import MARCH
-from recalls import EFFORTS, make_memory, make_windows
+from recalls import EFFORTS, align_both, make_columns, make_memory, make_windows
 from scans import Problem, differences
 from test_mixer import assert_agrees, problem
 
 from genodiff.kernels import library
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.norm import rms_norm
+from genodiff.memory.columns import combine, combine_slowly
+from genodiff.memory.memory import Memory
+from genodiff.memory.sampled_table import build_sampled_table_slowly
 
 pytestmark = pytest.mark.skipif(
     library.find_missing() is not None,
@@ -94,9 +98,22 @@ def test_the_convolution_and_the_norm(taps: int) -> None:
 def test_the_memory() -> None:
     memory = make_memory()
     windows, without = make_windows(memory, 57)
-    for effort in EFFORTS:
-        tried = memory.with_effort(effort)
+    sampled = Memory.build_sampled(memory.text, k=5)
+    slowly = build_sampled_table_slowly(memory.text, 5)
+    assert all(map(np.array_equal, sampled.table, slowly))
+    for effort, one in product(EFFORTS, (memory, sampled)):
+        tried = one.with_effort(effort)
         slow, found = tried.recall_slowly(windows, without), tried.recall(windows, without)
         assert slow.background.min() < 0.9
         np.testing.assert_allclose(found.background, slow.background, atol=1e-9)
         np.testing.assert_allclose(found.copy, slow.copy, atol=1e-9)
+
+
+@pytest.mark.usefixtures("copy")
+def test_relatives() -> None:
+    slow, found = align_both(make_memory(), 57)
+    assert sum(one.over.sum() for one in slow) > 57
+    for one, other in zip(slow, found, strict=True):
+        np.testing.assert_allclose(other.over, one.over, atol=1e-9)
+    given = make_columns(2, 57)
+    np.testing.assert_allclose(combine(*given), combine_slowly(*given), rtol=1e-9)

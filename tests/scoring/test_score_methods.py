@@ -35,6 +35,7 @@ from genodiff.scoring.variant_windows import cut_window
 START = 900
 KINDS = ("SNV", "deletion", "insertion", "MNV", "delins", "long deletion", "haplotype")
 Item = Allele | Sequence[Allele]
+OF_NETWORKS = [name for name, one in SCORE_METHODS.items() if not one.needs_relatives]
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def list_alleles(item: Item) -> list[Allele]:
     return [item] if isinstance(item, Allele) else list(item)
 
 
-@pytest.mark.parametrize("name", SCORE_METHODS)
+@pytest.mark.parametrize("name", OF_NETWORKS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_method_gives_its_own_number_for_every_kind(
     name: str, kind: str, model: TrainedModel, genome: Genome
@@ -100,7 +101,7 @@ def test_a_method_gives_its_own_number_for_every_kind(
     assert reader.evaluations <= (options.most if method.until_se else planned)
 
 
-@pytest.mark.parametrize("name", SCORE_METHODS)
+@pytest.mark.parametrize("name", OF_NETWORKS)
 @pytest.mark.parametrize("widths", [(1, 1), (2, 0), (0, 3), (3, 3), (2, 5), (12, 0)])
 @pytest.mark.parametrize("strands", ["paired", "single"])
 def test_both_strands_have_one_score_and_the_way_back_the_opposite(
@@ -250,7 +251,7 @@ def test_files_and_plans_of_such_a_method_name_it(
     assert len(re.findall(r"GD_PCT=", text)) == 2
 
 
-@pytest.mark.parametrize("name", SCORE_METHODS)
+@pytest.mark.parametrize("name", OF_NETWORKS)
 def test_sharing_moves_an_snv_by_less_than_its_tolerance(
     name: str, model: TrainedModel, genome: Genome
 ) -> None:

@@ -9,7 +9,17 @@ from rich.console import Console
 from rich.table import Table
 
 from genodiff.api.evaluate import evaluate
-from genodiff.cli.common import OUTPUT, Common, Force, Json, ModelPath, Plan, stop_on_sigterm
+from genodiff.cli.common import (
+    OUTPUT,
+    Common,
+    Force,
+    Json,
+    ModelPath,
+    Plan,
+    RelativeFiles,
+    Strains,
+    stop_on_sigterm,
+)
 from genodiff.cli.evaluation_tables import draw_suite, draw_tables
 from genodiff.domain import DOMAINS
 from genodiff.errors import Interrupted
@@ -89,6 +99,8 @@ def eval(
             "tried, not only those that its index finds."
         ),
     ] = None,
+    relatives: RelativeFiles = None,
+    strains: Strains = False,
     batch_size: Annotated[
         int, Parameter(help="Windows at a time: changes the speed, not the figures.")
     ] = 32,
@@ -138,6 +150,8 @@ def eval(
                 mixture=mixture,
                 context=context,
                 memory=memory,
+                relatives=relatives or (),
+                strains=strains,
                 batch_size=batch_size,
                 seed=common.seed,
                 domain=domain,

@@ -15,8 +15,10 @@ from genodiff.cli.common import (
     Json,
     OptionalModelPath,
     Plan,
+    RelativeFiles,
     Screen,
     ScreenTimeout,
+    Strains,
     convert_whole_number,
     print_told,
     stop_on_sigterm,
@@ -123,6 +125,8 @@ def sample(
             "--bed and --region each window leaves its own locus out; novel is not for them."
         ),
     ] = None,
+    relatives: RelativeFiles = None,
+    strains: Strains = False,
     allow_n: Annotated[
         bool, Parameter(negative="", help="Let N be drawn as well as A, C, G and T.")
     ] = False,
@@ -197,6 +201,8 @@ def sample(
             sampler=sampler,
             sampler_options=read_settings(sampler_option or ()),
             memory=memory,
+            relatives=relatives or (),
+            strains=strains,
             steps=None if steps == "auto" else steps,
             bits_lost=bits_lost,
             temperature=temperature,

@@ -22,6 +22,8 @@ from genodiff.cli.common import (
     Memory,
     ModelPath,
     Plan,
+    RelativeFiles,
+    Strains,
     check_file,
     convert_whole_number,
     print_plan,
@@ -115,6 +117,8 @@ def score(
         ),
     ] = None,
     memory: Memory = None,
+    relatives: RelativeFiles = None,
+    strains: Strains = False,
     shard: Annotated[
         str | None, Parameter(help="i/n: the i-th of n parts; `genodiff merge` joins them.")
     ] = None,
@@ -161,6 +165,8 @@ def score(
             unit=unit,
             batch_size=batch_size,
             memory=memory,
+            relatives=relatives or (),
+            strains=strains,
             region=region or (),
             shard=shard,
             background=background,

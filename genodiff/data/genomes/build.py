@@ -17,10 +17,11 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
+from functools import partial
 from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from threading import Thread
@@ -43,7 +44,7 @@ from genodiff.data.genomes.parquet import PARQUET, read_parquet_contents
 from genodiff.data.genomes.sketches import KMERS, PLACES, SCALE, SketchWriter
 from genodiff.data.recipe import Source
 from genodiff.data.store import MANIFEST
-from genodiff.errors import DataError, GenodiffError, MachineError
+from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
 from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.identity import sha256_file, sha256_json
@@ -97,18 +98,10 @@ def build_genomes(
     check_room(waiting, folder)
     faults: list[DataError] = []
     built: list[str] = []
-    for row, fault in _run(waiting, folder, jobs, offline):
+    build = partial(_build_in, folder, offline)
+    for row, fault in build_each(waiting, build, jobs, listed.path):
         if fault is not None:
-            faults.append(
-                DataError(
-                    f"the genome {row.name} cannot be used: {fault.what}"
-                    + (f" (line {fault.line} of the file)" if fault.line else "")
-                    + (f" (record {fault.record})" if fault.record else ""),
-                    file=listed.path,
-                    line=row.line,
-                    fix=fault.fix or "give another file, or leave the line out",
-                )
-            )
+            faults.append(fault)
             continue
         built.append(row.name)
         log.info("built %s (%d of %d)", row.name, len(built), len(waiting))
@@ -176,7 +169,7 @@ def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None
     """
     path = Path(row.path)
     if row.is_remote:
-        path = _fetch(row, offline)
+        path = fetch_genome(row, offline=offline)
     with ExitStack() as stack:
         temporary = stack.enter_context(
             atomic.atomic_directory(folder, aside=True, replace=is_store(folder))
@@ -186,7 +179,7 @@ def build_genome(row: GenomeRow, folder: Path, *, offline: bool = False) -> None
         kmers = stack.enter_context(open(temporary / KMERS, "wb"))
         places = stack.enter_context(open(temporary / PLACES, "wb"))
         writer = HashedGenomeWriter(ids, SketchWriter(kmers, places))
-        writer.write_contigs(_read_contents(path, source))
+        writer.write_contigs(read_contents(path, source))
         if not writer.bases:
             raise DataError("holds no sequence", file=path, fix="give a file with DNA")
         assert source.sha256 is not None
@@ -225,7 +218,8 @@ def describe_genome(writer: HashedGenomeWriter, sha256: str, source: InputFile) 
     }
 
 
-def _read_contents(path: Path, source: InputFile) -> Iterator[Content]:
+def read_contents(path: Path, source: InputFile) -> Iterator[Content]:
+    """The contigs of a genome's file, in pieces: memory for one block of it."""
     if path.name.lower().endswith(PARQUET):
         yield from read_parquet_contents(path, source)
         return
@@ -241,44 +235,60 @@ def _read_contents(path: Path, source: InputFile) -> Iterator[Content]:
     say_linear(source.shown, circular)
 
 
-def _fetch(row: GenomeRow, offline: bool) -> Path:
+def fetch_genome(row: GenomeRow, *, offline: bool) -> Path:
+    """The file of a row that is remote, on this machine. Raises `DataError`."""
     name = row.path.rsplit("/", 1)[-1].split("?")[0] or "genome.fa"
     name = "".join(c if c.isalnum() or c in "._-" else "_" for c in name).lstrip("._-") or "genome"
     source = Source(url=row.path, filename=name, sha256=row.sha256, licence="not stated")
     return fetch_file(source, f"the genome {row.name}", "a path in the list:", offline=offline)
 
 
-def _run(
-    rows: list[GenomeRow], folder: Path, jobs: int, offline: bool
+def build_each(
+    rows: list[GenomeRow], build: Callable[[GenomeRow], object], jobs: int, shown: str
 ) -> Iterator[tuple[GenomeRow, DataError | None]]:
-    """Build the genomes; each row when it is done, and what is wrong with its file."""
+    """Call `build` for each row, `jobs` at a time in processes of their own.
+
+    Gives each row when it is done, and what is wrong with its file, said with its line in the list
+    `shown`. Raises `MachineError`.
+    """
     if min(jobs, len(rows)) < 2:
         for row in rows:
-            yield row, _build_one(row, folder, offline)
+            yield row, _build_one(build, row, shown)
         return
     # Large files first: else the last one runs alone.
     rows = sorted(rows, key=lambda r: (-estimate_bytes(r), r.name))
     context = get_context("spawn")  # a fork would copy whatever threads hold
     pool = ProcessPoolExecutor(min(jobs, len(rows)), context, _die_with_parent)
     try:
-        futures = {pool.submit(_build_one, row, folder, offline): row for row in rows}
+        futures = {pool.submit(_build_one, build, row, shown): row for row in rows}
         for future in as_completed(futures):
             yield futures[future], future.result()
     except BrokenProcessPool:
         what = "a process that builds a genome was killed"
         fix = "run the same command again with fewer --jobs: what is built stays"
-        raise MachineError(what, file=folder, fix=fix) from None
+        raise MachineError(what, file=shown, fix=fix) from None
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _build_one(row: GenomeRow, folder: Path, offline: bool) -> DataError | None:
+def _build_in(folder: Path, offline: bool, row: GenomeRow) -> None:
+    build_genome(row, folder / row.name, offline=offline)
+
+
+def _build_one(
+    build: Callable[[GenomeRow], object], row: GenomeRow, shown: str
+) -> DataError | None:
     try:
-        build_genome(row, folder / row.name, offline=offline)
+        build(row)
     except DataError as fault:
-        return fault
-    except GenodiffError:
-        raise
+        return DataError(
+            f"the genome {row.name} cannot be used: {fault.what}"
+            + (f" (line {fault.line} of the file)" if fault.line else "")
+            + (f" (record {fault.record})" if fault.record else ""),
+            file=shown,
+            line=row.line,
+            fix=fault.fix or "give another file, or leave the line out",
+        )
     return None
 
 

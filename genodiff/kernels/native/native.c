@@ -91,6 +91,9 @@ typedef struct {
 typedef struct {
     const uint8_t *planes; /* three, of plane_bytes each */
     const uint32_t *start, *at;
+    const uint64_t *ends; /* of a sampled table, which has no start: see sampled.h */
+    const uint32_t *jumps;
+    const int64_t *least_hits; /* (64) */
     const uint8_t *codes;          /* (batch, L) */
     const int64_t *without, *loci; /* (batch, 2) and (batch) */
     const double *next, *first, *divergence, *share;
@@ -99,13 +102,43 @@ typedef struct {
     int64_t *diagonals, *counts; /* (batch, 2, most + 192) and (batch, 2) */
     int64_t batch, L, size, plane_bytes, k, order;
     int64_t scored, most, wild; /* scored: -1 for every diagonal */
+    int64_t sparse; /* the most informative places at which diagonals are sifted */
 } recall_args;
+
+typedef struct {
+    const uint8_t *planes, *codes; /* of the text; (batch, L) */
+    const double *evidence;        /* (batch, L) */
+    const int64_t *without, *loci; /* (batch, 2) and (batch) */
+    const int64_t *diagonals, *counts; /* what a search found: (batch, 2, most) and (batch, 2) */
+    const double *emission, *share;    /* (8, 4, 4): class, source, base; (8) */
+    const double *chances; /* start, end, shift, turn, copies */
+    double *over, *likelihood; /* (batch, L, classes, 4) and (batch) */
+    int64_t batch, L, size, plane_bytes, most, classes;
+} align_args;
+
+typedef struct {
+    const double *over, *prior; /* (G, batch, L, 4), (batch, L, 4) */
+    const uint8_t *codes;       /* (batch, L) */
+    const int64_t *parent, *order;
+    const double *chances, *weights; /* (nodes, 4, 4, 16), (3, K, 16) */
+    const double *share, *leave, *toward, *bases; /* (K), (K), (K), (4) */
+    double *factors; /* (batch, L, 4) */
+    int64_t batch, L, G, nodes, K;
+} columns_args;
 
 typedef struct {
     const uint8_t *codes;
     uint32_t *start, *at;
     int64_t n, k, pieces;
 } kmers_args;
+
+typedef struct {
+    const uint8_t *planes;
+    int64_t *totals; /* (pieces + 1): first the words of each piece, then of all before it */
+    uint64_t *ends;
+    uint32_t *jumps, *at;
+    int64_t plane_bytes, size, k, piece_bits;
+} sampled_args;
 
 typedef struct {
     const int32_t *tables; /* (n, 4) */
@@ -131,14 +164,18 @@ typedef struct {
 #include "mixing.h"
 #include "recall.h"
 #include "recall_rows.h"
+#include "sampled.h"
 #include "recall_seek.h"
 #include "recall_scan.h"
+#include "recall_sift.h"
 #include "recall_copy.h"
+#include "align.h"
+#include "columns.h"
 #include "chain.h"
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
-int genodiff_abi(void) { return 11; }
+int genodiff_abi(void) { return 13; }
 /* The sizes of the structures, which Python compares with its own. They reveal a library that is
    older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }
@@ -148,7 +185,10 @@ int genodiff_norm_size(void) { return (int)sizeof(norm_args); }
 int genodiff_linear_size(void) { return (int)sizeof(linear_args); }
 int genodiff_mixing_size(void) { return (int)sizeof(mixing_args); }
 int genodiff_recall_size(void) { return (int)sizeof(recall_args); }
+int genodiff_align_size(void) { return (int)sizeof(align_args); }
+int genodiff_columns_size(void) { return (int)sizeof(columns_args); }
 int genodiff_kmers_size(void) { return (int)sizeof(kmers_args); }
+int genodiff_sampled_size(void) { return (int)sizeof(sampled_args); }
 int genodiff_chain_size(void) { return (int)sizeof(chain_args); }
 
 /* Run tasks on the threads of this OpenMP from now on; null: on POSIX threads. */
@@ -176,13 +216,25 @@ int genodiff_mixing(const mixing_args *s, int backward, int threads) {
     return mixing_run(s);
 }
 
+/* "Backward", diagonals and evidence are found, and nothing is summed over. */
 int genodiff_recall(const recall_args *s, int backward, int threads) {
+    return recall_run(s, backward, threads);
+}
+int genodiff_align(const align_args *s, int backward, int threads) {
     (void)backward;
-    return recall_run(s, threads);
+    return align_run(s, threads);
+}
+int genodiff_columns(const columns_args *s, int backward, int threads) {
+    (void)backward;
+    return columns_run(s, threads);
 }
 /* "Backward", the places of words are filled in; before, the words are counted. */
 int genodiff_kmers(const kmers_args *s, int backward, int threads) {
     return kmers_run(s, backward, threads);
+}
+/* "Backward", the table is filled; before, the words of each piece are counted. */
+int genodiff_sampled(const sampled_args *s, int backward, int threads) {
+    return sampled_run(s, backward, threads);
 }
 int genodiff_chain(const chain_args *s, int backward, int threads) {
     (void)backward, (void)threads;

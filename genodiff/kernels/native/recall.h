@@ -48,8 +48,10 @@ typedef struct {
     double *states, *next_states, *filtered; /* of the chain */
     uint64_t *counts;                        /* mismatches, four lanes to a word */
     uint32_t *table;                         /* diagonals that were met, a hash table */
-    scored_diagonal *heap;
+    scored_diagonal *heap[2]; /* of each strand */
     scan_lane *plan; /* of one shift */
+    uint8_t *rows_of_bases; /* of a block, and where each place is in them: recall_sift.h */
+    int32_t *sifted;
     int64_t *seeds;
     double *odds;
     int64_t *diagonals; /* of strand 0, then of strand 1 */
@@ -92,6 +94,9 @@ static inline void *recall_cut(uintptr_t *space, int64_t bytes) {
     return cut;
 }
 
+static inline int64_t sift_bytes(int64_t L);
+static inline int64_t sift_places(int64_t L);
+
 /* Lay the scratch space out from `space` on; returns its end. */
 static uintptr_t recall_lay(const recall_args *s, recall_space *o, uintptr_t space) {
     int64_t L = s->L, words = (L + 7 + 63) / 64, D = 2 * ((most_found(s) + 7) / 8 * 8),
@@ -113,8 +118,11 @@ static uintptr_t recall_lay(const recall_args *s, recall_space *o, uintptr_t spa
     o->filtered = recall_cut(&space, 2 * L * 8);
     o->counts = recall_cut(&space, words * 8);
     o->table = recall_cut(&space, table_slots(find_budget(s, 64)) * 4);
-    o->heap = recall_cut(&space, s->most * (int64_t)sizeof(scored_diagonal));
+    for (int strand_ = 0; strand_ < 2; strand_++)
+        o->heap[strand_] = recall_cut(&space, s->most * (int64_t)sizeof(scored_diagonal));
     o->plan = recall_cut(&space, words * 4 * SCAN_LANE_BYTES);
+    o->rows_of_bases = recall_cut(&space, s->sparse >= 0 ? sift_bytes(L) : 0);
+    o->sifted = recall_cut(&space, s->sparse >= 0 ? sift_places(L) * 8 : 0);
     o->seeds = recall_cut(&space, L * 8);
     o->odds = recall_cut(&space, (s->most + 8) * 8);
     o->diagonals = recall_cut(&space, D * 8);

@@ -19,6 +19,14 @@ _PIECES = 8
 Array = NDArray[Any]
 
 
+def count_words(codes: NDArray[np.uint8], k: int) -> NDArray[np.uint32]:
+    """(4^k,): how often each word of k bases stands in `codes`, 0..3, anything else 4."""
+    start = np.zeros(4**k + 1, np.uint32)
+    tensors = wrap_arrays({"codes": codes, "start": start})
+    call("kmers", tensors, backward=False, n=len(codes), k=k, pieces=1)
+    return start[1:]
+
+
 def fill_table(codes: NDArray[np.uint8], k: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """start (4^k + 1,) and at, the places of every word of k bases, ascending for each word.
 
@@ -26,20 +34,21 @@ def fill_table(codes: NDArray[np.uint8], k: int) -> tuple[NDArray[np.uint32], ND
     """
     start = np.zeros(4**k + 1, np.uint32)
     numbers = dict(n=len(codes), k=k, pieces=_PIECES)
-    tensors = _wrap({"codes": codes, "start": start})
+    tensors = wrap_arrays({"codes": codes, "start": start})
     call("kmers", tensors, backward=False, **numbers)
     np.cumsum(start, out=start)
     at = np.zeros(int(start[-1]), np.uint32)
-    call("kmers", tensors | _wrap({"at": at}), backward=True, **numbers)
+    call("kmers", tensors | wrap_arrays({"at": at}), backward=True, **numbers)
     return start, at
 
 
 def recall(
-    arrays: Mapping[str, Array], *, most: int, **numbers: int
+    arrays: Mapping[str, Array], *, most: int, find: bool = False, **numbers: int
 ) -> tuple[Array, Array, Array, list[tuple[Array, Array]]]:
     """Evidence (B, L), background (B, L), copy (B, L, 4), and the diagonals of each window.
 
-    `arrays` and `numbers` are fields of `recall_args` (native.c). Raises `MemoryError`.
+    `arrays` and `numbers` are fields of `recall_args` (native.c). With `find`, background and copy
+    are not worked out. Raises `MemoryError`.
     """
     batch, length = arrays["codes"].shape
     each = most + MOST_NEIGHBOURS
@@ -51,7 +60,7 @@ def recall(
         "counts": np.zeros((batch, 2), np.int64),
     }
     call(
-        "recall", _wrap({**arrays, **out}), backward=False,
+        "recall", wrap_arrays({**arrays, **out}), backward=find,
         batch=batch, L=length, most=most, **numbers,
     )  # fmt: skip
     found = [
@@ -61,6 +70,6 @@ def recall(
     return out["evidence"], out["background"], out["copy"], found
 
 
-def _wrap(arrays: Mapping[str, Array]) -> dict[str, Tensor | None]:
+def wrap_arrays(arrays: Mapping[str, Array]) -> dict[str, Tensor | None]:
     """Tensors of the same memory: what is given contiguous and writable is not copied."""
     return {name: torch.from_numpy(np.require(x, None, ["C", "W"])) for name, x in arrays.items()}

@@ -133,8 +133,8 @@ typedef struct {
     uint32_t *filled;
 } recall_job;
 
-static void recall_task(const void *args, int64_t b, void *own, int backward) {
-    (void)backward;
+/* With `find`, the diagonals and the evidence are all that is asked for. */
+static void recall_task(const void *args, int64_t b, void *own, int find) {
     const recall_job *job = args;
     const recall_args *s = job->s;
     recall_space o;
@@ -147,16 +147,22 @@ static void recall_task(const void *args, int64_t b, void *own, int backward) {
            *evidence = s->evidence + b * s->L;
     window_prepare(s, &o, x, evidence);
     counts[0] = counts[1] = 0;
-    for (int64_t i = 0; i < s->L; i++) w0[i] = 1;
-    memset(copy, 0, s->L * 4 * sizeof(double));
+    if (!find) {
+        for (int64_t i = 0; i < s->L; i++) w0[i] = 1;
+        memset(copy, 0, s->L * 4 * sizeof(double));
+    }
     if (!s->loci[b]) return;
+    seeker seekers[2];
+    for (int strand_ = 0; strand_ < 2; strand_++)
+        seekers[strand_] = (seeker){s, o.strands + strand_, without, &o, o.heap[strand_], .n = 0};
+    seek_strands(seekers);
     for (int strand_ = 0; strand_ < 2; strand_++) {
         int64_t *out = kept + strand_ * most;
-        counts[strand_] = find_diagonals(s, &o, strand_, without, s->loci[b], out);
+        counts[strand_] = find_diagonals(seekers + strand_, s->loci[b], out);
         memcpy(o.diagonals + (strand_ ? counts[0] : 0), out, counts[strand_] * 8);
     }
     int64_t D = fill_up(counts[0]) + fill_up(counts[1]);
-    if (!D) return;
+    if (!D || find) return;
     read_sources(s, &o, without, counts, D);
     o.n_linked = 0;
     int64_t g_end = list_links(s, &o, o.diagonals, counts[0], 0, 0);
@@ -165,7 +171,7 @@ static void recall_task(const void *args, int64_t b, void *own, int backward) {
     recall_copies(s, &o, s->loci[b], D, w0, copy);
 }
 
-static int recall_run(const recall_args *s, int threads) {
+static int recall_run(const recall_args *s, int find, int threads) {
     recall_space nowhere;
     recall_job job = {s, 0};
     size_t bytes = recall_lay(s, &nowhere, 0);
@@ -173,7 +179,7 @@ static int recall_run(const recall_args *s, int threads) {
         if (!(job.filled = malloc((s->plane_bytes / 64 + 1) * sizeof *job.filled))) return 1;
         list_filled(s, job.filled);
     }
-    int failed = tasks_run(recall_task, &job, s->batch, bytes, 0, threads);
+    int failed = tasks_run(recall_task, &job, s->batch, bytes, find, threads);
     free(job.filled);
     return failed;
 }

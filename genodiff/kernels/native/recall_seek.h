@@ -96,6 +96,7 @@ typedef struct {
     const strand *w;
     const int64_t *without;
     recall_space *o;
+    scored_diagonal *heap;
     int64_t n; /* in the heap */
     int64_t waiting[WAITING], met, scored; /* how many were met, and how many of them scored */
     uint64_t slots;
@@ -103,16 +104,16 @@ typedef struct {
 
 /* The least score that is still kept. */
 static inline int64_t seeker_least(const seeker *k) {
-    return k->n == k->s->most && k->n ? k->o->heap[0].score : THRESHOLD;
+    return k->n == k->s->most && k->n ? k->heap[0].score : THRESHOLD;
 }
 
 static void seeker_try(seeker *k, int64_t d) {
-    scored_diagonal *heap = k->o->heap;
     int64_t score = diagonal_score(k->s, k->w, k->without, d, seeker_least(k), k->o->counts);
-    if (score) heap_add(heap, &k->n, k->s->most, (scored_diagonal){score, d});
+    if (score) heap_add(k->heap, &k->n, k->s->most, (scored_diagonal){score, d});
 }
 
 static void scan_all(seeker *k);
+static void sift_all(seeker *k);
 
 /* Score what waits until at most `left` do, in the order in which they were met. */
 static inline void seeker_score(seeker *k, int64_t left) {
@@ -171,8 +172,11 @@ typedef struct {
 /* Look words up, in their order. Returns what is left of the effort. */
 static int64_t seek_words(seeker *k, seed_word *words, int n, int64_t left) {
     const recall_args *s = k->s;
+    for (seed_word *w = words; s->ends && w < words + n; w++)
+        WANT(s->ends + (s->jumps[w->word / WORD_GROUP] >> 6), 0);
     for (seed_word *w = words; w < words + n; w++) {
-        w->first = s->start[w->word], w->last = s->start[w->word + 1];
+        if (s->ends) find_row(s->ends, s->jumps, w->word, &w->first, &w->last);
+        else w->first = s->start[w->word], w->last = s->start[w->word + 1];
         if (w->first < w->last) WANT(s->at + w->first, 0);
     }
     uint64_t slot;
@@ -213,7 +217,7 @@ static void seek_seeds(seeker *k) {
         for (uint32_t choice = 0; choice < (uint32_t)1 << (2 * wild) && left > 0; choice++) {
             uint32_t word = base;
             for (int j = 0; j < wild; j++) word |= (choice >> (2 * j) & 3) << bits[j];
-            WANT(s->start + word, 0);
+            WANT(s->ends ? s->jumps + word / WORD_GROUP : s->start + word, 0);
             words[waiting++] = (seed_word){.place = place, .word = word};
             if (waiting == TOGETHER) left = seek_words(k, words, waiting, left), waiting = 0;
         }
@@ -222,23 +226,33 @@ static void seek_seeds(seeker *k) {
     seeker_score(k, 0);
 }
 
+/* The best diagonals of both strands, into their heaps. */
+static void seek_strands(seeker *k) {
+    const recall_args *s = k->s;
+    if (s->scored >= 0 && k->w->informative <= s->sparse) {
+        sift_all(k); /* both strands have as many informative places */
+        return;
+    }
+    for (int strand_ = 0; strand_ < 2; strand_++)
+        if (s->scored >= 0) seek_seeds(k + strand_);
+        else scan_all(k + strand_);
+}
+
 /* The diagonals of one strand, ascending, into `out`; returns how many. */
-static int64_t find_diagonals(const recall_args *s, recall_space *o, int number,
-                              const int64_t *without, int64_t loci, int64_t *out) {
+static int64_t find_diagonals(const seeker *k, int64_t loci, int64_t *out) {
     static const int step[INDELS] = {1, 2, 3, 4, 5, 6, 9, 12};
-    seeker k = {s, o->strands + number, without, o, .n = 0};
-    if (s->scored >= 0) seek_seeds(&k);
-    else scan_all(&k);
+    const recall_args *s = k->s;
+    recall_space *o = k->o;
     vd rate;
     for (int e = 0; e < KINDS_OF_COPY; e++) rate[e] = s->chances[0] * s->share[e] / loci;
-    if (k.n) write_likely(s, k.w->codes, k.w->evidence, o->likely);
+    if (k->n) write_likely(s, k->w->codes, k->w->evidence, o->likely);
     int64_t n = 0, all;
-    for (int64_t i = 0; i < k.n; i += WEIGHED) {
+    for (int64_t i = 0; i < k->n; i += WEIGHED) {
         double odds[WEIGHED];
         int64_t at[WEIGHED];
-        for (int j = 0; j < WEIGHED; j++) at[j] = o->heap[i + j < k.n ? i + j : i].at;
-        weigh_diagonals(s, o, without, rate, at, odds);
-        for (int j = 0; j < WEIGHED && i + j < k.n; j++)
+        for (int j = 0; j < WEIGHED; j++) at[j] = k->heap[i + j < k->n ? i + j : i].at;
+        weigh_diagonals(s, o, k->without, rate, at, odds);
+        for (int j = 0; j < WEIGHED && i + j < k->n; j++)
             if (odds[j] >= s->chances[3]) o->odds[n] = odds[j], out[n++] = at[j];
     }
     all = n;

@@ -45,6 +45,9 @@ class ScoreMethod(ABC):
     """Whether it goes on until the standard error is `options.se`. Then `windows` is the least that
     it takes, and `options.most` the most."""
 
+    needs_relatives: ClassVar[bool] = False
+    """Whether it counts the relatives of a model (`--relatives`); without them it is refused."""
+
     def fits(self, widths: Widths) -> bool:
         """Whether `auto` takes it for spans of so many bases."""
         return False
@@ -112,4 +115,4 @@ def name_methods(asked: str) -> str:
 
 
 # Users see these first, and `auto` asks them in this order.
-from genodiff.scoring.methods import llr, chain, nelbo  # noqa: E402, F401, I001
+from genodiff.scoring.methods import llr, chain, nelbo, votes  # noqa: E402, F401, I001

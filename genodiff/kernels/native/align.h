@@ -1,0 +1,279 @@
+/* How windows lie over the genome of a relative: `genodiff/memory/alignment.py` has the equations.
+
+   A task is one window. The diagonals that a search found are weighed, the best are kept, and
+   forward-backward goes over background and (diagonal, class). Forward rows are held as in
+   recall_copy.h: a stretch of places at a time, and the last row of each. */
+
+#define KINDS 8 /* classes of divergence; those that are not used have a share of 0 */
+#define ALIGN_MOST 24
+#define ALIGN_CENTRES 4
+#define ALIGN_NEAR (ALIGN_CENTRES * (2 * REACH + 1))
+#define ALIGN_LEAST (-5.0)
+#define ALIGN_NEAR_ODDS 3.0
+
+typedef double ve __attribute__((vector_size(KINDS * 8)));
+
+INLINE double ve_sum(ve v) {
+    return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+}
+
+typedef struct {
+    double odds;
+    int64_t at;
+} weighed;
+
+typedef struct {
+    recall_args text; /* planes, their bytes, L and shift: what recall_rows.h reads */
+    recall_space o;   /* sources, linked diagonals */
+    ve *likely[2];    /* (L, 5) of each strand, in its own order */
+    weighed *list;
+    ve *rows, *marks, *now, *passed;
+    double *background, *total;
+    ve rate, turned; /* start and turn, times share */
+    double start, end, stay;
+} align_space;
+
+static inline int64_t align_states(void) {
+    return 2 * fill_up(ALIGN_MOST + ALIGN_NEAR);
+}
+
+static uintptr_t align_lay(const align_args *s, align_space *a, uintptr_t space) {
+    int64_t L = s->L, D = align_states(), held = PLACES_HELD * D;
+    held = held > STATES_HELD ? held : STATES_HELD;
+    held = held < L * D ? held : L * D;
+    for (int strand_ = 0; strand_ < 2; strand_++)
+        a->likely[strand_] = recall_cut(&space, L * 5 * (int64_t)sizeof(ve));
+    int64_t listed = s->most > ALIGN_NEAR ? s->most : ALIGN_NEAR;
+    a->list = recall_cut(&space, listed * (int64_t)sizeof(weighed));
+    a->rows = recall_cut(&space, held * (int64_t)sizeof(ve));
+    a->marks = recall_cut(&space, (L / PLACES_HELD + 2) * D * (int64_t)sizeof(ve));
+    a->now = recall_cut(&space, D * (int64_t)sizeof(ve));
+    a->passed = recall_cut(&space, D * (int64_t)sizeof(ve));
+    a->background = recall_cut(&space, L * 8), a->total = recall_cut(&space, L * 8);
+    a->o.diagonals = recall_cut(&space, D * 8);
+    a->o.sources = recall_cut(&space, L * D);
+    a->o.linked = recall_cut(&space, D * (int64_t)sizeof(reach));
+    a->o.pair_g = recall_cut(&space, D * (2 * REACH + 1) * 8);
+    return space;
+}
+
+/* The likelihood of each place of a strand by what its source shows. */
+static void align_likely(const align_args *s, int64_t b, int strand_, ve *likely) {
+    const uint8_t *codes = s->codes + b * s->L;
+    const double *evidence = s->evidence + b * s->L;
+    for (int64_t i = 0; i < s->L; i++, likely += 5) {
+        int64_t at = strand_ ? s->L - 1 - i : i;
+        int x = codes[at] > 3 ? 4 : strand_ ? 3 - codes[at] : codes[at];
+        for (int c = 0; c < 4; c++)
+            for (int e = 0; e < KINDS; e++)
+                likely[c][e] = x > 3 ? 1 : s->emission[(e * 4 + c) * 4 + x] / evidence[at];
+        likely[4] = (ve){0};
+    }
+}
+
+/* ln of the odds of one diagonal alone: `copying.weigh_diagonals`. */
+static double align_weigh(const align_args *s, const align_space *a, const int64_t *without,
+                          const ve *likely, int64_t d) {
+    ve states = {0}, total = {0}, entry = a->rate;
+    double scale = 0;
+    for (int64_t i = 0; i < s->L; i += LOOK) {
+        uint64_t codes = read_eight(&a->text, without, d + i, 0);
+        int64_t end = i + LOOK < s->L ? LOOK : s->L - i;
+        for (int64_t j = 0; j < end; j++, likely += 5, codes >>= 8) {
+            states = (states * a->stay + (entry + a->turned * ve_sum(states))) * likely[codes & 7];
+            total += states;
+        }
+        if (ve_sum(total) > HUGE_ODDS)
+            states /= HUGE_ODDS, total /= HUGE_ODDS, entry /= HUGE_ODDS, scale += log(HUGE_ODDS);
+    }
+    return log(a->end * ve_sum(total)) + scale;
+}
+
+static int compare_weighed(const void *a, const void *b) {
+    const weighed *x = a, *y = b;
+    if (x->odds != y->odds) return x->odds < y->odds ? 1 : -1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Weigh what a search found on a strand, the best first; returns how many are worth it. */
+static int64_t align_rank(const align_args *s, align_space *a, const int64_t *without, int64_t b,
+                          int strand_, weighed *kept) {
+    const int64_t *found = s->diagonals + (2 * b + strand_) * s->most;
+    int64_t n = s->counts[2 * b + strand_], some = 0;
+    for (int64_t i = 0; i < n; i++)
+        a->list[i] = (weighed){align_weigh(s, a, without, a->likely[strand_], found[i]), found[i]};
+    qsort(a->list, n, sizeof(weighed), compare_weighed);
+    for (; some < n && some < ALIGN_MOST && a->list[some].odds >= ALIGN_LEAST; some++)
+        kept[some] = a->list[some];
+    return some;
+}
+
+/* The diagonals of a strand, ascending, into `out`: the best, and those within reach of the very
+   best that are worth it where the place costs nothing. */
+static int64_t align_choose(const align_args *s, align_space *a, const int64_t *without,
+                            int64_t loci, int strand_, const weighed *kept, int64_t n, double best,
+                            int64_t *out) {
+    int64_t all = 0;
+    for (int64_t i = 0; i < n; i++) out[all++] = kept[i].at;
+    int64_t near[ALIGN_NEAR], some = 0;
+    for (int64_t i = 0; i < n && i < ALIGN_CENTRES; i++)
+        if (kept[i].odds >= 0 && kept[i].odds >= best / 4)
+            for (int64_t d = kept[i].at - REACH; d <= kept[i].at + REACH; d++)
+                if (d > -s->L && d < s->size) near[some++] = d;
+    qsort(near, some, sizeof(int64_t), compare_places);
+    for (int64_t i = 0; i < some; i++) {
+        if (i && near[i] == near[i - 1]) continue;
+        int known = 0;
+        for (int64_t j = 0; j < n; j++) known |= kept[j].at == near[i];
+        if (known) continue;
+        double odds = align_weigh(s, a, without, a->likely[strand_], near[i]);
+        if (odds + log((double)loci) >= ALIGN_NEAR_ODDS) out[all++] = near[i];
+    }
+    qsort(out, all, sizeof(int64_t), compare_places);
+    return all;
+}
+
+/* Σ_j g_j from_j. */
+INLINE ve align_links(const double *g, const ve *from, int64_t n) {
+    ve a = {0};
+    for (int64_t j = 0; j < n; j++) a += from[j] * g[j];
+    return a;
+}
+
+/* The forward row of place i after `before`. Returns its sum. */
+static double align_row(const align_space *a, int64_t D, int64_t i, const ve *before, ve *f) {
+    double per = i ? 1 / a->total[i - 1] : 0, stay = a->stay * per;
+    ve enter = i ? a->rate * (a->background[i - 1] * per) : a->rate / (a->start + a->end),
+       turned = a->turned * per, sum = {0};
+    const ve *likely = a->likely[0] + 5 * i;
+    const uint8_t *from = a->o.sources + i * D;
+    for (int64_t m = 0; m < D; m++) {
+        f[m] = (before[m] * stay + (enter + turned * ve_sum(before[m]))) * likely[from[m]];
+        sum += f[m];
+    }
+    for (int64_t p = 0; p < a->o.n_linked; p++) {
+        const reach *to = a->o.linked + p;
+        ve v = align_links(a->o.pair_g + to->g, before + to->first, to->n) * per *
+               likely[from[to->at]];
+        f[to->at] += v;
+        sum += v;
+    }
+    return ve_sum(sum);
+}
+
+/* What the backward row says together with the forward row, by the base of the source, into `by`;
+   the row of the place before takes its place. Returns Σ of what is passed on, by class. */
+static ve align_back(const align_space *a, int64_t D, int64_t i, const ve *f, double per,
+                     double back, ve *by) {
+    const uint8_t *from = a->o.sources + i * D;
+    ve likely[5], sum = {0};
+    for (int k = 0; k < 5; k++) likely[k] = a->likely[0][5 * i + k] * per, by[k] = (ve){0};
+    ve share = a->turned; /* turn times share */
+    for (int64_t m = 0; m < D; m++) {
+        ve passed = a->now[m] * likely[from[m]];
+        by[from[m]] += f[m] * a->now[m];
+        sum += passed;
+        a->passed[m] = passed;
+        a->now[m] = passed * a->stay + (back + ve_sum(share * passed));
+    }
+    for (int64_t p = 0; p < a->o.n_linked; p++) {
+        const reach *to = a->o.linked + p;
+        a->now[to->at] += align_links(a->o.pair_g + to->g, a->passed + to->first, to->n);
+    }
+    return sum;
+}
+
+static double align_any(double copies, double likelihood) {
+    if (copies == 1) return 1;
+    return 1 / (1 + (1 - copies) / copies * exp(likelihood < -700 ? 700 : -likelihood));
+}
+
+static void align_sum(const align_args *s, align_space *a, int64_t D, double *over,
+                      double *told) {
+    int64_t C = stretch_places(s->L, D);
+    double copying = 0, likelihood = 0, after = 1, per = 1, copies = s->chances[4];
+    const ve *before = a->marks; /* mark g: the last row before stretch g; mark 0: zeros */
+    memset(a->marks, 0, D * sizeof(ve));
+    for (int64_t i = 0; i < s->L; i++) {
+        double scale = i ? 1 / a->total[i - 1] : 0;
+        a->background[i] = i ? (1 - a->start) * (a->background[i - 1] * scale) +
+                                   a->end * (copying * scale)
+                             : a->end / (a->start + a->end);
+        ve *f = a->rows + i % C * D;
+        copying = align_row(a, D, i, before, f);
+        a->total[i] = a->background[i] + copying;
+        likelihood += log(a->total[i]);
+        before = f;
+        if (i % C == C - 1 && i + 1 < s->L) memcpy(a->marks + (i / C + 1) * D, f, D * sizeof(ve));
+    }
+    *told = likelihood;
+    for (int64_t m = 0; m < D; m++) a->now[m] = (ve){0} + 1;
+    for (int64_t i = s->L - 1; i >= 0; i--) {
+        if (i % C == C - 1 && i + 1 < s->L) { /* a stretch whose rows were written over */
+            before = a->marks + i / C * D;
+            for (int64_t j = i / C * C; j <= i; j++) {
+                ve *f = a->rows + j % C * D;
+                align_row(a, D, j, before, f);
+                before = f;
+            }
+        }
+        double old = after * per, silent = a->background[i] * after;
+        ve by[5], all = {0}, others[4], rest = {0};
+        ve sum = align_back(a, D, i, a->rows + i % C * D, per, a->end * old, by);
+        for (int k = 0; k < 4; k++) { /* without the place's own base */
+            all += by[k];
+            others[k] = by[k] / a->likely[0][5 * i + k];
+            rest += others[k];
+        }
+        double told_by_all = silent + ve_sum(rest),
+               any = align_any(copies, likelihood - log((silent + ve_sum(all)) / told_by_all));
+        for (int e = 0; e < s->classes; e++)
+            for (int k = 0; k < 4; k++)
+                over[(i * s->classes + e) * 4 + k] = any * others[k][e] / told_by_all;
+        after = (1 - a->start) * old + ve_sum(a->rate * sum);
+        per = 1 / (old + ve_sum(sum)); /* no state is more than that */
+    }
+}
+
+static void align_task(const void *args, int64_t b, void *own, int backward) {
+    (void)backward;
+    const align_args *s = args;
+    align_space a;
+    align_lay(s, &a, (uintptr_t)own);
+    double *over = s->over + b * s->L * s->classes * 4;
+    memset(over, 0, s->L * s->classes * 4 * sizeof(double));
+    s->likelihood[b] = -INFINITY;
+    int64_t loci = s->loci[b], counts[2];
+    if (!loci) return;
+    const int64_t *without = s->without + 2 * b;
+    a.text = (recall_args){.planes = s->planes, .plane_bytes = s->plane_bytes, .L = s->L,
+                           .size = s->size, .chances = s->chances};
+    a.start = s->chances[0], a.end = s->chances[1];
+    a.stay = 1 - s->chances[1] - s->chances[2] - s->chances[3];
+    for (int e = 0; e < KINDS; e++)
+        a.rate[e] = a.start * s->share[e] / loci, a.turned[e] = s->chances[3] * s->share[e];
+    weighed kept[2][ALIGN_MOST];
+    int64_t ranked[2];
+    double best = -INFINITY;
+    for (int strand_ = 0; strand_ < 2; strand_++) {
+        align_likely(s, b, strand_, a.likely[strand_]);
+        ranked[strand_] = align_rank(s, &a, without, b, strand_, kept[strand_]);
+        if (s->counts[2 * b + strand_] && a.list[0].odds > best) best = a.list[0].odds;
+    }
+    for (int strand_ = 0; strand_ < 2; strand_++)
+        counts[strand_] = align_choose(s, &a, without, loci, strand_, kept[strand_],
+                                       ranked[strand_], best,
+                                       a.o.diagonals + (strand_ ? counts[0] : 0));
+    int64_t D = fill_up(counts[0]) + fill_up(counts[1]);
+    if (!D) return;
+    read_sources(&a.text, &a.o, without, counts, D);
+    a.o.n_linked = 0;
+    int64_t g_end = list_links(&a.text, &a.o, a.o.diagonals, counts[0], 0, 0);
+    list_links(&a.text, &a.o, a.o.diagonals + counts[0], counts[1], fill_up(counts[0]), g_end);
+    align_sum(s, &a, D, over, s->likelihood + b);
+}
+
+static int align_run(const align_args *s, int threads) {
+    align_space nowhere;
+    return tasks_run(align_task, s, s->batch, align_lay(s, &nowhere, 0), 0, threads);
+}

@@ -1,0 +1,280 @@
+"""One distribution from all relatives: columns of a tree, and a chain of classes along the window.
+
+A place of class c changes at one of J rates (and shares of transitions), with the chances W_c: a
+mixture over which the tree's columns are summed. Coding classes have three such mixtures, one for
+each place of a codon; they come in three frames, on both strands, so there are six states of each.
+Along the window the chain keeps its state k, or leaves it (chance leave_k) for a state drawn in
+proportion to leave · share. That is in detailed balance, so both strands give the same.
+
+    column_ij(b) = P(what stands over place i, of all relatives | base b, rate j)     (`tree.py`)
+    emission_ik  = Σ_j W_kj(i) Σ_b p_i(b) column_ij(b)        p_i: the visible base, or the prior
+    L_i(b)       = Σ_k told_ik Σ_j W_kj(i) column_ij(b)       told: by all places but i
+    p_i(b)       ∝ prior_i(b) L_i(b)
+
+So what relatives say of one another tells how quickly a hidden place changes, whoever is masked.
+This file is the definition, in NumPy, for whole batches.
+"""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from genodiff.kernels.library import is_loaded
+from genodiff.kernels.native.columns import MOST_RATES, weigh
+from genodiff.memory.evidence import Floats
+from genodiff.memory.text import NONE, Codes
+from genodiff.memory.tree import Tree, exchange, share_bases, weigh_columns
+from genodiff.settings import Settings
+
+RATES = (0.02, 0.1, 0.3, 0.7, 1.4, 2.8, 6.0)
+KAPPAS = (1.5, 12.0)
+_CODON = 3
+
+
+class ColumnNumbers(Settings):
+    """The tree, and the classes of places.
+
+    `rate`, `kappa` (J): what places change at. `plain` (C, J) and `coding` (D, 3, J): the chances
+    of each, by class. `share` (C + D) and `leave` (C + D), plain ones first. `gc`: of the target.
+    """
+
+    parent: tuple[int, ...]
+    length: tuple[float, ...]
+    gc: float
+    rate: tuple[float, ...]
+    kappa: tuple[float, ...]
+    plain: tuple[tuple[float, ...], ...]
+    coding: tuple[tuple[tuple[float, ...], ...], ...]
+    share: tuple[float, ...]
+    leave: tuple[float, ...]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        classes = len(self.plain) + len(self.coding)
+        if len(self.share) != classes or len(self.leave) != classes or not classes:
+            raise ValueError("each class has a share and a chance to be left")
+        return self
+
+    @property
+    def tree(self) -> Tree:
+        """The tree."""
+        return Tree(self.parent, self.length)
+
+
+class States(NamedTuple):
+    """`weights` (3, K, J): the mixture of each state at places 0, 1, 2 (mod 3); `share` (K);
+    `steps` (K, K); `of` (K): the class; `phase` (3, K): the place of the codon.
+    """
+
+    weights: Floats
+    share: Floats
+    leave: Floats
+    steps: Floats
+    of: NDArray[np.int64]
+    phase: NDArray[np.int64]
+
+
+def start_numbers(tree: Tree, gc: float, *, plain: int = 2, coding: int = 2) -> ColumnNumbers:
+    """Numbers to begin a fit with."""
+    rate, kappa = np.repeat(RATES, len(KAPPAS)), np.tile(KAPPAS, len(RATES))
+
+    def bell(middle: float) -> Floats:
+        chance = np.exp(-0.5 * (np.log(rate / middle) / 1.2) ** 2)
+        return np.asarray(chance / chance.sum())
+
+    def spell(x: Floats) -> tuple[float, ...]:
+        return tuple(x.tolist())
+
+    plains = [spell(bell(m)) for m in np.geomspace(0.3, 3, plain)]
+    codings = [
+        tuple(spell(bell(m)) for m in (0.5 * s, 0.3 * s, 2.0 * s))
+        for s in np.geomspace(0.5, 1.5, max(coding, 1))[:coding]
+    ]
+    n = plain + coding
+    return ColumnNumbers(
+        parent=tree.parent, length=tree.length, gc=gc, rate=spell(rate), kappa=spell(kappa),
+        plain=tuple(plains), coding=tuple(codings), share=(1 / n,) * n,
+        leave=(0.03,) * plain + (0.005,) * coding,
+    )  # fmt: skip
+
+
+def list_states(numbers: ColumnNumbers) -> States:
+    """The states of the chain: plain classes, then coding ones by strand and frame."""
+    weights, share, leave, of, phase = [], [], [], [], []
+    for c, mixture in enumerate(numbers.plain):
+        weights.append([mixture] * _CODON)
+        share.append(numbers.share[c])
+        leave.append(numbers.leave[c])
+        of.append(c)
+        phase.append([0, 0, 0])
+    for d, codon in enumerate(numbers.coding, len(numbers.plain)):
+        for strand in (1, -1):
+            for frame in range(_CODON):
+                at = [(i - frame) % _CODON for i in range(_CODON)]
+                at = [a if strand > 0 else _CODON - 1 - a for a in at]
+                weights.append([codon[a] for a in at])
+                share.append(numbers.share[d] / (2 * _CODON))
+                leave.append(numbers.leave[d])
+                of.append(d)
+                phase.append(at)
+    q, out = np.array(share), np.array(leave)
+    q = q / q.sum()
+    to = out * q / (out * q).sum()
+    steps = np.diag(1 - out) + out[:, None] * to
+    return States(
+        np.array(weights).transpose(1, 0, 2), q, out, steps, np.array(of), np.array(phase).T
+    )
+
+
+def read_columns(over: Floats, numbers: ColumnNumbers) -> Floats:
+    """(M, J, 4): the weight of each base of the target; `over` (G, M, 4), 1 − Σ: nothing."""
+    leaves = (1 - over.sum(-1, keepdims=True)) + over / share_bases(numbers.gc)
+    return weigh_columns(numbers.tree, leaves, exchange_branches(numbers)).transpose(1, 0, 2)
+
+
+def exchange_branches(numbers: ColumnNumbers) -> Floats:
+    """(J, nodes, 4, 4): `exchange` of each branch at each rate."""
+    rate, kappa = np.array(numbers.rate)[:, None], np.array(numbers.kappa)[:, None]
+    length = rate * np.array(numbers.length)
+    return exchange(length, np.broadcast_to(kappa, length.shape), numbers.gc)
+
+
+class Pass(NamedTuple):
+    """Of the chain: `told` (B, L, K), what all other places say of each state; `forward` (before
+    the place's own) and `behind`; `emission`; `scale` (B, L), the likelihood of each place.
+    """
+
+    told: Floats
+    emission: Floats
+    forward: Floats
+    behind: Floats
+    scale: Floats
+
+
+def run_chain(emission: Floats, states: States) -> Pass:
+    """Forward–backward over the states; `emission` (B, L, K)."""
+    batch, length, k = emission.shape
+    forward, behind = np.empty_like(emission), np.empty_like(emission)
+    scale = np.empty((batch, length))
+    now = np.broadcast_to(states.share, (batch, k))
+    for i in range(length):
+        forward[:, i] = now
+        seen = now * emission[:, i]
+        scale[:, i] = seen.sum(1)
+        now = (seen / scale[:, i, None]) @ states.steps
+    after = np.ones((batch, k))
+    for i in reversed(range(length)):
+        behind[:, i] = after
+        after = (after * emission[:, i] / scale[:, i, None]) @ states.steps.T
+    told = forward * behind
+    told /= told.sum(-1, keepdims=True)
+    return Pass(told, emission, forward, behind, scale)
+
+
+def combine(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers) -> Floats:
+    """(B, L, 4): L_i(b), how likely each base is beside the prior, the largest being 1.
+
+    `over` (G, B, L, 4): what each relative has over each place. `codes` (B, L): 4 where hidden.
+    `prior` (B, L, 4): what is said of hidden places. In C where there is a library.
+    """
+    if is_loaded() and len(numbers.rate) <= MOST_RATES:
+        return _combine_in_c(over, codes, prior, numbers)
+    return combine_slowly(over, codes, prior, numbers)
+
+
+def combine_slowly(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers) -> Floats:
+    """As `combine`, in NumPy: the definition."""
+    states = list_states(numbers)
+    column = read_columns(over.reshape(len(over), -1, 4), numbers)
+    column = column.reshape(*codes.shape, *column.shape[1:])
+    told = run_chain(_emit(column, codes, prior, states), states).told
+    likely = np.einsum("blj,bljc->blc", _mix_rates(told, states), column)
+    return np.asarray(likely / likely.max(-1, keepdims=True))
+
+
+def _combine_in_c(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers) -> Floats:
+    states, rates = list_states(numbers), len(numbers.rate)
+    chances = np.zeros((len(numbers.parent), 4, 4, MOST_RATES))
+    chances[..., :rates] = exchange_branches(numbers).transpose(1, 2, 3, 0)
+    weights = np.zeros((*states.weights.shape[:2], MOST_RATES))
+    weights[..., :rates] = states.weights
+    flow = states.leave * states.share
+    arrays = {
+        "over": over, "prior": np.asarray(prior, np.float64), "codes": codes,
+        "parent": np.array(numbers.parent, np.int64),
+        "order": np.array(numbers.tree.order_nodes(), np.int64),
+        "chances": chances, "weights": weights, "share": states.share, "leave": states.leave,
+        "toward": flow / flow.sum(), "bases": share_bases(numbers.gc),
+    }  # fmt: skip
+    return weigh(arrays, relatives=len(over), states=len(states.share))
+
+
+def _observe(column: Floats, codes: Codes, prior: Floats) -> Floats:
+    """(B, L, J): the weight of each column, the target's base visible or summed over."""
+    at = np.minimum(codes, 3)[..., None, None].astype(np.int64)
+    visible = np.take_along_axis(column, at, -1)[..., 0]
+    hidden = np.einsum("bljc,blc->blj", column, prior)
+    return np.where((codes < NONE)[..., None], visible, hidden)
+
+
+def _emit(column: Floats, codes: Codes, prior: Floats, states: States) -> Floats:
+    seen = _observe(column, codes, prior)
+    out = np.empty((*codes.shape, len(states.share)))
+    for place in range(_CODON):
+        out[:, place::_CODON] = seen[:, place::_CODON] @ states.weights[place].T
+    return out
+
+
+def _mix_rates(told: Floats, states: States) -> Floats:
+    """(B, L, J): the chance of each rate."""
+    out = np.empty((*told.shape[:2], states.weights.shape[-1]))
+    for place in range(_CODON):
+        out[:, place::_CODON] = told[:, place::_CODON] @ states.weights[place]
+    return out
+
+
+def improve(
+    over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers
+) -> tuple[ColumnNumbers, float]:
+    """A round of expectation maximisation: the new numbers, and ln of the likelihood of a place
+    under those given. The tree stays.
+    """
+    states = list_states(numbers)
+    column = read_columns(over.reshape(len(over), -1, 4), numbers)
+    column = column.reshape(*codes.shape, *column.shape[1:])
+    seen = _observe(column, codes, prior)
+    chain = run_chain(_emit(column, codes, prior, states), states)
+    own = chain.forward * chain.emission * chain.behind / chain.scale[..., None]  # posterior
+    own /= own.sum(-1, keepdims=True)
+    classes, rates = len(numbers.share), len(numbers.rate)
+    counts = np.zeros((classes, _CODON, rates))
+    for place in range(_CODON):
+        there, sight = own[:, place::_CODON], seen[:, place::_CODON]
+        by = there / np.maximum(chain.emission[:, place::_CODON], 1e-300)
+        total = np.einsum("blk,blj->kj", by, sight) * states.weights[place]
+        for k, (c, phase) in enumerate(zip(states.of, states.phase[place], strict=True)):
+            counts[c, phase] += total[k]
+    occupied = own.sum((0, 1))
+    # Leaving, also to come back at once: the chance that a step was drawn anew.
+    q = states.leave * states.share / (states.leave * states.share).sum()
+    before = chain.forward[:, :-1] * chain.emission[:, :-1] / chain.scale[:, :-1, None]
+    ahead = chain.emission[:, 1:] * chain.behind[:, 1:] / chain.scale[:, 1:, None]
+    left = np.einsum("blk,bl->k", before, ahead @ q) * states.leave
+    in_class = np.array([occupied[states.of == c].sum() for c in range(classes)])
+    leaves = np.array([left[states.of == c].sum() for c in range(classes)])
+    counts += 0.5 / rates
+    plain = counts[: len(numbers.plain)].sum(1)
+    coding = counts[len(numbers.plain) :]
+    update = {
+        "plain": _spell(plain / plain.sum(-1, keepdims=True)),
+        "coding": _spell(coding / coding.sum(-1, keepdims=True)),
+        "share": _spell(in_class / in_class.sum()),
+        "leave": _spell(np.clip(leaves / in_class, 1e-5, 0.5)),
+    }
+    return numbers.model_copy(update=update), float(np.log(chain.scale).mean())
+
+
+def _spell(x: Floats) -> object:
+    return tuple(map(_spell, x)) if x.ndim > 1 else tuple(x.tolist())

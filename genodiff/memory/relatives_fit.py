@@ -1,0 +1,97 @@
+"""Relatives fitted to a target: the numbers of each genome, the tree and its classes of places.
+
+All of it is fitted to windows of the valid split, nothing being masked: what makes the visible
+bases likeliest. Nothing of the test split is read.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from genodiff.errors import DataError
+from genodiff.memory.alignment_fit import ROUNDS, fit_relative
+from genodiff.memory.columns import ColumnNumbers, improve, start_numbers
+from genodiff.memory.evidence import Floats
+from genodiff.memory.memory import Memory
+from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
+from genodiff.memory.relatives import RelativeGenome, Relatives
+from genodiff.memory.text import NONE, Codes
+from genodiff.memory.tree import join_neighbours
+
+COLUMN_ROUNDS = 40
+_SURE = 0.9
+_LEAST_GAIN = 1e-5
+_FARTHEST = 0.7
+"""Of two that differ in more, no distance is known."""
+
+
+def fit_relatives(
+    memories: Sequence[Memory],
+    windows: Codes,
+    *,
+    rounds: int = ROUNDS,
+    tell: Callable[[str], None] | None = None,
+) -> Relatives:
+    """Relatives for the species of `windows` (B, L), codes of which none should be masked.
+
+    `memories`: the genomes, in an order that does not depend on how they were listed. Raises
+    `DataError` where there is no window.
+    """
+    if not len(windows):
+        raise DataError("no windows to fit relatives on", fix="give a valid split")
+    if not memories:
+        return Relatives((), None)
+    genomes = []
+    for i, memory in enumerate(memories, 1):
+        memory = memory.with_numbers(RELATIVE_SEARCH)
+        prepared, found = memory.search(windows)
+
+        def hear(line: str, i: int = i) -> None:
+            if tell is not None:
+                tell(f"genome {i} of {len(memories)}, {line}")
+
+        given = memory.text, prepared, found, RelativeNumbers()
+        fitted = fit_relative(*given, rounds=rounds, tell=hear)
+        genomes.append(RelativeGenome(memory, fitted.numbers))
+    over = Relatives(tuple(genomes), None).align(windows)
+    return Relatives(tuple(genomes), fit_columns(over, windows, tell=tell))
+
+
+def fit_columns(
+    over: Floats,
+    windows: Codes,
+    *,
+    rounds: int = COLUMN_ROUNDS,
+    tell: Callable[[str], None] | None = None,
+) -> ColumnNumbers:
+    """The tree and the classes; `over` (G, B, L, 4) as `Relatives.align` gives it."""
+    counts = np.bincount(windows[windows < NONE], minlength=4)
+    gc = float(np.clip((counts[1] + counts[2] + 1) / (counts.sum() + 2), 0.05, 0.95))
+    numbers = start_numbers(join_neighbours(measure_distances(over, windows)), gc)
+    share = np.array([1 - gc, gc, gc, 1 - gc]) / 2
+    prior, last = np.broadcast_to(share, (*windows.shape, 4)), -np.inf
+    for turn in range(1, rounds + 1):
+        numbers, value = improve(over, windows, prior, numbers)
+        if tell is not None:
+            tell(f"columns, round {turn} of {rounds}: {value:.4f} nats a base")
+        if value - last < _LEAST_GAIN:
+            break
+        last = value
+    return numbers
+
+
+def measure_distances(over: Floats, windows: Codes) -> Floats:
+    """(G + 1, G + 1): changes of a place between the target, first, and its relatives, and between
+    relatives, where both are surely there (Jukes and Cantor 1969).
+    """
+    target = np.eye(5)[np.minimum(windows, NONE)][..., :4]
+    all_ = np.concatenate([target[None], over]).reshape(len(over) + 1, -1, 4)
+    base, sure = all_.argmax(-1), all_.max(-1) > _SURE
+    out = np.zeros((len(all_), len(all_)))
+    for i in range(len(all_)):
+        for j in range(i):
+            both = sure[i] & sure[j]
+            n = int(both.sum())
+            differ = ((base[i] != base[j]) & both).sum() / n if n else _FARTHEST
+            out[i, j] = out[j, i] = -0.75 * np.log(1 - min(differ, _FARTHEST) / 0.75)
+    return out

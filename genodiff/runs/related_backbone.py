@@ -1,0 +1,72 @@
+"""A network with relatives: what it says of hidden bases, times what related genomes say.
+
+It is a backbone as any other. So whatever reads a model (its bound, scores, samplers, maps) reads
+the relatives too, and need not know of them.
+"""
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from genodiff.backbones.backbone import Backbone
+from genodiff.memory.evidence import Floats
+from genodiff.memory.relatives import Relatives, relating
+from genodiff.memory.text import Codes
+from genodiff.memory.votes import VoteNumbers, count_votes, score_votes
+
+
+class RelatedBackbone(Backbone):
+    """`network` with `relatives` (`memory/relatives.py`); its features are the network's own.
+
+    `votes` is how relatives are counted (`memory/votes.py`).
+    """
+
+    selects_rows = False
+
+    def __init__(self, network: Backbone, relatives: Relatives, votes: VoteNumbers) -> None:
+        super().__init__()
+        self.network, self.relatives, self.votes = network, relatives, votes
+        self.settings, self.vocab_size = network.settings, network.vocab_size
+        self.paired, self.label = network.paired, network.label
+
+    def forward(self, xt: Int[Tensor, "B L"], *more: Any, **options: Any) -> Float[Tensor, "B L V"]:
+        """Logits (B, L, V): the network's, but at masked bases of which relatives say something."""
+        logits: Tensor = relating(self.network, self.relatives)(xt, *more, **options)
+        return logits
+
+    def count_votes(self, codes: Codes, at: int, ref: int) -> Floats:
+        """(4,): the score of A, C, G and T in place of `ref`, by votes, in nats.
+
+        `codes` (L,) are those of a window, 4 at `at` and where no base is known.
+        """
+        over = self.relatives.align(codes[None])[:, 0, at]
+        weights = np.array(self.votes.weights)
+        votes, kappa = count_votes(over, weights)[None], self.votes.kappa
+        return score_votes(votes, np.array([ref]), total=weights.sum(), kappa=kappa)[0]
+
+    def of_class(self, label: int) -> "RelatedBackbone":
+        """This network for one class, with the same relatives."""
+        return RelatedBackbone(self.network.of_class(label), self.relatives, self.votes)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A copy of the network, beside the same relatives."""
+        return type(self)(copy.deepcopy(self.network, memo), self.relatives, self.votes)
+
+    def __getattr__(self, name: str) -> Any:
+        """What is not of relatives is the network's own."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name in ("network", "relatives", "votes", "logits_at"):
+                raise
+            return getattr(nn.Module.__getattr__(self, "network"), name)
+
+
+@torch.inference_mode()
+def find_relatives(network: object) -> Relatives | None:
+    """The relatives of a network; None where it has none."""
+    return network.relatives if isinstance(network, RelatedBackbone) else None

@@ -1,0 +1,212 @@
+"""A trained model with relatives: genomes opened, judged, and fitted to the model's own genome.
+
+Numbers are fitted on windows of the run's valid split, without the network and without the test
+split. They are kept in the cache folder under what decides them, so a second call finds them.
+
+Genomes of the model's own species are told by their identity (`strains.py`) and left out, unless
+strains are wanted: with them a test is a look-up.
+"""
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from genodiff.data.genomes.listing import GenomeList, GenomeRow, read_genome_list
+from genodiff.data.store import Store
+from genodiff.errors import DataError, UsageError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir, lock_folder
+from genodiff.io.counts import format_count
+from genodiff.io.identity import sha256_json
+from genodiff.io.progress import ProgressDisplay
+from genodiff.memory.columns import ColumnNumbers
+from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
+from genodiff.memory.relatives import RelativeGenome, Relatives
+from genodiff.memory.relatives_fit import fit_relatives, measure_distances
+from genodiff.memory.text import NONE, Codes
+from genodiff.memory.votes import VoteNumbers, measure_kappa, weigh_relatives
+from genodiff.runs.known_contigs import StoreLetters
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.relatives import Relative, identify_relatives, open_relatives
+from genodiff.runs.strains import leave_strains_out
+from genodiff.runs.training_memory import list_stretches, open_trained_store
+
+FIT_WINDOWS, FIT_LENGTH = 128, 1024
+"""Windows of the valid split that numbers are fitted on, and their bases."""
+_VERSION = 2  # of the fit: with another number nothing that is kept is used
+_LISTS = (".tsv", ".txt", ".list")
+_log = logging.getLogger("genodiff")
+
+
+def relate_model(
+    model: TrainedModel,
+    given: Sequence[str | Path],
+    *,
+    strains: bool = False,
+    offline: bool = False,
+) -> TrainedModel:
+    """`model` with the relatives of lists of genomes (.tsv) or FASTA files; without any, itself.
+
+    What lacks is built and fitted. With `strains`, genomes of the model's own species are let in.
+    Raises `DataError` for a file that cannot be read, for the model's own genome among them, and
+    where all are left out; `UsageError` for a network of text, or one that is not masked.
+
+    >>> model = relate_model(model, ["yeasts.tsv"])  # doctest: +SKIP
+    """
+    if not given:
+        return model
+    if model.alphabet.domain != "dna" or model.objective.kind != "masked":
+        what = "--relatives are for masked networks of DNA"
+        raise UsageError(what, file=model.run, fix="leave them out")
+    listed = list_genomes(given)
+    store = open_trained_store(model, offline)
+    opened = open_relatives(listed, offline=offline)
+    letters = StoreLetters(store)
+    _refuse_own(opened, letters, listed.path)
+    windows = cut_fit_windows(store)
+    if not len(windows):
+        what = "has no window without N in its valid split, on which relatives are fitted"
+        raise DataError(what, file=model.run, fix="give a run with a valid split")
+    kept, near = leave_strains_out(opened, letters, strains=strains)
+    if not kept:
+        what = "every relative is a strain of the model's own species"
+        raise DataError(what, file=listed.path, fix="give other species, or --strains")
+    relatives, votes = _fit(kept, windows)
+    told = {
+        "given": [str(one) for one in given],
+        "strains": strains,
+        "genomes": [
+            {
+                **{key: one.told[key] for key in ("name", "species", "fingerprint", "bases")},
+                **{key: _shorten(value) for key, value in kin.describe().items() if key != "name"},
+            }
+            for one in kept
+            for kin in near
+            if kin.name == one.name
+        ],
+    }
+    digest = sha256_json({"fit": _dump(relatives), "of": identify_relatives(kept)})[:8]
+    return model._replace(
+        backbone=RelatedBackbone(model.backbone, relatives, votes).eval(),
+        digest=f"{model.digest}~{digest}",
+        relatives=told,
+    )
+
+
+def _shorten(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def list_genomes(given: Sequence[str | Path]) -> GenomeList:
+    """The genomes of lists and of FASTA files, in the order of their names. Raises `DataError`."""
+    rows: list[GenomeRow] = []
+    for one in given:
+        path = Path(one)
+        if path.suffix.lower() in _LISTS:
+            rows += read_genome_list(path).rows
+            continue
+        if not path.is_file():
+            fix = "give FASTA files, or a list of genomes (.tsv)"
+            raise DataError("is not there (not found)", file=path, fix=fix)
+        name = path.name.removesuffix(".gz").removesuffix(".bgz").rsplit(".", 1)[0]
+        rows.append(GenomeRow(str(path.absolute()), name, 1.0, "", "train", None, 0))
+    names = [row.name for row in rows]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        what = f"two relatives are called {twice[0]}"
+        raise DataError(what, file=given[0], fix="give each a name of its own in a list")
+    shown = ", ".join(map(str, given))
+    return GenomeList(shown, tuple(sorted(rows, key=lambda row: row.name)), sha256_json(names))
+
+
+def cut_fit_windows(store: Store) -> Codes:
+    """(B, L): windows of the valid split without N, evenly spaced."""
+    cut: list[Codes] = []
+    stretches = [codes for _, _, codes in list_stretches(store, "valid")]
+    length = min(FIT_LENGTH, max(map(len, stretches), default=0))
+    for codes in stretches:
+        for start in range(0, len(codes) - length + 1, max(length, 1)):
+            window = codes[slice(start, start + length)]
+            if len(window) and (window < NONE).all():
+                cut.append(window)
+    if not cut:
+        return np.zeros((0, 0), np.uint8)
+    chosen = np.linspace(0, len(cut) - 1, min(FIT_WINDOWS, len(cut))).astype(int)
+    return np.stack([cut[i] for i in chosen])
+
+
+def _refuse_own(opened: Sequence[Relative], letters: StoreLetters, path: str) -> None:
+    """Raises `DataError` for a relative that has a contig of the model's own genome."""
+    for one in opened:
+        for contig in letters.contigs:
+            if one.contigs.find(letters, contig) is not None:
+                what = f"the relative {one.name} holds {contig} of the model's own genome"
+                raise DataError(what, file=path, fix="leave it out: with it a test is a look-up")
+
+
+def _fit(kept: Sequence[Relative], windows: Codes) -> tuple[Relatives, VoteNumbers]:
+    """The relatives with their numbers: those that are kept in the cache, or fitted now."""
+    key = {
+        "version": _VERSION,
+        "relatives": identify_relatives(kept),
+        "windows": sha256_json(windows.tolist()),
+    }
+    path = cache_dir() / "relatives" / f"{sha256_json(key)[:32]}.json"
+    with lock_folder(path, "fits relatives"):
+        numbers = _read_numbers(path)
+        if numbers is None:
+            n = format_count(len(kept), "relative")
+            _log.info("fitting %s on %s", n, format_count(len(windows), "window"))
+            with ProgressDisplay() as display:
+                memories = [one.memory for one in kept]
+                fitted = fit_relatives(
+                    memories, windows, tell=lambda line: display.show(f"fitting relatives: {line}")
+                )
+            numbers = {**_dump(fitted), "votes": _measure_votes(fitted, windows)}
+            atomic.write_json(path, numbers)
+    genomes = tuple(
+        RelativeGenome(one.memory.with_numbers(RELATIVE_SEARCH), RelativeNumbers(**own))
+        for one, own in zip(kept, numbers["genomes"], strict=True)
+    )
+    relatives = Relatives(genomes, ColumnNumbers(**numbers["columns"]))
+    return relatives, VoteNumbers(**numbers["votes"])
+
+
+def _measure_votes(relatives: Relatives, windows: Codes) -> dict[str, Any]:
+    """How relatives are counted, as JSON values."""
+    over = relatives.align(windows)
+    weights = weigh_relatives(measure_distances(over, windows))
+    kappa = measure_kappa(over, windows)
+    return VoteNumbers(weights=tuple(weights.tolist()), kappa=kappa).model_dump(mode="json")
+
+
+def _dump(relatives: Relatives) -> dict[str, Any]:
+    """The numbers of relatives as JSON values."""
+    assert relatives.columns is not None
+    return {
+        "genomes": [one.numbers.model_dump(mode="json") for one in relatives.genomes],
+        "columns": relatives.columns.model_dump(mode="json"),
+    }
+
+
+def _read_numbers(path: Path) -> dict[str, Any] | None:
+    """What was kept of a fit; None where it is not there or damaged."""
+    try:
+        numbers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        ColumnNumbers(**numbers["columns"])
+        VoteNumbers(**numbers["votes"])
+        [RelativeNumbers(**one) for one in numbers["genomes"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return numbers
+
+
+def name_relatives(model: object) -> dict[str, Any]:
+    """What an output says of a model's relatives; empty without them."""
+    told = getattr(model, "relatives", None)
+    return {} if told is None else {"relatives": told}

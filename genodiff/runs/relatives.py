@@ -1,0 +1,282 @@
+"""The genomes of relatives as memories: built from a list once, kept in the cache, found again.
+
+A list of relatives is one of genomes (`data/genomes/listing.py`). Each becomes a `Memory` with a
+sampled table, in a folder that is whole or absent. Its name is the hash of the file's sha256 and of
+what the index depends on, so a build that was killed goes on with those that lack, and the bytes do
+not depend on order, threads or processes. The memory of a training genome is the case of one.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+
+from genodiff.data.genomes.build import build_each, check_room, fetch_genome, read_contents
+from genodiff.data.genomes.listing import GenomeList, GenomeRow
+from genodiff.data.stretches import encode_bases
+from genodiff.errors import DataError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir, lock_folder
+from genodiff.io.cores import count_usable_cores
+from genodiff.io.counts import format_count
+from genodiff.io.free_memory import read_memory
+from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.input_file import open_input
+from genodiff.memory.evidence import ORDER
+from genodiff.memory.index_files import FORMAT, open_memory, read_manifest, write_memory
+from genodiff.memory.memory import Memory
+from genodiff.memory.sampled_table import STEP
+from genodiff.memory.text import MemoryText, TextWriter
+from genodiff.runs.known_contigs import KnownContigs
+from genodiff.runs.training_memory import TrainMemory, identify_memory
+
+BYTES_A_BASE = 2.5
+"""About the memory that a build takes, of which the table is the largest part."""
+
+ContigRows = list[tuple[str, int, str]]
+_LETTERS = np.frombuffer(b"ACGTN", np.uint8)
+_log = logging.getLogger("genodiff")
+
+
+class Relative(NamedTuple):
+    """A genome that is searched: its memory, its contigs, and what an output says of it.
+
+    `weight` is that of the list. `told` names the memory by its fingerprint.
+    """
+
+    name: str
+    species: str
+    weight: float
+    memory: Memory
+    contigs: KnownContigs
+    told: dict[str, Any]
+
+    @classmethod
+    def of_training(cls, found: TrainMemory, name: str = "own") -> Self:
+        """The memory of a model's own training genome, as one of a list."""
+        return cls(name, "", 1.0, found.memory, found.contigs, {"name": name, **found.told})
+
+    @property
+    def found(self) -> TrainMemory:
+        """The same as `own_loci.OwnLoci` takes it."""
+        return TrainMemory(self.memory, self.contigs, self.told, None)
+
+
+def open_relatives(
+    listed: GenomeList,
+    *,
+    home: str | Path | None = None,
+    jobs: int | None = None,
+    offline: bool = False,
+) -> list[Relative]:
+    """The relatives of a list, in the order of their names; those that lack are built.
+
+    `home` is the folder that holds their folders (default: in the cache). `jobs` are built at a
+    time (default: as many as there are cores and memory). Raises `DataError` naming the line of
+    each file that cannot be read, when all others are built, and where two are the same genome;
+    `MachineError`.
+
+    >>> relatives = open_relatives(read_genome_list("yeasts.tsv"))  # doctest: +SKIP
+    >>> [one.name for one in relatives]  # doctest: +SKIP
+    ['Sarb_H6', 'Spar_CBS432']
+    """
+    build_relatives(listed, home=home, jobs=jobs, offline=offline)
+    opened = [open_relative(row, home=home, offline=offline) for row in listed.rows]
+    by_content: dict[str, str] = {}
+    for one in opened:
+        other = by_content.setdefault(one.told["content"], one.name)
+        if other != one.name:
+            what = f"the relatives {other} and {one.name} are the same genome"
+            raise DataError(what, file=listed.path, fix="leave one of their lines out")
+    return opened
+
+
+def identify_relatives(relatives: Sequence[Relative]) -> list[dict[str, Any]]:
+    """What of relatives decides every bit, as JSON values: all but where they stand."""
+    return [identify_memory(one.told) for one in relatives]
+
+
+def build_relatives(
+    listed: GenomeList,
+    *,
+    home: str | Path | None = None,
+    jobs: int | None = None,
+    offline: bool = False,
+) -> list[str]:
+    """Build what `home` lacks of a list; the names of those that were built. Errors as above."""
+    waiting = [row for row in listed.rows if not is_built(row, home)]
+    check_room(waiting, _find_home(home))
+    jobs = limit_jobs(waiting, min(jobs or count_usable_cores(), len(waiting)))
+    threads = 1 if jobs > 1 else None
+    build = partial(build_relative, home=home, offline=offline, threads=threads)
+    faults: list[DataError] = []
+    for row, fault in build_each(waiting, build, jobs, listed.path):
+        if fault is None:
+            _log.info("built the relative %s", row.name)
+        else:
+            faults.append(fault)
+    if faults:
+        for said in faults[:-1]:
+            _log.error("error: %s", said)
+        raise faults[-1]
+    return [row.name for row in waiting]
+
+
+def limit_jobs(rows: list[GenomeRow], jobs: int) -> int:
+    """As many of the `jobs` as the free memory holds, and at least one."""
+    free = read_memory()[1]
+    sizes = sorted((_guess_bases(row) for row in rows), reverse=True)
+    while free is not None and jobs > 1 and sum(sizes[:jobs]) * BYTES_A_BASE > free:
+        jobs -= 1
+    return jobs
+
+
+def is_built(row: GenomeRow, home: str | Path | None = None) -> bool:
+    """Whether `home` holds the memory of this row's file as it is now."""
+    try:
+        return _find_folder(row, home, offline=True)[0].exists()
+    except DataError:
+        return False
+
+
+def build_relative(
+    row: GenomeRow,
+    *,
+    home: str | Path | None = None,
+    offline: bool = False,
+    threads: int | None = None,
+) -> Path:
+    """The folder of a row's memory, built where it is not there.
+
+    `threads`: of this process from now on. Raises `DataError`, `MachineError`.
+    """
+    folder, path, sha256 = _find_folder(row, home, offline=offline)
+    with lock_folder(folder, "builds the same memory"):
+        if folder.exists():
+            return folder
+        atomic.clear_leftovers(folder.parent)
+        _log.info("building the memory of %s: %s", row.name, folder)
+        if threads is not None:
+            torch.set_num_threads(threads)
+        text, contigs, found = read_genome_text(path)
+        if found != sha256:
+            raise DataError("changed while it was being read", file=path, fix="run it again")
+        memory = Memory.build_sampled(text)
+        made_from = {"format": FORMAT, "content": sha256_json(contigs, compact=True)} | _HOW
+        write_memory(folder, memory, made_from, contigs=contigs)
+    return folder
+
+
+def open_relative(
+    row: GenomeRow, *, home: str | Path | None = None, offline: bool = False
+) -> Relative:
+    """A relative that is built. Raises `DataError` where it is not whole."""
+    folder, path, _ = _find_folder(row, home, offline=offline)
+    manifest = read_manifest(folder)
+    memory = open_memory(folder)
+    content = manifest["made_from"]["content"]
+    rows = [(str(name), int(length), str(digest)) for name, length, digest in manifest["contigs"]]
+    told = {
+        "name": row.name,
+        "species": row.species,
+        "weight": row.weight,
+        "folder": str(folder),
+        "fingerprint": sha256_json(manifest, compact=True),
+        "source": str(path),
+        "content": content,
+        "bases": memory.text.n_bases,
+        "numbers": memory.numbers.model_dump(mode="json"),
+        "effort": asdict(memory.effort),
+    }
+    contigs = KnownContigs.of_rows(rows)
+    return Relative(row.name, row.species, row.weight, memory, contigs, told)
+
+
+def read_genome_text(path: Path) -> tuple[MemoryText, ContigRows, str]:
+    """The text of a genome's file; name, length and sha256 of each contig; sha256 of the file.
+
+    The file is read once, and memory holds 3 bits a base of it. Raises `DataError`.
+    """
+    writer, empty, name = TextWriter(), 0, ""
+    contigs: list[tuple[str, Any]] = []
+    with open_input(path, digest=True) as source:
+        for piece in read_contents(path, source):
+            if isinstance(piece, str):
+                name, empty = piece, empty + 1
+                continue
+            codes = encode_bases(piece[0])
+            if not len(codes):
+                continue
+            if not contigs or contigs[-1][0] != name:
+                empty -= 1
+                writer.begin(name)
+                contigs.append((name, hashlib.sha256()))
+            writer.add(codes)
+            contigs[-1][1].update(_LETTERS[codes].data)
+    text = writer.finish()
+    if not text.n_bases:
+        raise DataError("holds no base", file=path, fix="give a file with DNA")
+    if empty:
+        _log.warning("%s: %s left out", path, format_count(empty, "empty contig"))
+    rows = [
+        (name, stretch.length, digest.hexdigest())
+        for (name, digest), stretch in zip(contigs, text.sources, strict=True)
+    ]
+    assert source.sha256 is not None
+    return text, rows, source.sha256.hexdigest()
+
+
+_HOW = {"step": STEP, "order": ORDER, "kind": "relative"}
+
+
+def _find_home(home: str | Path | None) -> Path:
+    return cache_dir() / "memories" if home is None else Path(home)
+
+
+def _find_folder(
+    row: GenomeRow, home: str | Path | None, *, offline: bool
+) -> tuple[Path, Path, str]:
+    """The folder of a row's memory, the file that it is made from, and the file's sha256."""
+    path = fetch_genome(row, offline=offline) if row.is_remote else Path(row.path)
+    sha256 = _find_sha256(path)
+    if row.sha256 not in (None, sha256):
+        what = f"its sha256 is {sha256}, not {row.sha256}"
+        raise DataError(what, file=path, fix="get the file again, or correct the list")
+    key = sha256_json({"format": FORMAT, "file": sha256} | _HOW, compact=True)
+    return _find_home(home) / key[:32], path, sha256
+
+
+def _find_sha256(path: Path) -> str:
+    """The sha256 of a file, which is read again only where its size or time is another."""
+    try:
+        found = path.stat()
+    except OSError as fault:
+        what, fix = f"cannot be read ({fault.strerror})", "correct the path, or leave the line out"
+        raise DataError(what, file=path, fix=fix) from None
+    stamp = [str(path.absolute()), found.st_size, found.st_mtime_ns, found.st_ino]
+    seen = cache_dir() / "hashes" / f"{sha256_json(stamp[0])[:32]}.json"
+    try:
+        known = json.loads(seen.read_text(encoding="utf-8"))
+        if known["stamp"] == stamp:
+            return str(known["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    sha256 = sha256_file(path)
+    atomic.write_json(seen, {"stamp": stamp, "sha256": sha256})
+    return sha256
+
+
+def _guess_bases(row: GenomeRow) -> int:
+    """About the bases of a row's file; 0 where it is not here."""
+    try:
+        size = Path(row.path).stat().st_size
+    except OSError:
+        return 0
+    return size * 4 if row.path.endswith((".gz", ".bgz")) else size

@@ -1,0 +1,110 @@
+"""Which relatives are strains of the genome that is judged: told by their bases.
+
+With the same species at hand, a test of evolution is a look-up. So windows of the target are drawn
+at even distances, searched in each relative, and their identities measured (`memory/identity.py`).
+Where most windows are nearly identical, the relative is left out, unless strains are asked for.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from genodiff.alphabet import DNA
+from genodiff.data.stretches import encode_bases
+from genodiff.errors import DataError
+from genodiff.memory.identity import STRAIN, measure_identities
+from genodiff.memory.text import NONE, Codes
+from genodiff.runs.known_contigs import LetterSource
+from genodiff.runs.relatives import Relative
+
+WINDOWS, LENGTH = 200, 1024
+_MOST_GAPS = 0.1
+_log = logging.getLogger("genodiff")
+
+
+class Kinship(NamedTuple):
+    """How near a relative is to a target: the share of the target's bases that are `homologous`,
+    the `identity` of these, the share of windows that are the `same` (above 98 %), and whether it
+    is a `strain`, of the same species.
+    """
+
+    name: str
+    homologous: float
+    identity: float
+    same: float
+    strain: bool
+
+    def describe(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return self._asdict()
+
+
+def draw_windows(genome: LetterSource, n: int = WINDOWS, length: int = LENGTH) -> Codes:
+    """(≤ n, length): windows at even distances over the contigs, those with many N left out.
+
+    Of a genome of short contigs they are as long as the longest of them.
+    """
+    length = min(length, max(genome.contigs.values(), default=0))
+    fits = [(name, size) for name, size in genome.contigs.items() if size >= length > 0]
+    starts = np.cumsum([0, *(size - length + 1 for _, size in fits)])
+    rows = []
+    for place in np.unique((np.arange(n) + 0.5) / n * starts[-1] // 1).astype(np.int64).tolist():
+        i = int(np.searchsorted(starts, place, "right")) - 1
+        if i >= len(fits):
+            continue
+        at = place - int(starts[i])
+        codes = encode_bases(DNA.encode(genome.fetch(fits[i][0], at, at + length)))
+        if (codes == NONE).mean() <= _MOST_GAPS:
+            rows.append(codes)
+    return np.array(rows, np.uint8).reshape(-1, length)
+
+
+def measure_kinship(relative: Relative, windows: Codes) -> Kinship:
+    """How near a relative is to the genome that the windows are from."""
+    found = measure_identities(relative.memory, windows)
+    homologous = float(found.homologous.mean()) if len(windows) else 0.0
+    return Kinship(relative.name, homologous, found.mean, found.share_same, found.is_strain)
+
+
+def leave_strains_out(
+    relatives: Sequence[Relative], genome: LetterSource, *, strains: bool = False
+) -> tuple[list[Relative], list[Kinship]]:
+    """The relatives that are no strains of a genome (with `strains` all), and how near each is.
+
+    Raises `DataError` where one of them is the genome itself: where most of its bases stand in
+    contigs that the relative has base for base.
+    """
+    windows = draw_windows(genome)
+    kept, near = [], []
+    for relative in relatives:
+        refuse_same(relative, genome)
+        kinship = measure_kinship(relative, windows)
+        near.append(kinship)
+        if kinship.strain and not strains:
+            _log.warning(
+                "%s is left out: %.0f %% of the windows have more than %.0f %% identity, so it is "
+                "of the same species (--strains lets it in)",
+                relative.name,
+                100 * kinship.same,
+                100 * STRAIN,
+            )
+        else:
+            kept.append(relative)
+    return kept, near
+
+
+def refuse_same(relative: Relative, genome: LetterSource) -> None:
+    """Raises `DataError` where a relative is the genome itself."""
+    same = sum(
+        size
+        for name, size in genome.contigs.items()
+        if relative.contigs.find(genome, name) is not None
+    )
+    if 2 * same > sum(genome.contigs.values()):
+        raise DataError(
+            f"the relative {relative.name} is the genome itself",
+            file=relative.told.get("source"),
+            fix="leave its line out",
+        )

@@ -1,0 +1,46 @@
+"""`votes`: how many lines of descent have each base, as relatives tell it (`memory/votes.py`)."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod
+from genodiff.scoring.span_scores import Estimate, Steps
+from genodiff.scoring.spelling_pair import SpellingPair
+
+if TYPE_CHECKING:
+    from genodiff.runs.own_loci import Place
+    from genodiff.scoring.masked_reader import MaskedReader
+    from genodiff.scoring.variant_scores import ScoreOptions
+
+_UNKNOWN = 4  # the code of a base that is not visible
+
+
+@SCORE_METHODS.register("votes")
+class Votes(ScoreMethod):
+    """What a variant does, where the likelihood says how common it is: the network is not asked."""
+
+    help = "of relatives, how many have each base (one base for another alone)"
+
+    needs_relatives = True
+
+    def windows(self, ref: int, alt: int) -> int:
+        """One, in which relatives are searched."""
+        return 1
+
+    def start(
+        self,
+        reader: "MaskedReader",
+        pair: SpellingPair,
+        options: "ScoreOptions",
+        place: "Place | None",
+    ) -> Steps:
+        """At the one base; a value of NaN for other pairs."""
+        if pair.widths != (1, 1):
+            return Estimate(np.nan, 0.0, note="votes_are_of_one_base")
+        at, related = int(pair.ref_span.argmax()), cast(Any, reader.denoiser)
+        codes = reader.columns(pair.ref)
+        codes = np.where((codes < 0) | pair.ref_span, _UNKNOWN, codes).astype(np.uint8)
+        ref, alt = (int(reader.columns(one)[at]) for one in (pair.ref, pair.alt))
+        return Estimate(float(related.count_votes(codes, at, ref)[alt]), 0.0, windows=1)
+        yield []  # no window of the network is asked for

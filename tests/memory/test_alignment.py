@@ -1,0 +1,158 @@
+"""A relative's alignment against sums over all sequences of states, and against the memory's."""
+
+import itertools
+
+import numpy as np
+import pytest
+from made_up_text import draw_bases, hide, mutate
+
+from genodiff.kernels import library
+from genodiff.memory.alignment import Aligned, align_window, choose_diagonals
+from genodiff.memory.copying import SeenWindow, list_all_diagonals, recall_window
+from genodiff.memory.fast import align_in_c
+from genodiff.memory.memory import NOWHERE, Memory
+from genodiff.memory.numbers import REACH, MemoryNumbers, RelativeNumbers
+from genodiff.memory.text import NONE, join_stretches, turn_codes
+
+NUMBERS = RelativeNumbers(
+    copies=0.8, start=0.2, end=0.1, shift=0.2, turns=0.15,
+    divergence=(0.02, 0.3), share=(0.4, 0.6), transitions=(0.7, 0.4),
+)  # fmt: skip
+GENOME = draw_bases(3000, 1)
+
+
+def make_window(at: int, seed: int, share: float = 0.3, length: int = 300) -> np.ndarray:
+    clean = mutate(GENOME[at : at + length + 3], 0.1, seed)
+    return hide(np.delete(clean, [120, 121, 200]), share, seed)
+
+
+def enumerate_states(
+    text_codes: list[int], window: SeenWindow, n: RelativeNumbers
+) -> tuple[np.ndarray, float]:
+    """over without each place's own base, and the likelihood Z, by all sequences of states."""
+    length = len(window.codes)
+    states: list[tuple[int, int, int]] = [
+        (strand, d, e)
+        for strand, d in itertools.product((0, 1), range(1 - length, len(text_codes)))
+        for e in range(len(n.share))
+    ]
+    harmonic = sum(1 / j for j in range(1, REACH + 1))
+    size = len(states) + 1
+    steps = np.zeros((size, size))
+    steps[0, 0] = 1 - n.start
+    first = np.zeros(size)
+    first[0] = n.end / (n.start + n.end)
+    for i, (strand, d, e) in enumerate(states, 1):
+        rate = n.start * n.share[e] / window.n_loci
+        steps[0, i], steps[i, 0], first[i] = rate, n.end, rate / (n.start + n.end)
+        for j, (other, d2, e2) in enumerate(states, 1):
+            if other != strand:
+                continue
+            far = abs(d - d2)
+            if not far:
+                steps[i, j] += n.turns * n.share[e2] + (n.stay if e == e2 else 0)
+            elif far <= REACH and e == e2:
+                steps[i, j] += n.shift / (2 * harmonic * far)
+
+    def source(state: int, i: int) -> int:
+        strand, d, _ = states[state - 1]
+        at = d + (length - 1 - i if strand else i)
+        if not 0 <= at < len(text_codes) or text_codes[at] == NONE:
+            return NONE
+        return 3 - text_codes[at] if strand else text_codes[at]
+
+    def emission(state: int, i: int) -> float:
+        if not state:
+            return 1.0
+        s, x = source(state, i), int(window.codes[i])
+        if s == NONE:
+            return 0.0
+        return (
+            1.0 if x == NONE else float(n.emission[states[state - 1][2], s, x] / window.evidence[i])
+        )
+
+    over = np.zeros((length, len(n.share), 4))
+    table = np.array([[emission(s, i) for s in range(size)] for i in range(length)])
+    whole = 0.0
+    for place in [*range(length), None]:
+        seen = table.copy()
+        if place is not None:
+            seen[place] = [1.0] + [float(source(s, place) < NONE) for s in range(1, size)]
+        weights = np.zeros(size)
+        for path in itertools.product(range(size), repeat=length):
+            weight = first[path[0]] * np.prod([seen[i, s] for i, s in enumerate(path)])
+            weight *= np.prod([steps[a, b] for a, b in itertools.pairwise(path)])
+            if place is None:
+                whole += weight
+            else:
+                weights[path[place]] += weight
+        if place is not None:
+            z = weights.sum()
+            any_ = n.copies * z / (n.copies * z + 1 - n.copies)
+            for s in range(1, size):
+                if weights[s]:
+                    over[place, states[s - 1][2], source(s, place)] += any_ * weights[s] / z
+    return over, whole
+
+
+@pytest.mark.parametrize("codes", [[0, NONE, 3], [2, 1, 3], [NONE, NONE, 1]])
+def test_it_is_the_sum_over_all_sequences_of_states(codes: list[int]) -> None:
+    letters = [0, 1, 2, 3]
+    text = join_stretches([("c", 0, np.array(letters, np.uint8))])
+    x = np.array(codes, np.uint8)
+    window = SeenWindow(x, np.where(x == NONE, 1.0, [0.3, 0.2, 0.25]), NOWHERE, 8)
+    expected, z = enumerate_states([*letters, NONE], window, NUMBERS)
+    found = align_window(text, window, list_all_diagonals(text, 3), NUMBERS)
+    np.testing.assert_allclose(found.over, expected, atol=1e-12)
+    assert found.likelihood == pytest.approx(np.log(z), abs=1e-12)
+
+
+def test_without_turns_and_transitions_it_is_the_memory_of_the_own_genome() -> None:
+    plain = MemoryNumbers(divergence=(0.01, 0.2), share=(0.3, 0.7), start=0.01)
+    same = RelativeNumbers(**plain.model_dump(), turns=0.0, transitions=(1 / 3, 1 / 3))
+    memory = Memory.build([("c", 0, GENOME)], numbers=plain)
+    (window,) = memory.prepare(make_window(400, 1)[None])
+    diagonals = memory.find(window)
+    w0, copy = recall_window(memory.text, window, diagonals, plain)
+    over = align_window(memory.text, window, diagonals, same).over
+    hidden = window.codes == NONE
+    np.testing.assert_allclose(1 - over.sum((1, 2))[hidden], w0[hidden], atol=1e-12)
+    says = np.einsum("les,esc->lc", over, same.emission)
+    np.testing.assert_allclose(says[hidden], copy[hidden], atol=1e-12)
+
+
+def align(memory: Memory, codes: np.ndarray, numbers: RelativeNumbers) -> Aligned:
+    (window,) = memory.prepare(codes[None])
+    chosen = choose_diagonals(memory.text, window, memory.find(window), numbers)
+    return align_window(memory.text, window, chosen, numbers)
+
+
+def test_the_other_strand_lies_over_the_same_bases() -> None:
+    memory, numbers = Memory.build([("c", 0, GENOME)]), RelativeNumbers()
+    codes = make_window(700, 2)
+    there, back = (align(memory, x, numbers) for x in (codes, turn_codes(codes)))
+    np.testing.assert_allclose(back.over[::-1, :, ::-1], there.over, atol=1e-9)
+    assert there.over.sum() > 200
+
+
+def test_insertions_of_the_relative_are_followed() -> None:
+    memory, numbers = Memory.build([("c", 0, GENOME)]), RelativeNumbers()
+    over = align(memory, make_window(400, 3, share=0.1), numbers).over.sum(1)
+    for at, shift in ((60, 0), (160, 2), (260, 3)):
+        assert over[at, GENOME[400 + at + shift]] > 0.9
+
+
+@pytest.mark.skipif(library.find_missing() is not None, reason="there is no C library here")
+@pytest.mark.parametrize("numbers", [RelativeNumbers(), NUMBERS])
+def test_in_c_it_is_the_same(numbers: RelativeNumbers) -> None:
+    memory = Memory.build([("c", 0, GENOME[:1700]), ("d", 0, GENOME[1700:])])
+    rows = [make_window(at, at, share) for at in (400, 1550) for share in (0.0, 0.3, 0.9)]
+    rows += [turn_codes(rows[1]), draw_bases(300, 9)]
+    windows = memory.prepare(np.stack(rows), [(0, 0)] * 3 + [(1500, 1600)] * 3 + [(0, 0)] * 2)
+    found = [memory.find(window) for window in windows]
+    over, likelihood = align_in_c(memory.text, windows, found, numbers)
+    for i, (window, d) in enumerate(zip(windows, found, strict=True)):
+        chosen = choose_diagonals(memory.text, window, d, numbers)
+        slow = align_window(memory.text, window, chosen, numbers)
+        np.testing.assert_allclose(over[i], slow.over, atol=1e-9)
+        np.testing.assert_allclose(likelihood[i], slow.likelihood, atol=1e-7)

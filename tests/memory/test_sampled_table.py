@@ -1,0 +1,139 @@
+"""The sampled table: where the words of every fourth place stand, in NumPy and in C."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from made_up_text import draw_bases, hide, mutate
+
+from genodiff.errors import DataError
+from genodiff.kernels import library
+from genodiff.kernels.native.sampled import fill_sampled
+from genodiff.memory import sampled_table, sift
+from genodiff.memory.evidence import pack_words
+from genodiff.memory.index_files import SAMPLED_FILES, open_memory, write_memory
+from genodiff.memory.memory import Memory
+from genodiff.memory.sampled_table import (
+    SPARE,
+    STEP,
+    SampledTable,
+    build_sampled_table,
+    build_sampled_table_slowly,
+    choose_sampled_k,
+)
+from genodiff.memory.search import Effort
+from genodiff.memory.text import NONE, Codes, MemoryText, join_stretches, turn_codes
+
+NO_LIBRARY = pytest.mark.skipif(
+    library.find_missing() is not None,
+    reason=f"there is no C library here: {library.find_missing()}",
+)
+
+
+def make_genome(n: int = 8003) -> Codes:
+    """Bases with a family of diverged copies, a tandem repeat, low complexity and N."""
+    unit, genome = draw_bases(300, 1), draw_bases(n, 2)
+    for i, at in enumerate((501, 2002, 5003)):
+        genome[at : at + 300] = mutate(unit, 0.05 * (i + 1), i)
+    genome[6500:6800] = turn_codes(mutate(unit, 0.1, 8))
+    genome[3000:3200] = np.tile(draw_bases(20, 3), 10)
+    genome[3300:3400] = 0
+    genome[4000:4040] = NONE
+    return genome
+
+
+GENOME = make_genome()
+
+
+def make_text(genome: Codes = GENOME) -> MemoryText:
+    return join_stretches([("one", 0, genome[:4501]), ("two", 0, genome[4501:])])
+
+
+@pytest.fixture(scope="module")
+def memory() -> Memory:
+    return Memory.build_sampled(make_text(), k=6)
+
+
+@pytest.mark.parametrize("k", [4, 6])
+def test_every_word_has_the_places_where_it_stands(k: int) -> None:
+    text = make_text()
+    table = build_sampled_table_slowly(text, k)
+    words, whole = pack_words(text.read_codes(0, text.size), k)
+    at = np.arange(len(words))
+    for word in range(4**k):
+        wanted = np.flatnonzero((words == word) & whole & (at % STEP == 0))
+        np.testing.assert_array_equal(table.find_places(word), wanted)
+
+
+@NO_LIBRARY
+@pytest.mark.parametrize("k", [4, 5, 7, 9])
+@pytest.mark.parametrize("n", [1, 17, 4502, 8003])
+def test_the_table_in_c(k: int, n: int, threads: list[int]) -> None:
+    text = join_stretches([("one", 0, GENOME[: n // 2]), ("two", 0, GENOME[n // 2 : n])])
+    slow = build_sampled_table_slowly(text, k)
+    for count in threads:
+        torch.set_num_threads(count)
+        found = SampledTable(k, *fill_sampled(text.planes, text.size, k, SPARE))
+        for one, other in zip(found[1:], slow[1:], strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert slow.is_whole
+
+
+@pytest.mark.parametrize("bases", [1, 5000, 1 << 16, (1 << 16) + 1, 12_000_000, 3_000_000_000])
+def test_an_index_takes_at_most_one_and_a_half_bytes_a_base(bases: int) -> None:
+    k = choose_sampled_k(bases)
+    bits = 4**k + -(-bases // STEP)
+    if bases > 5000:
+        assert bits / 8 + 4**k / 8 + 4 * bases / STEP <= 1.5 * bases
+
+
+@NO_LIBRARY
+@pytest.mark.parametrize("length", [1, 5, 70, 331])
+@pytest.mark.parametrize("share", [0.0, 0.35, 0.7, 0.9])
+def test_the_search_in_c_finds_the_same(
+    memory: Memory, length: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sift, "LONGEST", 0)
+    memory = memory.with_effort(Effort(scored=150, most=8, wild=4))
+    rows = [mutate(GENOME[a : a + length], 0.05, a) for a in (505, 3100, 3950, 6500)]
+    windows = np.stack([hide(x, share, 3) for x in [*rows, draw_bases(length, 9)]])
+    without = [(0, 0), (3000, 3150), (0, 0), (0, 0), (0, 0)]
+    for got, window in zip(
+        memory.find_all(windows, without), memory.prepare(windows, without), strict=True
+    ):
+        for one, other in zip(got, memory.find(window), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_diverged_copy_is_found_on_both_strands(memory: Memory) -> None:
+    window = mutate(GENOME[505:805], 0.1, 4)
+    there, back = memory.find_all(np.stack([window, turn_codes(window)]))
+    assert 505 in there[0]
+    assert 505 in back[1]
+    for one, other in zip(there, back[::-1], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_it_is_opened_as_it_was_written(memory: Memory, tmp_path: Path) -> None:
+    write_memory(tmp_path / "memory", memory, {"content": "abc"}, contigs=[])
+    found = open_memory(tmp_path / "memory", verify=True)
+    assert isinstance(found.table, SampledTable)
+    windows = np.stack([hide(GENOME[a : a + 150], 0.5, a) for a in (505, 2010)])
+    for one, other in zip(memory.find_all(windows), found.find_all(windows), strict=True):
+        np.testing.assert_array_equal(one[0], other[0])
+    for name in SAMPLED_FILES:
+        path = tmp_path / "memory" / f"{name}.npy"
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-1])
+        with pytest.raises(DataError, match="is not a whole memory"):
+            open_memory(tmp_path / "memory")
+        path.write_bytes(whole)
+
+
+def test_it_is_built_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = make_text()
+    there = build_sampled_table(text)
+    monkeypatch.setattr(sampled_table, "is_loaded", lambda: False)
+    for one, other in zip(there, build_sampled_table(text), strict=True):
+        np.testing.assert_array_equal(one, other)

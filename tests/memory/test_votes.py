@@ -1,0 +1,62 @@
+"""Votes of relatives."""
+
+import numpy as np
+import pytest
+
+from genodiff.memory.votes import (
+    count_votes,
+    measure_kappa,
+    score_plainly,
+    score_votes,
+    weigh_relatives,
+)
+
+BASES = np.eye(4)
+
+
+def test_plain_votes_count_each_relative_once() -> None:
+    over = np.stack([BASES[[0, 1]], BASES[[0, 1]], BASES[[2, 1]]])
+    votes = count_votes(over, np.ones(3))
+    np.testing.assert_array_equal(votes, [[2, 0, 1, 0], [0, 3, 0, 0]])
+    found = score_plainly(votes, np.array([0, 1]))
+    assert found[0, 2] == pytest.approx(np.log(1.5 / 2.5))
+    assert found[0, 0] == 0
+
+
+def test_relatives_that_are_alike_share_a_vote() -> None:
+    far = np.full((4, 4), 0.2)
+    far[1, 2] = far[2, 1] = 0.01
+    np.fill_diagonal(far, 0)
+    np.testing.assert_allclose(weigh_relatives(far), [0.5, 0.5, 1])
+
+
+def test_the_farther_a_relative_the_less_it_counts() -> None:
+    far = np.abs(np.subtract.outer([0, 0.1, 0.2], [0, 0.1, 0.2]))
+    first, second = weigh_relatives(far, reaches=0.1)
+    assert second / first == pytest.approx(np.exp(-1))
+
+
+def test_an_unseen_transition_is_likelier_than_a_transversion() -> None:
+    found = score_votes(np.array([[5.0, 0, 0, 0]]), np.array([0]), total=5.0, kappa=8.0)[0]
+    assert found[2] > found[1] == pytest.approx(found[3])
+    assert found[0] == 0
+
+
+def test_what_is_seen_is_likelier_than_what_is_not() -> None:
+    votes = np.array([[4.0, 1.0, 0, 0]])
+    found = score_votes(votes, np.array([0]), total=5.0, kappa=1.0)[0]
+    assert found[1] > found[2]
+
+
+def test_no_votes_leave_the_prior() -> None:
+    found = score_votes(np.zeros((1, 4)), np.array([3]), total=2.0, kappa=4.0)[0]
+    assert np.isfinite(found).all()
+    assert found[1] > found[0]
+
+
+def test_kappa_is_counted_where_relatives_are_sure() -> None:
+    codes = np.zeros(100, np.uint8)
+    base = np.zeros(100, int)
+    base[:20], base[20:30], base[30:] = 2, 1, 0
+    assert measure_kappa(BASES[base][None], codes) == pytest.approx(2 * 21 / 12)
+    assert measure_kappa(0.5 * BASES[base][None], codes) == pytest.approx(1.0)

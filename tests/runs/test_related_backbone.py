@@ -1,0 +1,231 @@
+"""A model with relatives: what is opened, judged and fitted, and what it then says."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import genodiff
+from genodiff.alphabet import DNA
+from genodiff.errors import DataError
+from genodiff.models.opening import open_language
+from genodiff.runs import related_model
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.related_backbone import RelatedBackbone, find_relatives
+from genodiff.scoring.masked_reader import open_reader
+from tests.commands import command
+from tests.tiny_run import genome_text
+
+LETTERS = np.frombuffer(b"ACGT", np.uint8)
+IDS = np.array([*DNA.targets, DNA.mask_id])
+
+
+def differ(text: str, share: float, seed: int) -> str:
+    """A genome in FASTA, of which a share of the bases is another; its contigs have other names."""
+    rng, lines = np.random.default_rng(seed), []
+    for line in text.splitlines():
+        if line.startswith(">"):
+            lines.append(f">r{seed}_{line[1:]}")
+            continue
+        bases = np.frombuffer(line.upper().encode(), np.uint8).copy()
+        here = (rng.random(len(bases)) < share) & (bases != ord("N"))
+        bases[here] = LETTERS[rng.integers(0, 4, int(here.sum()))]
+        lines.append(bases.tobytes().decode())
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("relatives")
+    text = genome_text()
+    for name, share, seed in (("near", 0.12, 2), ("far", 0.2, 3), ("strain", 0.004, 4)):
+        (folder / f"{name}.fa").write_text(differ(text, share, seed))
+    (folder / "other.fa").write_text(genome_text(seed=9).replace(">c", ">o"))
+    rows = ["path\tname\tspecies", "near.fa\tnear\tS. near", "far.fa\tfar\tS. far"]
+    (folder / "two.tsv").write_text("\n".join(rows) + "\n")
+    rows[1:] = rows[:0:-1]
+    (folder / "turned.tsv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def ask(model: TrainedModel, ids: np.ndarray) -> np.ndarray:
+    """What a model says at the masks of one window."""
+    (logs,) = open_reader(model).read([ids.astype(np.uint8)])
+    return np.asarray(logs)
+
+
+def draw_window(folder: Path, hidden: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
+    """A window of the run's genome with masks, and its ids."""
+    text = genome_text().splitlines()[1].upper().encode()[2000:2064]
+    clean = IDS[[b"ACGT".index(bytes([base])) for base in text]]
+    masked = np.random.default_rng(5).random(64) < hidden
+    return np.where(masked, DNA.mask_id, clean), clean
+
+
+def test_relatives_are_part_of_the_model_that_is_opened(run: Path, folder: Path) -> None:
+    alone = open_language(run, "cpu")
+    model = open_language(run, "cpu", [folder / "near.fa"])
+    assert open_language(run, "cpu", []).digest == alone.digest != model.digest
+    assert model.digest.startswith(f"{alone.digest}~")
+    assert isinstance(model.backbone, RelatedBackbone)
+    assert find_relatives(alone.backbone) is None
+    relatives = find_relatives(model.backbone)
+    assert relatives is not None
+    window, clean = draw_window(folder)
+    hidden = window == DNA.mask_id
+    mine, related = ask(alone, window), ask(model, window)
+    codes = np.array([4] * 256, np.uint8)
+    codes[IDS] = range(5)
+    prior = np.zeros((1, 64, 4))
+    prior[0, hidden] = np.exp(mine)
+    factors = relatives.weigh(codes[window][None], prior)[0, hidden]
+    expected = np.exp(mine) * factors
+    np.testing.assert_allclose(
+        np.exp(related), expected / expected.sum(1, keepdims=True), atol=1e-6
+    )
+    at = np.searchsorted(IDS[:4], clean[hidden])
+    gain = np.take_along_axis(related - mine, at[:, None], 1).mean()
+    assert gain > 0.5  # nats: a relative of the same place says what stands there
+
+
+def test_the_other_strand_has_the_complement(run: Path, folder: Path) -> None:
+    model = open_language(run, "cpu", [folder / "near.fa", folder / "far.fa"])
+    window, _ = draw_window(folder)
+    complement = np.array(DNA.complement)
+    there = ask(model, complement[window[::-1]])
+    np.testing.assert_allclose(ask(model, window), there[::-1, ::-1], atol=1e-5)
+
+
+def test_order_and_company_decide_nothing(run: Path, folder: Path) -> None:
+    one, two = (open_language(run, "cpu", [folder / f"{x}.tsv"]) for x in ("two", "turned"))
+    assert one.digest == two.digest
+    window, _ = draw_window(folder)
+    other = np.roll(window, 7)
+    reader = open_reader(one)
+    together = reader.read([window.astype(np.uint8), other.astype(np.uint8)])
+    np.testing.assert_array_equal(together[0], ask(two, window))
+    np.testing.assert_array_equal(together[1], ask(two, other))
+
+
+def test_what_is_fitted_is_kept(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = open_language(run, "cpu", [folder / "near.fa"])
+    monkeypatch.setattr(related_model, "fit_relatives", lambda *_, **__: 1 / 0)
+    assert open_language(run, "cpu", [folder / "near.fa"]).digest == first.digest
+
+
+def test_a_genome_that_is_no_relative_says_next_to_nothing(run: Path, folder: Path) -> None:
+    alone = open_language(run, "cpu")
+    model = open_language(run, "cpu", [folder / "other.fa"])
+    window, clean = draw_window(folder)
+    at = np.searchsorted(IDS[:4], clean[window == DNA.mask_id])
+    change = np.take_along_axis(ask(model, window) - ask(alone, window), at[:, None], 1)
+    assert abs(change.mean()) < 0.05
+
+
+def test_strains_are_left_out_unless_they_are_wanted(
+    run: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = open_language(run, "cpu", [folder / "strain.fa", folder / "near.fa"])
+    assert model.relatives is not None
+    assert [one["name"] for one in model.relatives["genomes"]] == ["near"]
+    assert "strain is left out" in caplog.text
+    model = open_language(run, "cpu", [folder / "strain.fa", folder / "near.fa"], strains=True)
+    assert model.relatives is not None
+    assert [one["strain"] for one in model.relatives["genomes"]] == [False, True]
+    with pytest.raises(DataError, match="every relative is a strain"):
+        open_language(run, "cpu", [folder / "strain.fa"])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["gone.fa"], "gone.fa: is not there"),
+        (["near.fa", "again/near.fa"], "two relatives are called near"),
+        (["own.fa"], "the relative own holds c1 of the model's own genome"),
+        (["gone.tsv"], "gone.tsv"),
+        (["protein.fa"], "protein.fa"),
+    ],
+)
+def test_what_cannot_be_a_relative_is_one_line(
+    given: list[str], said: str, run: Path, folder: Path
+) -> None:
+    (folder / "again").mkdir(exist_ok=True)
+    (folder / "again" / "near.fa").write_text(">x\nACGT\n")
+    (folder / "own.fa").write_text(genome_text())
+    (folder / "protein.fa").write_text(">p\nMKVLLE\n")
+    with pytest.raises(DataError, match=said) as fault:
+        open_language(run, "cpu", [folder / one for one in given])
+    assert "\n" not in str(fault.value)
+
+
+def test_a_copy_in_double_precision_shares_the_relatives(run: Path, folder: Path) -> None:
+    import copy
+
+    model = open_language(run, "cpu", [folder / "near.fa"])
+    twin = copy.deepcopy(model.backbone).double()
+    assert find_relatives(twin) is find_relatives(model.backbone)
+    xt = torch.from_numpy(draw_window(folder)[0])[None]
+    with torch.no_grad():
+        exact, plain = twin(xt, None).float(), model.backbone(xt, None).float()
+    torch.testing.assert_close(exact, plain, rtol=0, atol=1e-4)
+
+
+def test_every_verb_reads_relatives_and_names_them(
+    run: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    fasta, near = run.parent / "genome.fa", folder / "near.fa"
+    genome = fasta.read_text().splitlines()[1].upper()
+    alt = "A" if genome[2019] != "A" else "C"
+    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+    Path("v.vcf").write_text(f"{head}c1\t2020\t.\t{genome[2019]}\t{alt}\t.\t.\t.\n")
+    place = ("--fasta", fasta, "--region", "c1:2001-2040")
+    commands = {
+        "eval.json": ("eval", run, "--max-windows", 4, "--no-baselines", "--out", "eval.json"),
+        "s.tsv.json": ("score", run, "v.vcf", "--fasta", fasta, "--out", "s.tsv"),
+        "i.tsv.json": ("ism", run, *place, "--out", "i.tsv"),
+        "d.tsv.json": ("dependencies", run, *place, "--out", "d.tsv"),
+        "t/tracks.json": ("tracks", run, *place, "--out", "t", "--format", "npz"),
+        "o.fa.json": ("sample", run, "--fasta", "o.fa", "-n", 1, "--length", 40, "--steps", 4),
+        "r.fa.json": ("redesign", run, *place, "--out", "r.fa", "--max-edits", 2),
+    }
+    for sidecar, words in commands.items():
+        code, _, err = command(capsys, *words, "--relatives", near, "--threads", 1)
+        assert code == 0, err
+        told = json.loads(Path(sidecar).read_text())
+        told = told[-1] if isinstance(told, list) else told
+        shown = json.dumps(told)
+        assert '"name": "near"' in shown, (words[0], shown[:400])
+    model = genodiff.load(run, relatives=[near])
+    table = (tmp_path / "s.tsv").read_text()
+    frame = model.score_variants("v.vcf", fasta=fasta)
+    assert f"{frame['score'][0]:.4f}"[:6] in table
+
+
+def test_votes_count_relatives_and_need_them(
+    run: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    fasta = run.parent / "genome.fa"
+    genome = fasta.read_text().splitlines()[1].upper()
+    near = (folder / "near.fa").read_text().splitlines()[1]
+    same = next(i for i in range(2000, 3000) if near[i] == genome[i] and genome[i] in "ACGT")
+    other = next(i for i in range(2000, 3000) if near[i] != genome[i] and genome[i] in "ACGT")
+    third = next(base for base in "ACGT" if base not in (genome[same], "N"))
+    rows = [(same, genome[same], third), (other, genome[other], near[other])]
+    rows += [(2500, genome[2500:2503], genome[2500])]
+    lines = [f"c1\t{at + 1}\t{ref}\t{alt}" for at, ref, alt in sorted(rows)]
+    Path("v.tsv").write_text("chrom\tpos\tref\talt\n" + "\n".join(lines) + "\n")
+    words = ("score", run, "v.tsv", "--fasta", fasta, "--out", "-", "--method", "votes", "--json")
+    code, _, err = command(capsys, *words, "--threads", 1)
+    assert (code, err.count("\n"), "give --relatives" in err) == (2, 1, True), err
+    code, out, err = command(capsys, *words, "--relatives", folder / "near.fa", "--threads", 1)
+    assert code == 0, err
+    found = {one["pos"]: one for one in map(json.loads, out.splitlines())}
+    assert found[same + 1]["score"] < -1 < 0 < found[other + 1]["score"]
+    assert found[2501]["score"] is None
+    assert "votes_are_of_one_base" in json.dumps(found[2501])
