@@ -46,6 +46,17 @@ def draw_suite(results: list[dict[str, Any]]) -> Table:
     return table
 
 
+def _name_relatives(result: dict[str, Any]) -> str:
+    """Which genomes of relatives the figure is given; empty without any."""
+    if result.get("relatives") is None:
+        return ""
+    named = [
+        f"{one['name']} ({one['identity']:.1%} alike{', a strain' if one['strain'] else ''})"
+        for one in result["relatives"]["genomes"]
+    ]
+    return f"given the genomes of {', '.join(named)}: no figure of the run alone"
+
+
 def _draw_dna(result: dict[str, Any]) -> list[Table]:
     """The split with its lines, its regions, its contigs."""
     named = Path(result["fasta"]).name if result["fasta"] else result["recipe"]
@@ -57,6 +68,7 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
     )
     head.add_column("line − model", justify="right", no_wrap=True)
     notes = [_explain_sources(result, named), result["seen_in_training"]["note"]]
+    notes.append(_name_relatives(result))
     head.caption, head.caption_justify = "\n".join(filter(None, notes)), "left"
     bits = result["bits_per_base"]
     name = "model =" if result["figure"] == "exact" else "model ≤"

@@ -16,6 +16,7 @@ import pytest
 from genodiff.alphabet import DNA
 from genodiff.cli import main
 from genodiff.io import atomic
+from genodiff.models import opening
 from genodiff.runs import model as models
 from tests.cli.conftest import Command
 
@@ -92,7 +93,7 @@ def test_what_the_checkpoint_cannot_do_is_one_line_too(
     assert (code, err.count("\n")) == (2, 1)
     loaded = models.load_model
     monkeypatch.setattr(
-        models,
+        opening,
         "load_model",
         lambda *a, **k: loaded(*a, **k)._replace(alphabet=replace(DNA, domain="text")),
     )
