@@ -122,7 +122,8 @@ def main() -> None:
             write_orfs(asked.genes, genome, gff)
         alleles = draw(genome, gff, asked.n)
         ours = Consequences(gff, genome)
-        same, other, shown = Counter[str](), Counter[tuple[str, str, str]](), {}
+        same, other = Counter[str](), Counter[tuple[str, str, str]]()
+        shown: dict[tuple[str, str, str], tuple[Allele, str, str]] = {}
         aminos = Counter[bool]()
         for one, told in zip(alleles, ask_bcftools(asked.fasta, gff, alleles, genome), strict=True):
             mine = {x.transcript: x for x in ours.find(one)}
@@ -141,7 +142,7 @@ def main() -> None:
                         if change and there in ("missense_variant", "stop_gained"):
                             aminos[here.protein == f"{change[2]}{change[1]}{change[3]}"] += 1
                 else:
-                    key = (one.kind, here.terms[0], there)
+                    key = (str(one.kind), here.terms[0], there)
                     other[key] += 1
                     shown.setdefault(key, (one, str(here), "|".join(items[0])))
     print(f"{len(alleles):,} alleles; {same.total():,} transcripts agree, {other.total():,} do not")

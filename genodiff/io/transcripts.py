@@ -30,7 +30,7 @@ from genodiff.io.text_lines import split_lines
 log = logging.getLogger("genodiff")
 
 _STRANDS = {"+": 1, "-": -1}
-_RNA = ("RNA", "transcript", "gene_segment")  # ends of types that are transcripts
+_RNA = ("RNA", "transcript", "transcript_variant", "gene_segment")  # ends of types of transcripts
 _FORMATS = "GFF3, GTF, BED12 or GenBank"
 
 

@@ -157,3 +157,19 @@ def test_an_annotation_of_other_contigs_is_an_error(opened: Consequences, tmp_pa
     (tmp_path / "o.gff3").write_text("\n".join(rows("other", False)) + "\n")
     with pytest.raises(DataError, match="none of its contigs"):
         Consequences(tmp_path / "o.gff3", Genome(opened._genome.path))
+
+
+def test_a_slipping_frame_and_its_stop_are_read_on_both_sides_of_the_slip(
+    tmp_path: Path,
+) -> None:
+    genes = "AT" + "ATGGCTTG" + "T" + "TGGAAATAA" + "CCCC"  # the T at 10 is left out
+    (tmp_path / "s.fa").write_text(f">s\n{genes}\n")
+    told = "ID=c;Parent=g;transl_table=11"
+    lines = [f"s\tx\tCDS\t{a}\t{b}\t.\t+\t0\t{told}" for a, b in ((3, 10), (12, 20))]
+    (tmp_path / "s.gff3").write_text("\n".join(["s\tx\tgene\t3\t20\t.\t+\t.\tID=g", *lines]) + "\n")
+    found = Consequences(tmp_path / "s.gff3", Genome(tmp_path / "s.fa"))
+    # ATG GCT TGT GGA AAT AA: the codon over the slip is TG + T
+    assert found.describe(Allele("s", 11, "T", "A"))["protein"] == "C3*"
+    assert found.describe(Allele("s", 10, "T", "A"))["consequence"] == "coding_sequence_variant"
+    last = found.describe(Allele("s", 18, "A", "G"))
+    assert last["consequence"] == "incomplete_terminal_codon_variant"
