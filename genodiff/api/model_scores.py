@@ -36,6 +36,8 @@ class ModelScores:
         region: Sequence[str] = (),
         background: int | str = "off",
         haplotypes: bool = False,
+        features: str | Path | None = None,
+        genetic_code: Sequence[str] = (),
         memory: Literal["on", "off"] | None = None,
         seed: int = 1,
         batch_size: int | None = None,
@@ -57,7 +59,8 @@ class ModelScores:
         `haplotypes` scores the phased variants of one copy (GT, PS) together too: the column of
         this name has a row for each copy that carries the ALT. `memory` "on" mixes in what the
         training genome holds, but for each window's own locus (None: where the run was trained with
-        a memory).
+        a memory). `features`, an annotation (GFF3, GTF, BED12, GenBank), adds the columns gene,
+        consequence, protein and transcripts; `genetic_code` (chrM=2) says a contig's code.
         Raises `UsageError` for a model of text, `DataError` for variants of another genome.
         """
         model: Any = self
@@ -72,6 +75,8 @@ class ModelScores:
             region=region,
             background=background,
             haplotypes=haplotypes,
+            features=features,
+            genetic_code=genetic_code,
         )  # fmt: skip
 
     score = score_variants

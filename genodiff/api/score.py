@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from genodiff.io.variants import Allele
     from genodiff.runs.model import TrainedModel
     from genodiff.runs.own_loci import OwnLoci
+    from genodiff.scoring.consequences import Consequences
     from genodiff.scoring.scored_variants import ScoreFound
     from genodiff.scoring.variant_run import VariantRun
     from genodiff.scoring.variant_scores import ScoreOptions
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     Variants = Allele | Sequence[Allele]
 
 _log = logging.getLogger("genodiff")
+_AFTER_SCORES = ("unit", "background", "features")
+"""Parts of a request that change what is written and no score."""
 
 
 @own_defaults()
@@ -63,6 +66,8 @@ def score(
     allow_mismatches: bool = False,
     background: int | str = "off",
     haplotypes: bool = False,
+    features: str | Path | None = None,
+    genetic_code: Sequence[str] = (),
     memory: str | None = None,
     relatives: Sequence[str | Path] = (),
     strains: bool = False,
@@ -87,6 +92,8 @@ def score(
     anew. With `plan` nothing is computed, and counts are returned. `background`, a number of random
     variants or "on", ranks each score among those of random variants of the genome, which are kept
     in the cache folder. `haplotypes` scores the phased variants of one copy (GT, PS) together too.
+    `features`, an annotation (GFF3, GTF, BED12, GenBank), puts the consequence of each ALT beside
+    its score; `genetic_code` (chrM=2) says the code of a contig where the annotation does not.
 
     A file most of whose records do not fit the genome is refused. Where some do not, `out` is
     written whole, they are marked in it, and `DataError` is raised at the end, unless
@@ -110,7 +117,7 @@ def score(
 
     places = parse_background(background)
     part = None if shard is None else parse_shard(shard)
-    inputs = (variants, fasta)
+    inputs = (variants, fasta, *([] if features is None else [features]))
 
     def ours(_: Path) -> bool:
         return VariantJournal.read_request(journal_path) is not None or is_own_file(target)
@@ -131,6 +138,7 @@ def score(
             work.refuse_other_genome()
         if haplotypes:
             work.require_samples()
+        genes = _open_features(features, genome, genetic_code)
         from genodiff.models.opening import open_language
 
         if plan:
@@ -146,7 +154,7 @@ def score(
         told = _write(
             model, work, target, asked, device=device, json=json, fresh=fresh, force=force,
             region=region, run=run, fasta=fasta, variants=variants, places=places,
-            haplotypes=haplotypes,
+            haplotypes=haplotypes, genes=genes,
         )  # fmt: skip
         from genodiff.io.variant_check import explain_contradictions
 
@@ -184,6 +192,8 @@ def make_score_frame(
     region: Sequence[str],
     background: int | str = "off",
     haplotypes: bool = False,
+    features: str | Path | None = None,
+    genetic_code: Sequence[str] = (),
 ) -> pl.DataFrame:
     """What `genodiff.Model.score_variants` gives."""
     from genodiff.io.faidx import Genome
@@ -202,6 +212,7 @@ def make_score_frame(
         work.refuse_other_genome()
         if haplotypes:
             _ask_haplotypes(work, model, asked)
+        genes = _open_features(features, genome, genetic_code)
 
         loci = open_score_loci(model, genome, options)
 
@@ -214,7 +225,20 @@ def make_score_frame(
         own = score_records(work.records(), genome, ask)
         joint = (AltScore.of(one) for one in ask(work.joint_alleles()))
         rows = work.join_scores(own, joint)
-        return make_frame(rows, genome, asked.unit, drawn.rank if drawn else None, work.samples)
+        rank = drawn.rank if drawn else None
+        return make_frame(rows, genome, asked.unit, rank, work.samples, genes)
+
+
+def _open_features(
+    features: str | Path | None, genome: Genome, codes: Sequence[str]
+) -> Consequences | None:
+    from genodiff.scoring.consequences import Consequences, parse_codes
+
+    if features is None and codes:
+        raise UsageError("--genetic-code without --features", fix="give an annotation")
+    if features is None:
+        return None
+    return Consequences(features, genome, parse_codes(codes, genome.contigs))
 
 
 def _ask_haplotypes(
@@ -254,6 +278,7 @@ def _write(
     variants: str | Path,
     places: int | None,
     haplotypes: bool,
+    genes: Consequences | None,
 ) -> dict[str, Any]:
     from genodiff.io import atomic
     from genodiff.io.identity import sha256_file, sha256_json, stamp_time
@@ -278,13 +303,17 @@ def _write(
     if haplotypes:
         _ask_haplotypes(work, trained, asked)
         about["haplotypes"] = work.span
+    if genes is not None:
+        about["features"] = genes.digest[:12]
     loci = open_score_loci(trained, genome, options)
     kept = None if loci is None else loci.told
     if kept is not None:
         about["memory"] = kept["fingerprint"][:12]
     given = {"path": str(variants), "sha256": sha256_file(work.source.path)}
     whole = {**about, "genome": genome.sha256, "variants": given["sha256"], "region": list(region)}
-    raw = {key: value for key, value in whole.items() if key not in ("unit", "background")}
+    if genes is not None:
+        whole["features"] = genes.digest
+    raw = {key: value for key, value in whole.items() if key not in _AFTER_SCORES}
     request = sha256_json({**raw, "cut": list(work.cut)})
     ending = ".jsonl" if json and target == "-" else find_output_form(target, work.source.format)
 
@@ -308,7 +337,7 @@ def _write(
         if places is not None:
             drawn = prepare_background(work, trained, options, places, ask, loci)
         rank = drawn.rank if drawn else None
-        form = OutputForm(ending, unit, about, rank, work.samples)
+        form = OutputForm(ending, unit, about, rank, work.samples, genes)
         file, indexed = write_output(work, journal, target, form)
         told = {
             "genodiff": __version__, "out": target, "format": ending[1:], "unit": unit,
@@ -320,6 +349,7 @@ def _write(
             "cut": list(work.cut), "request": sha256_json(whole), **work.tally.describe(),
             "background": drawn and {"n": places, "seed": asked.seed, "classes": drawn.describe()},
             **({} if kept is None else {"memory": kept}), **name_relatives(trained),
+            **({} if genes is None else {"features": genes.describe_source()}),
             "indexed": indexed, "device": device, "argv": sys.argv,
             "seconds": round(time.monotonic() - began, 3), "created": stamp_time(),
         }  # fmt: skip

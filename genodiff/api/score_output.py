@@ -110,7 +110,7 @@ def write_output(
 
     if form.ending == ".parquet":
         rows = work.scored(journal)
-        frame = scan_frame(rows, work.genome, form.unit, form.find_rank, form.samples)
+        frame = scan_frame(rows, work.genome, *form[1:2], *form[3:])
         return write_frame(target, frame), False
     watch = SortedWatch()
     scored = watch.watch(work.scored(journal))

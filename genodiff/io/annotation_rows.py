@@ -26,6 +26,7 @@ from genodiff.io.text_lines import read_text_lines
 TITLES = ("gene_name", "Name", "gene", "locus_tag", "gene_id", "ID", "transcript_id")
 """Attributes that name a row; the first that it has is its name."""
 _KEPT = {*TITLES, "Parent"}
+_TABLE = "transl_table"
 _PAIR = re.compile(r' *([^ =;]+)( +|=)(?:"([^"]*)"|([^;]*)) *(?:;|$)')
 _SAF_HEADER = ("geneid", "chr", "start", "end", "strand")
 _SEQUENCES = ("##FASTA", ">")  # of GFF3, below its rows
@@ -35,7 +36,8 @@ _SHOWN = 4  # types in a message
 class AnnotationRow(NamedTuple):
     """contig[start:end] (0-based, half-open); `type` is "" in SAF, `strand` +, - or `.`.
 
-    `names` are the attributes that name it, and Parent.
+    `names` are the attributes that name it, and Parent. `phase` are the bases of a CDS before its
+    first whole codon, 0 to 2, and `table` its attribute transl_table, "" where there is none.
     """
 
     contig: str
@@ -46,6 +48,8 @@ class AnnotationRow(NamedTuple):
     type: str
     line: int
     names: Mapping[str, str]
+    phase: int = 0
+    table: str = ""
 
 
 class Annotation(NamedTuple):
@@ -228,6 +232,7 @@ def _read_row(
         raise fault(f"'{strand}' is no strand", "write +, - or .")
     if not keeps(contig):
         return None
+    phase, table = 0, ""
     if columns == 5:
         _refuse_spoilt({"name": name}, fault)
     else:
@@ -235,9 +240,11 @@ def _read_row(
         if "=" in kind or ";" in kind:
             raise fault(f"column 3 is the type, and '{kind}' is none", "write gene, CDS, ...")
         names = _read_names(fields[8] if columns == 9 else "", fault)
+        table = names.pop(_TABLE, "")
+        phase = int(fields[7]) if fields[7] in ("1", "2") else 0
     title = next((names[key] for key in TITLES if names.get(key)), "")
     turned = "." if strand == "?" else strand
-    return AnnotationRow(contig, first - 1, last, title, turned, kind, number, names)
+    return AnnotationRow(contig, first - 1, last, title, turned, kind, number, names, phase, table)
 
 
 def _read_position(text: str, fault: Callable[[str, str], DataError]) -> int:
@@ -254,7 +261,7 @@ def _read_names(attributes: str, fault: Callable[[str, str], DataError]) -> dict
     names = {
         key: unquote(plain or quoted) if sign == "=" else plain or quoted
         for key, sign, quoted, plain in pairs
-        if key in _KEPT
+        if key in _KEPT or key == _TABLE
     }
     _refuse_spoilt(names, fault)
     if not attributes.isprintable() or (pairs and pairs[0][0][0] in "\"'"):

@@ -127,11 +127,11 @@ def _read_rows(
             yield from join_rows(list(parse_annotation_lines(path, rest, keeps)))
         else:
             rows = parse_bed_lines(path, rest)
-            yield from (_read_blocks(path, row, fields) for row, fields in rows if keeps(row[0]))
+            yield from (read_blocks(path, row, fields) for row, fields in rows if keeps(row[0]))
         return
 
 
-def _read_blocks(path: str | Path, row: Sequence[Any], fields: Sequence[str]) -> Gene:
+def read_blocks(path: str | Path, row: Sequence[Any], fields: Sequence[str]) -> Gene:
     """The gene of a row of BED: its blocks are the exons, what is thick of them is coding."""
     contig, start, end, name, _, strand, number = row
     exons: tuple[Part, ...] = ((start, end),)

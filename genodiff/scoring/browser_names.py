@@ -25,6 +25,12 @@ _CHROMOSOME = re.compile(r"([1-9]\d?|[IVX]{1,5}|[WXYZ])([LRAB]|het)?")
 _MITOCHONDRION = {"MT", "M", "Mito", "MtDNA", "mitochondrion", "mitochondrion_genome", "chrMT"}
 
 
+def is_mitochondrion(name: str, description: str = "") -> bool:
+    """Whether a contig is a mitochondrion's, by its name or by what its header says."""
+    known = {*_MITOCHONDRION, *(f"chr{one}" for one in _MITOCHONDRION)}
+    return name in known or "mitochondri" in description.lower()
+
+
 def name_contigs(contigs: Mapping[str, int], genome: str | None) -> dict[str, str]:
     """The browser's name of each contig, for `genome` by its name; without one, its own.
 

@@ -9,6 +9,7 @@ from genodiff.io.faidx import Genome
 from genodiff.io.variant_alignment import anchor_allele, judge_record
 from genodiff.io.variants import Allele, Unscorable, VariantRecord
 from genodiff.scoring.background_ranks import Rank
+from genodiff.scoring.consequences import Consequences
 
 TOO_RARE = "too_rare"
 """Of a score without percentile: the genome has too few variants of its kind."""
@@ -129,13 +130,15 @@ def describe_alts(
     unit: str,
     find_rank: FindRank | None = None,
     samples: Sequence[str] | None = None,
+    consequences: Consequences | None = None,
 ) -> list[dict[str, Any]]:
     """A row for each ALT, as tables have them. `score` and `se` are in `unit`, nats or bits.
 
     `normal` is the normal form, CHROM:POS:REF:ALT, where the record has another spelling. What
     `find_rank` tells is null without it, and where there is no score; where it tells nothing of a
     score, `flags` has `TOO_RARE`. With `samples`, the names of the file's samples, `haplotypes` has
-    a row for each copy that carries the ALT.
+    a row for each copy that carries the ALT. With `consequences` there are gene, consequence,
+    protein and transcripts.
     """
     rows = []
     judged = judge_record(record, genome)
@@ -170,6 +173,8 @@ def describe_alts(
                 "n_background": rank and rank.n,
             }
         )
+        if consequences is not None:
+            rows[-1] |= consequences.describe(one if isinstance(one, Allele) else None)
         if samples is not None:
             rows[-1]["haplotypes"] = [_describe_copy(one, samples, unit) for one in score.copies]
     return rows

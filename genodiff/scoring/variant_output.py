@@ -29,6 +29,7 @@ from genodiff.io.fasta_writer import StaysOpen
 from genodiff.io.file_names import encode_text
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import VcfHeader
+from genodiff.scoring.consequences import Consequences
 from genodiff.scoring.haplotype_vcf import (
     add_haplotype_fields,
     has_our_fields,
@@ -37,7 +38,12 @@ from genodiff.scoring.haplotype_vcf import (
 )
 from genodiff.scoring.methods import AUTO
 from genodiff.scoring.scored_variants import AltScore, FindRank, describe_alts
-from genodiff.scoring.variant_vcf import format_line, format_number, make_header
+from genodiff.scoring.variant_vcf import (
+    format_line,
+    format_number,
+    list_consequence_lines,
+    make_header,
+)
 
 ENDINGS = (".vcf", ".vcf.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl")
 SCHEMA: dict[str, Any] = {
@@ -63,6 +69,12 @@ TSV_KEYS = (
     "chrom", "pos", "ref", "alt", "score", "phred", "se", "method", "n_evaluations", "kind",
     "flags", "id", "normal", "percentile", "z", "background", "n_background",
 )  # fmt: skip
+CONSEQUENCE_SCHEMA: dict[str, Any] = {
+    "gene": pl.String, "consequence": pl.String, "protein": pl.String,
+    "transcripts": pl.List(pl.String),
+}  # fmt: skip
+"""Columns that an annotation adds."""
+CONSEQUENCE_COLUMNS = ("Gene", "Consequence", "Protein", "Transcripts")
 _ROWS = 1 << 16  # of a group in parquet
 _HELD_ROWS = 1 << 12  # that are made at a time
 _LARGEST_TBI = 1 << 29  # bases that a .tbi can hold
@@ -74,7 +86,8 @@ class OutputForm(NamedTuple):
     """What is written: one of `ENDINGS`, in nats or bits, and what it comes from.
 
     `find_rank` ranks scores among those of random variants, None without a background. `samples`
-    are the names of those whose haplotypes are written, None without haplotypes.
+    are the names of those whose haplotypes are written, None without haplotypes. `consequences`
+    are those of an annotation, None without one.
     """
 
     ending: str
@@ -82,6 +95,7 @@ class OutputForm(NamedTuple):
     about: Mapping[str, object]
     find_rank: FindRank | None = None
     samples: Sequence[str] | None = None
+    consequences: Consequences | None = None
 
 
 def find_output_form(out: str | Path, source: str) -> str:
@@ -109,6 +123,7 @@ def format_lines(
     if kind == ".vcf":
         asked = str(form.about.get("method", AUTO))
         more = [] if form.samples is None else list_format_lines(form.unit, asked)
+        more += [] if form.consequences is None else list_consequence_lines()
         yield from make_header(
             header, genome, form.about, form.unit, ranked=form.find_rank is not None, more=more
         )
@@ -116,15 +131,18 @@ def format_lines(
         for record, scores in scored:
             record = remove_our_fields(record) if again else record
             record = add_haplotype_fields(record, scores, form.unit)
-            yield format_line(record, scores, genome, form.unit, form.find_rank)
+            yield format_line(record, scores, genome, form.unit, form.find_rank, form.consequences)
         return
     if kind == ".tsv":
         said = ", ".join(f"{key} {value}" for key, value in form.about.items())
         yield f"## genodiff score: {said}"
-        names = TSV_COLUMNS if form.samples is None else (*TSV_COLUMNS, "Haplotypes")
+        names = TSV_COLUMNS if form.consequences is None else (*TSV_COLUMNS, *CONSEQUENCE_COLUMNS)
+        names = names if form.samples is None else (*names, "Haplotypes")
         yield "\t".join(names)
     for record, scores in scored:
-        for row in describe_alts(record, scores, genome, form.unit, form.find_rank, form.samples):
+        for row in describe_alts(
+            record, scores, genome, form.unit, form.find_rank, form.samples, form.consequences
+        ):
             yield json.dumps(row) if kind == ".jsonl" else _format_row(row)
 
 
@@ -134,10 +152,12 @@ def make_frame(
     unit: str,
     find_rank: FindRank | None = None,
     samples: Sequence[str] | None = None,
+    consequences: Consequences | None = None,
 ) -> pl.DataFrame:
-    """A row for each ALT, columns as `SCHEMA`, with `samples` also `haplotypes`."""
-    parts = _make_frames(scored, genome, unit, find_rank, samples)
-    return pl.concat([pl.DataFrame(schema=_find_schema(samples)), *parts], rechunk=True)
+    """A row for each ALT, columns as `SCHEMA`; `samples` and `consequences` add theirs."""
+    parts = _make_frames(scored, genome, unit, find_rank, samples, consequences)
+    empty = pl.DataFrame(schema=_find_schema(samples, consequences))
+    return pl.concat([empty, *parts], rechunk=True)
 
 
 def scan_frame(
@@ -146,10 +166,11 @@ def scan_frame(
     unit: str,
     find_rank: FindRank | None = None,
     samples: Sequence[str] | None = None,
+    consequences: Consequences | None = None,
 ) -> pl.LazyFrame:
     """As `make_frame`, but the rows are made while they are written, and can be read once."""
-    parts = _make_frames(scored, genome, unit, find_rank, samples)
-    return register_io_source(lambda *_: parts, schema=_find_schema(samples))
+    parts = _make_frames(scored, genome, unit, find_rank, samples, consequences)
+    return register_io_source(lambda *_: parts, schema=_find_schema(samples, consequences))
 
 
 def _make_frames(
@@ -158,17 +179,25 @@ def _make_frames(
     unit: str,
     find_rank: FindRank | None,
     samples: Sequence[str] | None,
+    consequences: Consequences | None,
 ) -> Iterator[pl.DataFrame]:
-    rows = (row for one in scored for row in describe_alts(*one, genome, unit, find_rank, samples))
-    schema = _find_schema(samples)
+    rows = (
+        row
+        for record, scores in scored
+        for row in describe_alts(record, scores, genome, unit, find_rank, samples, consequences)
+    )
+    schema = _find_schema(samples, consequences)
     while some := list(islice(rows, _HELD_ROWS)):
         yield pl.DataFrame(some, schema=schema)
 
 
-def _find_schema(samples: Sequence[str] | None) -> dict[str, Any]:
+def _find_schema(
+    samples: Sequence[str] | None, consequences: Consequences | None
+) -> dict[str, Any]:
+    schema = SCHEMA if consequences is None else SCHEMA | CONSEQUENCE_SCHEMA
     if samples is None:
-        return SCHEMA
-    return {**SCHEMA, HAPLOTYPES: pl.List(pl.Struct(HAPLOTYPE_SCHEMA))}
+        return schema
+    return {**schema, HAPLOTYPES: pl.List(pl.Struct(HAPLOTYPE_SCHEMA))}
 
 
 def write_lines(out: str | Path, lines: Iterable[str], ending: str) -> dict[str, Any] | None:
@@ -275,7 +304,7 @@ def write_index(out: str | Path, longest: int) -> None:
 
 def _format_row(row: Mapping[str, Any]) -> str:
     fields = []
-    for key in TSV_KEYS:
+    for key in (*TSV_KEYS, *(key for key in CONSEQUENCE_SCHEMA if key in row)):
         fields.append(_format_value(row[key], ";"))
     if HAPLOTYPES in row:
         told = ["|".join(_format_value(one[key], "&") for key in HAPLOTYPE_SCHEMA)

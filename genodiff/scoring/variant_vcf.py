@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Unscorable, VariantRecord
 from genodiff.io.vcf import COLUMNS, VcfHeader
+from genodiff.scoring.consequences import Consequences
 from genodiff.scoring.methods import AUTO, name_methods
 from genodiff.scoring.scored_variants import AltScore, FindRank, describe_alts
 
@@ -45,6 +46,17 @@ _RANK_FIELDS = (
     ("GD_BGN", "Integer", "how many random variants of this kind were scored"),
 )
 _RANK_KEYS = ("percentile", "z", "phred", "background", "n_background")
+_CONSEQUENCE_FIELDS = (
+    ("GD_GENE", "gene", "gene of the transcript in which ALT has the most severe consequence"),
+    ("GD_CSQ", "consequence", "that consequence, terms of the Sequence Ontology joined by &"),
+    ("GD_AA", "protein", "the change of amino acids that it makes, such as A12V"),
+    (
+        "GD_TX",
+        "transcripts",
+        "each transcript, the most severe first, as transcript|gene|terms joined by +|change; "
+        "joined by &",
+    ),
+)
 _SHOWN = [(name, key) for (name, _, _), key in zip(_FIELDS, _KEYS, strict=True)]
 _RANKS_SHOWN = [(name, key) for (name, _, _), key in zip(_RANK_FIELDS, _RANK_KEYS, strict=True)]
 _UNSAFE = re.compile(r"[\s;,=]+")
@@ -81,14 +93,23 @@ def make_header(
     return [*meta, header.columns if header else "\t".join(COLUMNS)]
 
 
+def list_consequence_lines() -> list[str]:
+    """The lines of a header that say what the fields of an annotation are."""
+    return [
+        f'##INFO=<ID={name},Number=A,Type=String,Description="genodiff: {meaning}">'
+        for name, _, meaning in _CONSEQUENCE_FIELDS
+    ]
+
+
 def format_line(
     record: VariantRecord,
     scores: tuple[AltScore, ...],
     genome: Genome,
     unit: str,
     find_rank: FindRank | None = None,
+    consequences: Consequences | None = None,
 ) -> str:
-    """One record with its scores."""
+    """One record with its scores, and with `consequences` what its ALTs do to genes."""
     qual, filters, info, *rest = record.rest or (".", ".", ".")
     kept = [one for one in filters.split(";") if not one.startswith(_FILTER) and one != "."]
     if all(score.value is None for score in scores):
@@ -96,8 +117,10 @@ def format_line(
         kept += dict.fromkeys(f"{_FILTER}{score.flags[0]}" for score in scores)
     items = [one for one in info.split(";") if not one.startswith(_PREFIX) and one != "."]
     if record.alts:
-        rows = describe_alts(record, scores, genome, unit, find_rank)
-        for name, key in _SHOWN if find_rank is None else _SHOWN + _RANKS_SHOWN:
+        rows = describe_alts(record, scores, genome, unit, find_rank, None, consequences)
+        shown = _SHOWN if find_rank is None else _SHOWN + _RANKS_SHOWN
+        told = () if consequences is None else _CONSEQUENCE_FIELDS
+        for name, key in (*shown, *((name, key) for name, key, _ in told)):
             values = [format_value(row[key]) for row in rows]
             if any(value != "." for value in values):
                 items.append(f"{name}={','.join(values)}")

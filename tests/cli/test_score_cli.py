@@ -429,3 +429,34 @@ def test_the_plan_tells_evaluations_and_time(
     assert told["evaluations"] == f"{3 + 2 + 4 + 104} to {3 + 2 + 4 + 512}"
     assert re.fullmatch(r"about [0-9]+ s to [0-9]+ s on cpu", told["time"])
     assert sorted(p.name for p in case.iterdir()) == ["in.vcf", "ref.fa"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_features_put_the_consequence_beside_each_score_whatever_the_form(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("g.bed").write_text("chr1\t0\t30\tADE2\t0\t+\t3\t27\t0\t1\t30\t0\n")
+    genes = ("--features", "g.bed", "--genetic-code", "chr1=1")
+    for ending in (".vcf", ".tsv", ".parquet", ".jsonl"):
+        assert command(capsys, *words(run, f"o{ending}", *genes))[0] == 0
+        for i in (1, 2):
+            assert (
+                command(capsys, *words(run, f"s{i}{ending}", "--shard", f"{i}/2", *genes))[0] == 0
+            )
+        assert command(capsys, "merge", f"s1{ending}", f"s2{ending}", "-o", f"m{ending}")[0] == 0
+        assert (case / f"m{ending}").read_bytes() == (case / f"o{ending}").read_bytes()
+    frame = genodiff.load(run).score_variants("in.vcf", fasta="ref.fa", features="g.bed")
+    columns = ["gene", "consequence", "protein", "transcripts"]
+    assert frame[columns].equals(pl.read_parquet("o.parquet")[columns])
+    first = frame.row(0, named=True)
+    assert (first["gene"], first["consequence"]) == ("ADE2", "start_lost")
+    with pysam.VariantFile("o.vcf") as found:
+        assert next(iter(found)).info["GD_CSQ"] == ("start_lost",) * 2
+    told = json.loads((case / "o.tsv.json").read_text())
+    assert (told["features"]["path"], told["features"]["genetic_codes"]) == ("g.bed", {"chr1": 1})
+    assert command(capsys, *words(run, "p.tsv"))[0] == 0
+    other = json.loads((case / "p.tsv.json").read_text())
+    assert other["request"] != told["request"]
+    code, _, err = command(capsys, *words(run, "q.tsv", "--features", "none.gff3"))
+    assert (code, len(err.strip().splitlines())) == (3, 1), err
+    assert not (case / "q.tsv").exists()

@@ -99,6 +99,21 @@ def score(
             "fields of a VCF, or a column of a table. They cost evaluations (see --plan).",
         ),
     ] = False,
+    features: Annotated[
+        str | None,
+        Parameter(
+            help="Genes (GFF3, GTF, BED12, GenBank): puts the consequence of each variant beside "
+            "its score (missense, splice donor, ...)."
+        ),
+    ] = None,
+    genetic_code: Annotated[
+        list[str] | None,
+        Parameter(
+            help="CONTIG=N, with --features: NCBI's number of a contig's genetic code, where the "
+            "annotation does not say it; chrM=2. May be given several times.",
+            negative="",
+        ),
+    ] = None,
     region: Annotated[
         list[str] | None,
         Parameter(
@@ -171,6 +186,8 @@ def score(
             shard=shard,
             background=background,
             haplotypes=haplotypes,
+            features=features,
+            genetic_code=genetic_code or (),
             allow_mismatches=allow_mismatches,
             seed=common.seed,
             device=common.device,
