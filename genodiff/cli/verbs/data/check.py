@@ -284,8 +284,8 @@ def _read_intervals(file: str, contigs: dict[str, int] | None) -> Iterator[dict[
 
 def _read_annotation(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:
     for row in read_annotation(file, contigs):
-        found = row._asdict() | {"length": row.end - row.start}
-        yield {key: value for key, value in found.items() if key not in ("line", "names")}
+        shown = ("contig", "start", "end", "name", "strand", "type")
+        yield {key: getattr(row, key) for key in shown} | {"length": row.end - row.start}
 
 
 def _counting(
