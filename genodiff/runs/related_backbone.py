@@ -8,7 +8,6 @@ import copy
 from typing import Any, Self
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -66,7 +65,6 @@ class RelatedBackbone(Backbone):
             return getattr(nn.Module.__getattr__(self, "network"), name)
 
 
-@torch.inference_mode()
 def find_relatives(network: object) -> Relatives | None:
     """The relatives of a network; None where it has none."""
     return network.relatives if isinstance(network, RelatedBackbone) else None
