@@ -40,6 +40,19 @@ class RelatedBackbone(Backbone):
         logits: Tensor = relating(self.network, self.relatives)(xt, *more, **options)
         return logits
 
+    @property
+    def d_out(self) -> int:
+        """The width of `features`."""
+        return self.network.d_out
+
+    def features(self, *given: Any, **options: Any) -> Float[Tensor, "B L D"]:
+        """The network's own."""
+        return self.network.features(*given, **options)
+
+    def hidden_states(self, *given: Any, **options: Any) -> list[Float[Tensor, "B L D"]]:
+        """The network's own."""
+        return self.network.hidden_states(*given, **options)
+
     def count_votes(self, codes: Codes, at: int, ref: int) -> Floats:
         """(4,): the score of A, C, G and T in place of `ref`, by votes, in nats.
 

@@ -198,7 +198,7 @@ def test_letters_are_those_of_the_bases_whatever_the_file(here: Path) -> None:
 
 LIST = "path\tname\tspecies\tsha256\n"
 FAULTS = {
-    "no list": (None, ["gone.tsv"], "gone.tsv: cannot be read"),
+    "no list": (None, ["gone.tsv"], "gone.tsv: no such file"),
     "no file": (None, ["gone.fa"], "gone.fa: is not there"),
     "no recipe": (None, ["sacharomyces"], "did you mean 'saccharomyces'?"),
     "no relatives in a folder": (None, ["empty"], "empty: is a folder without relatives"),
@@ -209,7 +209,7 @@ FAULTS = {
     "no https": (LIST + "http://a.b/c.fa\n", ["l.tsv"], "http:// is not fetched"),
     "a name twice": (LIST + "near.fa\tx\nfar.fa\tx\n", ["l.tsv"], "name x stands in line 2 too"),
     "a genome twice": (LIST + "near.fa\tx\nnear.fa\ty\n", ["l.tsv"], "x and y are the same genome"),
-    "no hash": (LIST + "near.fa\tx\t\t123\n", ["l.tsv"], "the sha256 is no sha256 of 64"),
+    "no hash": (LIST + "near.fa\tx\t\t123\n", ["l.tsv"], "the sha256 is not 64 hexadecimal digits"),
     "a wrong hash": (LIST + f"near.fa\tx\t\t{'0' * 64}\n", ["l.tsv"], ", not 0000"),
     "protein": (">p\nMKVLLEMKVLLE\n", ["l.fa"], "l.fa"),
     "RNA": (">r\nACGUACGU\n", ["l.fa"], "RNA"),

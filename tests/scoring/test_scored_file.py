@@ -33,9 +33,9 @@ SIZES = [("snv", 1, 1), ("snv", 1, 1), ("ins", 0, 1), ("del", 2, 0), ("", 0, 0),
 
 
 GENES = """##gff-version 3
-c\tx\tgene\t4\t15\t.\t+\t.\tID=g;Name=g
-c\tx\tmRNA\t4\t15\t.\t+\t.\tID=t;Parent=g
-c\tx\tCDS\t4\t15\t.\t+\t0\tID=d;Parent=t
+c\tx\tgene\t1\t12\t.\t+\t.\tID=g;Name=g
+c\tx\tmRNA\t1\t12\t.\t+\t.\tID=t;Parent=g
+c\tx\tCDS\t1\t12\t.\t+\t0\tID=d;Parent=t
 """
 
 
@@ -179,7 +179,7 @@ def test_what_an_annotation_says_is_read_of_every_form(tmp_path: Path) -> None:
     rows = {ending: list(ScoredFile(path).rows()) for ending, path in files.items()}
     assert rows[".vcf"] == rows[".tsv"] == rows[".jsonl"] == rows[".parquet"]
     first = rows[".vcf"][0]
-    assert (first.gene, first.consequence) == ("g", "missense_variant")
+    assert (first.gene, first.consequence) == ("g", "stop_gained")
     assert first.protein
     tally = count(files[".tsv"])
     assert sum(sum(grid.values()) for grid in tally.consequences.values()) == 4

@@ -188,7 +188,7 @@ def _read_row(path: str | Path, number: int, given: dict[str, str], folder: Path
         raise refuse(f"'{printable(species, 40)}' is no label", _NAME_FIX)
     for column in ("sha256", "letters"):
         if column in given and not _SHA256.fullmatch(given[column].lower()):
-            what = f"the {column} is no sha256 of 64 hexadecimal digits"
+            what = f"the {column} is not 64 hexadecimal digits"
             raise refuse(what, "give it, or leave the field empty")
     tried = given.get("tried", "yes")
     if tried not in ("yes", "no"):
