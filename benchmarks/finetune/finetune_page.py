@@ -16,7 +16,7 @@ from genodiff.statistics.seeds import JointEstimate
 from genodiff.tasks.published_scores import PublishedValue
 
 STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "genodiff", "svg.fonttype": "path", "font.size": 8,
+    "svg.hashsalt": "genodiff", "svg.fonttype": "none", "font.size": 8,
     "savefig.facecolor": "white", "axes.titlesize": 9,
     "axes.spines.top": False, "axes.spines.right": False,
 }  # fmt: skip
