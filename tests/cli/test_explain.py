@@ -18,7 +18,7 @@ WRONG = [
     ("config bogus", "known: check, presets, schema, show;"),
     ("finetune my.csv", "'my.csv' is no suite; sequences of your own: `genodiff finetune table"),
     ("train toy --seeed 1", "Did you mean --seed?"),
-    ("train toy --relatives a.fa", "Relatives are read by a trained run: give them to eval, score,"),
+    ("train toy --relatives a.fa", "Relatives are read by a trained run: give them to eval,"),
     ("predict runs/x a.fa --relatives a.fa", "Relatives are read by a trained run"),
     ("train toy --bacth-size 1", "Did you mean --batch-size?"),
     ("data check --jsom a.fa", "Did you mean --json? see `genodiff data check --help`"),
