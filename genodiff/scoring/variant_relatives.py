@@ -47,8 +47,8 @@ def read_relatives_around(
     if relatives is None or model.relatives is None:
         return None
     cut = cut_window(genome, model.alphabet, [allele], context)
-    codes = reader.columns(cut.pair.ref)
-    codes = np.where((codes < 0) | cut.pair.ref_span, NONE, codes).astype(np.uint8)
+    columns = reader.columns(cut.pair.ref)
+    codes = np.where((columns < 0) | cut.pair.ref_span, NONE, columns).astype(np.uint8)
     at, width = allele.start - cut.start, min(len(allele.ref), LONGEST)
     left, right = max(0, at - FLANK), min(len(codes), at + width + FLANK)
     over = relatives.align(codes[None])[:, 0, left:right]
