@@ -279,11 +279,11 @@ def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_fu
     found = list(map(json.loads, done.stdout.splitlines()))
     # With Triton 3.9; 3.6 makes fewer. What B and C cost that are loaded one state ahead (forward
     # 10 slots, backward 52) an H100 gives back: it waited for them. A load is so many instructions
-    # before the first that reads it; it was 23 and 40.
-    most = {("forward", 256): 136, ("forward", 236): 142} | {
+    # before the first that reads it; at 256 channels it was 23 and 40, and is 77 and 201.
+    most = {("forward", 256): 136, ("forward", 236): 143} | {
         ("backward", 256): 403, ("backward", 236): 415
     }  # fmt: skip
-    ahead = {"forward": 70, "backward": 190}
+    ahead = {"forward": 30, "backward": 190}
     for (way, d_inner), slots in most.items():
         (row,) = (
             row for row in found
