@@ -41,6 +41,7 @@ _DOOR = {
     "ism": "genodiff.api.maps",
     "judge": "genodiff.api.judge",
     "list_cache": "genodiff.api.cache",
+    "list_models": "genodiff.api.models",
     "list_recipes": "genodiff.api.data",
     "load": "genodiff.api.load",
     "merge": "genodiff.api.merge",
@@ -51,6 +52,7 @@ _DOOR = {
     "sample": "genodiff.api.sample",
     "score": "genodiff.api.score",
     "score_variants": "genodiff.api.score",
+    "show_model": "genodiff.api.models",
     "scorecard": "genodiff.api.scorecard",
     "substitution_effect": "genodiff.api.effects",
     "tracks": "genodiff.api.maps",
@@ -92,6 +94,8 @@ if TYPE_CHECKING:
     from genodiff.api.memory import fit_memory as fit_memory
     from genodiff.api.merge import merge as merge
     from genodiff.api.model import Model as Model
+    from genodiff.api.models import list_models as list_models
+    from genodiff.api.models import show_model as show_model
     from genodiff.api.predict import predict as predict
     from genodiff.api.redesign import redesign as redesign
     from genodiff.api.report import report as report
