@@ -53,10 +53,10 @@ def test_the_name_is_the_folder(ready: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["sample", "tiny", "--n", "1", "--length", "20", "--steps", "2"],
-        ["sample", "--model", "tiny", "--n", "1", "--length", "20", "--steps", "2"],
-        ["ism", "tiny", "genome.fa", "--region", "c2:101-104", "--out", "x.tsv"],
-        ["tracks", "tiny", "genome.fa", "--region", "c2:101-104", "--out", "x.bedgraph"],
+        ["sample", "tiny", "--n", "1", "--length", "20", "--steps", "2", "--out", "-"],
+        ["sample", "--model", "tiny", "--n", "1", "--length", "20", "--steps", "2", "--out", "-"],
+        ["ism", "tiny", "--fasta", "genome.fa", "--region", "c2:101-104", "--out", "x.tsv"],
+        ["tracks", "tiny", "--fasta", "genome.fa", "--region", "c2:101-104", "--out", "x"],
         ["embed", "tiny", "genome.fa", "--region", "c2:101-164", "--out", "x.npz"],
         ["score", "tiny", "x.vcf", "--fasta", "genome.fa", "--out", "y.vcf"],
         ["eval", "tiny", "--fasta", "genome.fa", "--max-windows", "2", "--no-baselines"],
