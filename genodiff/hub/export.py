@@ -146,7 +146,7 @@ def _write_run(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, A
         folder / CARD, describe_model(config, model.alphabet, model.step, digest, data)
     )
     atomic.write_text(folder / "config.yaml", to_yaml(config))
-    if isinstance(model.backbone, Caduceus) and find_unwritten(model) is None:
+    if isinstance(model.backbone, Caduceus) and find_unwritten(model.backbone) is None:
         _write_config(model, folder, find_origin(model), None)  # what transformers looks for
     return {"tensors": len(collect_tensors(model.backbone))}
 
@@ -175,9 +175,9 @@ def find_origin(model: TrainedModel) -> Origin:
     )
 
 
-def find_unwritten(model: TrainedModel) -> str | None:
-    """What of a Caduceus has no place in the layout caduceus, in words; None if nothing."""
-    settings = model.backbone.settings
+def find_unwritten(network: Caduceus) -> str | None:
+    """What of a network has no place in the layout caduceus, in words; None if nothing."""
+    settings = network.settings
     if settings.n_classes:
         return "a network with classes has no place for them in the layout caduceus"
     if settings.recalls:
@@ -193,7 +193,7 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
             file=model.run,
             fix="give --format safetensors",
         )
-    unwritten = find_unwritten(model)
+    unwritten = find_unwritten(model.backbone)
     if unwritten is not None:
         raise UsageError(unwritten, file=model.run, fix="give --format safetensors")
     settings, tensors = model.backbone.settings, collect_tensors(model.backbone)
