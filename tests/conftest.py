@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Which cases stay is drawn by their names, so that no value of a parameter is left out for good.
     """
-    cases = defaultdict(list)
+    cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if few := item.get_closest_marker("few"):
             cases[item.nodeid.partition("[")[0], few.args[0]].append(item)
