@@ -106,8 +106,7 @@ def read_pieces(
             at = slice(start, start + len(chances))
             said = read_related(related, masked.clean, at)
             if network is not reader:
-                chances = chances * said.factors
-                chances /= chances.sum(-1, keepdims=True)
+                chances = _normalise(np.log(chances) + np.log(said.factors)).astype(np.float32)
             information = find_information(said.p)[:, None]
             chances = np.concatenate([chances, information, said.columns], 1).astype(np.float32)
             chances[np.isnan(chances[:, 0])] = np.nan

@@ -220,7 +220,8 @@ class Scorer:
     ) -> None:
         self.reader, self.alphabet, self.genome = reader, alphabet, genome
         self.options, self.context, self.spacing = options, context, spacing
-        self._sites = self._related = None
+        self._sites: SiteScores | None = None
+        self._related: RelatedSites | None = None
         self._of_bases = find_method((1, 1), options.method)
         if isinstance(reader.denoiser, RelatedBackbone):
             given = genome, alphabet, reader.denoiser, context
@@ -232,6 +233,8 @@ class Scorer:
             apart = None if spacing is None else spacing.bases
             self._of_sites = leave_relatives_out(reader)
             self._sites = SiteScores(genome, alphabet, self._of_sites, context, apart)
+        both = self._sites, self._related
+        self._readers = [one for one in both if one is not None]
 
     def score(self, alleles: Iterable[Item]) -> Iterator[AlleleScore]:
         """A score for each, in their order."""
@@ -241,7 +244,7 @@ class Scorer:
             held.append(self._start([one] if isinstance(one, Allele) else list(one)))
             if isinstance(held[-1], _ScoreJob):
                 spans, sites = spans + (not held[-1].light), sites + held[-1].light
-            windows = sites + sum(map(len, filter(None, (self._sites, self._related))))
+            windows = sites + sum(len(one) for one in self._readers)
             if spans == self._spans_held or windows >= self._sites_held or len(held) == _HELD:
                 yield from self._finish(held)
                 held, spans, sites = [], 0, 0
@@ -277,7 +280,7 @@ class Scorer:
         if allele.ref == allele.alt:
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
         method = choose_method((1, 1), self.options.method)
-        places = [one.prepare(allele) for one in (self._sites, self._related) if one is not None]
+        places = [one.prepare(allele) for one in self._readers]
         return _SiteJob(allele, method, *places[0])
 
     def _score_site(self, one: _SiteJob) -> AlleleScore:
@@ -296,8 +299,7 @@ class Scorer:
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
 
     def _finish(self, held: list["_Held"]) -> Iterator[AlleleScore]:
-        both = [one for one in (self._sites, self._related) if one is not None]
-        for sites in both:
+        for sites in self._readers:
             sites.read()
         jobs = [one for one in held if isinstance(one, _ScoreJob)]
         estimates = run_together(
@@ -321,7 +323,7 @@ class Scorer:
                 found.value, found.se, find_ci95(found), one.method, one.start, one.end,
                 found.windows, found.note,
             )  # fmt: skip
-        for sites in both:
+        for sites in self._readers:
             sites.clear()
 
 
