@@ -43,7 +43,7 @@ def ism(
     >>> genodiff.ism("runs/demo", "genome.fa", out="map.html", region=["chr1:1,000-1,200"])
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
         sequences: FASTA file; each record is a region unless --region or --bed says so.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
@@ -105,7 +105,7 @@ def dependencies(
     >>> genodiff.dependencies("runs/demo", "genome.fa", out="map.html", region=["chr1:1-200"])
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
         sequences: FASTA file; each record is a region unless --region or --bed says so.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
@@ -171,7 +171,7 @@ def tracks(
     >>> genodiff.tracks("runs/demo", "genome.fa", out="tracks", region=["chr1:1,000-9,000"])
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: Folder to write; with --shard a .npy file of the part.
         sequences: FASTA file; all of it is read unless --region or --bed says so.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
