@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_target, is_own_file
-from genodiff.scoring.variant_request import parse_shard
+from genodiff.jobs.shards import parse_shard
 from genodiff.version import __version__
 
 if TYPE_CHECKING:
+    from genodiff.jobs.shards import ShardFile
     from genodiff.runs.model import TrainedModel
     from genodiff.scoring.eval_options import EvalOptions
-    from genodiff.scoring.variant_merge import ScoreShard
 
 _log = logging.getLogger("genodiff")
 
@@ -81,7 +81,7 @@ def write_eval_shard(
     return told
 
 
-def merge_evaluation(parts: list[ScoreShard], target: str) -> dict[str, Any]:
+def merge_evaluation(parts: list[ShardFile], target: str) -> dict[str, Any]:
     """The evaluation of all shards, written to `target` and added to RUN/eval.json.
 
     Raises `DataError` where the run is not the one that the shards are of.

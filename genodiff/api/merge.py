@@ -20,7 +20,7 @@ from genodiff.scoring.track_format import HOLDS
 from genodiff.version import __version__
 
 if TYPE_CHECKING:
-    from genodiff.scoring.variant_merge import ScoreShard
+    from genodiff.jobs.shards import ShardFile
 
 
 def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False) -> dict[str, Any]:
@@ -34,8 +34,8 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
     """
     target = str(out)
     if _are_tracks(shards):
+        from genodiff.jobs.shards import open_shards
         from genodiff.maps.track_folder import merge_tracks
-        from genodiff.scoring.variant_merge import open_shards
 
         return merge_tracks(open_shards(shards), target, force=force)
     if not target.endswith(".zarr"):
@@ -45,13 +45,13 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
     from genodiff.io import atomic
     from genodiff.io.faidx import Genome
     from genodiff.io.identity import stamp_time
-    from genodiff.scoring.variant_merge import (
+    from genodiff.jobs.shards import open_shards
+    from genodiff.variants.merge import (
         join_frames,
         join_lines,
         join_tallies,
-        open_shards,
     )
-    from genodiff.scoring.variant_output import (
+    from genodiff.variants.output import (
         SortedWatch,
         find_output_form,
         write_frame,
@@ -98,7 +98,7 @@ def _are_tracks(shards: Sequence[str | Path]) -> bool:
     return any(read_json_object(f"{one}.json").get("holds") == HOLDS for one in shards[:1])
 
 
-def _merge_embeddings(parts: list[ScoreShard], target: str, force: bool) -> dict[str, Any]:
+def _merge_embeddings(parts: list[ShardFile], target: str, force: bool) -> dict[str, Any]:
     from genodiff.io import atomic
     from genodiff.io.identity import stamp_time
     from genodiff.scoring.embedding_format import find_embedding_format

@@ -10,7 +10,7 @@ from genodiff.api.score import make_score_frame
 from genodiff.api.score_settings import ScoreSettings
 from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.methods import AUTO
-from genodiff.scoring.variant_request import MAX_EVALUATIONS, STANDARD_ERROR
+from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS, STANDARD_ERROR
 
 if TYPE_CHECKING:
     import polars as pl

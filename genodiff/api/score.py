@@ -25,7 +25,7 @@ from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
 from genodiff.scoring.methods import AUTO
 from genodiff.scoring.methods import describe_methods as describe_methods
-from genodiff.scoring.variant_request import MAX_EVALUATIONS, STANDARD_ERROR
+from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS, STANDARD_ERROR
 from genodiff.version import __version__
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from genodiff.io.variants import Allele
     from genodiff.runs.model import TrainedModel
     from genodiff.runs.own_loci import OwnLoci
-    from genodiff.scoring.consequences import Consequences
-    from genodiff.scoring.scored_variants import ScoreFound
-    from genodiff.scoring.variant_run import VariantRun
     from genodiff.scoring.variant_scores import ScoreOptions
+    from genodiff.variants.consequences import Consequences
+    from genodiff.variants.records import VariantRun
+    from genodiff.variants.scored_variants import ScoreFound
 
     Variants = Allele | Sequence[Allele]
 
@@ -109,11 +109,11 @@ def score(
     journal_path = Path(f"{target}.partial")
     from genodiff.io.faidx import Genome
     from genodiff.io.variant_source import open_variants
-    from genodiff.scoring.background import parse_background
-    from genodiff.scoring.variant_journal import VariantJournal
-    from genodiff.scoring.variant_output import find_output_form, index_name
-    from genodiff.scoring.variant_request import parse_shard
-    from genodiff.scoring.variant_run import VariantRun
+    from genodiff.jobs.shards import parse_shard
+    from genodiff.variants.background import parse_background
+    from genodiff.variants.output import find_output_form, index_name
+    from genodiff.variants.records import VariantRun
+    from genodiff.variants.variant_journal import VariantJournal
 
     places = parse_background(background)
     part = None if shard is None else parse_shard(shard)
@@ -198,11 +198,11 @@ def make_score_frame(
     """What `genodiff.Model.score_variants` gives."""
     from genodiff.io.faidx import Genome
     from genodiff.io.variant_source import open_held_variants, open_variants
-    from genodiff.scoring.background import parse_background
-    from genodiff.scoring.scored_variants import AltScore, score_records
-    from genodiff.scoring.variant_output import make_frame
-    from genodiff.scoring.variant_run import VariantRun
     from genodiff.scoring.variant_scores import open_score_loci
+    from genodiff.variants.background import parse_background
+    from genodiff.variants.output import make_frame
+    from genodiff.variants.records import VariantRun
+    from genodiff.variants.scored_variants import AltScore, score_records
 
     options = asked.options()
     places = parse_background(background)
@@ -232,7 +232,7 @@ def make_score_frame(
 def _open_features(
     features: str | Path | None, genome: Genome, codes: Sequence[str]
 ) -> Consequences | None:
-    from genodiff.scoring.consequences import Consequences, parse_codes
+    from genodiff.variants.consequences import Consequences, parse_codes
 
     if features is None and codes:
         raise UsageError("--genetic-code without --features", fix="give an annotation")
@@ -244,7 +244,7 @@ def _open_features(
 def _ask_haplotypes(
     work: VariantRun, model: TrainedModel, asked: ScoreSettings
 ) -> tuple[Counter[str], int]:
-    from genodiff.scoring.haplotype_scores import find_span
+    from genodiff.variants.haplotype_scores import find_span
 
     width = asked.find_width(model.config.data.seq_len)
     return work.ask_haplotypes(find_span(width), asked.method)
@@ -285,9 +285,9 @@ def _write(
     from genodiff.io.partial_output import SUFFIX
     from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.runs.related_model import name_relatives
-    from genodiff.scoring.variant_journal import VariantJournal
-    from genodiff.scoring.variant_output import OutputForm, find_output_form
     from genodiff.scoring.variant_scores import open_score_loci
+    from genodiff.variants.output import OutputForm, find_output_form
+    from genodiff.variants.variant_journal import VariantJournal
 
     keep_freed_memory()
     options, unit = asked.options(), asked.unit

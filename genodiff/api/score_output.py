@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from genodiff.io.variants import Allele
     from genodiff.runs.model import TrainedModel
     from genodiff.runs.own_loci import OwnLoci
-    from genodiff.scoring.background import Background, BackgroundRequest
-    from genodiff.scoring.scored_variants import AltScore, ScoreFound
-    from genodiff.scoring.variant_run import VariantRun
     from genodiff.scoring.variant_scores import ScoreOptions
+    from genodiff.variants.background import Background, BackgroundRequest
+    from genodiff.variants.records import VariantRun
+    from genodiff.variants.scored_variants import AltScore, ScoreFound
 
     Ask = Callable[[Iterable[Allele | Sequence[Allele]]], Iterator[ScoreFound]]
 
@@ -99,7 +99,7 @@ def write_output(
     work: VariantRun, journal: Any, target: str, form: Any
 ) -> tuple[dict[str, Any] | None, bool]:
     """What a sidecar says of the file, None of a stream, and whether it has an index."""
-    from genodiff.scoring.variant_output import (
+    from genodiff.variants.output import (
         SortedWatch,
         format_lines,
         scan_frame,
@@ -135,7 +135,7 @@ def prepare_background(
 ) -> Background:
     """The random variants that the records of `work` are compared with."""
     from genodiff.io.progress import ProgressDisplay
-    from genodiff.scoring.background import draw_background, find_kinds
+    from genodiff.variants.background import draw_background, find_kinds
 
     request = request_background(model, options, places, loci)
     kinds = find_kinds(work.alleles(), work.genome)
@@ -152,7 +152,7 @@ def request_background(
 ) -> BackgroundRequest:
     """What a background is asked for, and all that its scores depend on."""
     from genodiff.runs.own_loci import name_memory
-    from genodiff.scoring.background import BackgroundRequest
+    from genodiff.variants.background import BackgroundRequest
 
     settings = {
         "model": model.digest, "se": options.se, "most": options.most, "exact": options.exact,

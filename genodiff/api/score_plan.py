@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from genodiff.api.score_settings import ScoreSettings
     from genodiff.io.variant_check import VariantSurvey
     from genodiff.runs.model import TrainedModel
-    from genodiff.scoring.variant_run import VariantRun
+    from genodiff.variants.records import VariantRun
 
 Windows = tuple[int, int]
 """Windows with one base masked, and with many."""
@@ -89,9 +89,9 @@ def _describe_background(
     work: VariantRun, asked: ScoreSettings, places: int, model: TrainedModel | None
 ) -> tuple[dict[str, Any], Windows]:
     """What is said of the random variants, and the windows that they still take."""
-    from genodiff.scoring.background import BackgroundRequest, count_background, find_kinds
     from genodiff.scoring.methods import find_method
     from genodiff.scoring.variant_scores import open_score_loci
+    from genodiff.variants.background import BackgroundRequest, count_background, find_kinds
 
     request = BackgroundRequest(places, asked.seed, asked.method, {})
     if model is not None:

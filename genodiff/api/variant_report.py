@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from genodiff.reports.variant_page import Redraws, TopVariant
     from genodiff.runs.model import TrainedModel
     from genodiff.runs.own_loci import OwnLoci
-    from genodiff.scoring.scored_file import ScoredRow
+    from genodiff.variants.scored_file import ScoredRow
 
 TOP, REDRAWN = 20, 16
 _NO_MODEL = (
@@ -52,8 +52,8 @@ def report_variants(
     from genodiff.io import atomic
     from genodiff.io.target import seal_page
     from genodiff.reports.variant_page import TopVariant, render_variant_page
-    from genodiff.scoring.scored_file import ScoredFile
-    from genodiff.scoring.scored_tally import ScoredTally
+    from genodiff.variants.scored_file import ScoredFile
+    from genodiff.variants.scored_tally import ScoredTally
 
     file = ScoredFile(scored)
     told = read_json_object(f"{scored}.json")
@@ -93,8 +93,8 @@ def _ask_model(
     from genodiff.reports.variant_page import TopVariant
     from genodiff.runs.own_loci import open_loci
     from genodiff.scoring.masked_reader import open_reader
-    from genodiff.scoring.variant_logos import read_logos
     from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
+    from genodiff.variants.logos import read_logos
 
     path = fasta if fasta is not None else told["fasta"]["path"]
     trained = open_language(run, device)
@@ -143,9 +143,9 @@ def _draw_again(
     import numpy as np
 
     from genodiff.reports.variant_page import Redraws
-    from genodiff.scoring.scored_variants import NATS_PER_BIT
-    from genodiff.scoring.variant_request import MAX_EVALUATIONS
+    from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS
     from genodiff.scoring.variant_scores import ScoreOptions, score_alleles
+    from genodiff.variants.scored_variants import NATS_PER_BIT
 
     context = told.get("context")
     options = ScoreOptions(

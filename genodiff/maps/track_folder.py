@@ -16,6 +16,7 @@ from genodiff.io.published_text import hide_all_folders
 from genodiff.io.target import check_new_folder, describe_file, is_own_folder
 from genodiff.jobs.job import EmptyOutputError
 from genodiff.jobs.request import find_named
+from genodiff.jobs.shards import ShardFile
 from genodiff.maps.map_job import WRITE_PICTURE, list_genes
 from genodiff.maps.request import check_gene_file
 from genodiff.scoring.browser_names import name_contigs, rename_blocks
@@ -29,7 +30,6 @@ from genodiff.scoring.track_format import (
 from genodiff.scoring.track_hub import HubRequest, name_assembly, write_hub
 from genodiff.scoring.track_run import TrackRun, read_chances
 from genodiff.scoring.track_values import BaseTracks, count_tracks, join_intervals
-from genodiff.scoring.variant_merge import ScoreShard
 from genodiff.version import __version__
 
 
@@ -145,7 +145,7 @@ COMMON = (
 """What the sidecars of a shard and of the whole say alike."""
 
 
-def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str, Any]:
+def merge_tracks(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, Any]:
     """Write the folder that one run writes, from the chances of all shards.
 
     Raises `DataError` where the genome is not the one that was read; `UsageError`, `MachineError`.

@@ -25,10 +25,10 @@ from genodiff.reports.variant_figures import (
     draw_distributions,
     draw_errors,
 )
-from genodiff.scoring.scored_file import ScoredRow
-from genodiff.scoring.scored_tally import ClassScores, ScoredTally, measure_ks
-from genodiff.scoring.scored_variants import NATS_PER_BIT
-from genodiff.scoring.variant_logos import SpellingLogo
+from genodiff.variants.logos import SpellingLogo
+from genodiff.variants.scored_file import ScoredRow
+from genodiff.variants.scored_tally import ClassScores, ScoredTally, measure_ks
+from genodiff.variants.scored_variants import NATS_PER_BIT
 from genodiff.version import __version__
 
 _MOST_CLASSES, _MOST_ROWS = 6, 30  # with a picture, and in the table

@@ -21,12 +21,12 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.atomic import write_bytes
 from genodiff.io.identity import sha256_json
 from genodiff.jobs.journal import Journal
+from genodiff.jobs.shards import Shard
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import identify_memory
 from genodiff.scoring.bound import WindowDraws, choose_windows, measure_batch
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.variant_request import Shard
 from genodiff.scoring.window_memory import WindowMemory, open_window_memory
 
 HOLDS = "draws of an evaluation's shard"

@@ -24,6 +24,7 @@ from genodiff.runs.training_memory import identify_memory
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.methods import AUTO, check_method, choose_method, find_method
 from genodiff.scoring.methods.chain import ORDERS
+from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS, STANDARD_ERROR
 from genodiff.scoring.shared_sites import (
     SiteScores,
     Spacing,
@@ -32,7 +33,6 @@ from genodiff.scoring.shared_sites import (
 )
 from genodiff.scoring.span_scores import Estimate, Steps
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
-from genodiff.scoring.variant_request import MAX_EVALUATIONS, STANDARD_ERROR
 from genodiff.scoring.variant_windows import (
     LONGEST_SPAN,
     Contigs,

@@ -22,7 +22,7 @@ import genodiff
 from genodiff.api.score_output import ScorePace
 from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variants import Allele
-from genodiff.scoring.scored_variants import AltScore
+from genodiff.variants.scored_variants import AltScore
 from tests.commands import command
 
 FASTA = ">chr1\n" + "ACGTTGCAAC" * 30 + "\n>chr2\n" + "GGATCNTTAACCGG" * 8 + "\n"

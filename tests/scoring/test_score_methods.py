@@ -15,8 +15,6 @@ from genodiff.errors import UsageError
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel, load_model
-from genodiff.scoring.background import BackgroundRequest, draw_background, find_kinds
-from genodiff.scoring.background_draws import VariantDraws
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.methods import (
     AUTO,
@@ -31,6 +29,8 @@ from genodiff.scoring.methods import (
 from genodiff.scoring.span_scores import Estimate, run_steps
 from genodiff.scoring.variant_scores import ScoreOptions, score_alleles, start_score
 from genodiff.scoring.variant_windows import cut_window
+from genodiff.variants.background import BackgroundRequest, draw_background, find_kinds
+from genodiff.variants.background_draws import VariantDraws
 
 START = 900
 KINDS = ("SNV", "deletion", "insertion", "MNV", "delins", "long deletion", "haplotype")
@@ -171,7 +171,7 @@ def letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "letters" not in SCORE_METHODS
     monkeypatch.setitem(SCORE_METHODS._pieces, "letters", Letters)
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("genodiff.scoring.background_rare.MOST_DRAWS", 4000)
+    monkeypatch.setattr("genodiff.variants.background_rare.MOST_DRAWS", 4000)
 
 
 @pytest.mark.usefixtures("letters")

@@ -29,16 +29,16 @@ from genodiff.io.fasta_writer import StaysOpen
 from genodiff.io.file_names import encode_text
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import VcfHeader
-from genodiff.scoring.consequences import Consequences
-from genodiff.scoring.haplotype_vcf import (
+from genodiff.scoring.methods import AUTO
+from genodiff.variants.consequences import Consequences
+from genodiff.variants.haplotype_vcf import (
     add_haplotype_fields,
     has_our_fields,
     list_format_lines,
     remove_our_fields,
 )
-from genodiff.scoring.methods import AUTO
-from genodiff.scoring.scored_variants import AltScore, FindRank, describe_alts
-from genodiff.scoring.variant_vcf import (
+from genodiff.variants.scored_variants import AltScore, FindRank, describe_alts
+from genodiff.variants.vcf_lines import (
     format_line,
     format_number,
     list_consequence_lines,

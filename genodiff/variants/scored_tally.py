@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.scoring.background_strata import SizeClass, find_class
-from genodiff.scoring.scored_file import ScoredRow
+from genodiff.variants.background_strata import SizeClass, find_class
+from genodiff.variants.scored_file import ScoredRow
 
 STEP = 0.02
 """Width of a bin of scores, in the file's unit."""

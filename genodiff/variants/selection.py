@@ -1,38 +1,10 @@
-"""Which records of a file are scored: regions, and one shard of several."""
+"""Which records of a file are scored: those of regions, and of one shard of several."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
 
-from genodiff.errors import UsageError
 from genodiff.io.regions import parse_region
 from genodiff.io.variants import VariantRecord
-
-STANDARD_ERROR = 0.25
-"""Standard error, in nats, that `nelbo` goes on to, unless told otherwise."""
-MAX_EVALUATIONS = 512
-"""Evaluations of one variant after which `nelbo` stops, unless told otherwise."""
-_SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
-
-
-class Shard(NamedTuple):
-    """Part `number` of `of`, from 1."""
-
-    number: int
-    of: int
-
-    def cut(self, records: int) -> tuple[int, int]:
-        """First and last + 1 of the records that it has, of so many."""
-        return records * (self.number - 1) // self.of, records * self.number // self.of
-
-
-def parse_shard(text: str) -> Shard:
-    """`i/n` as a `Shard`. Raises `UsageError`."""
-    found = _SHARD.fullmatch(text)
-    if found and 1 <= int(found[1]) <= int(found[2]):
-        return Shard(int(found[1]), int(found[2]))
-    raise UsageError(f"--shard {text} is no shard", fix="give i/n with i from 1 to n, such as 3/8")
 
 
 class RecordSelection:

@@ -19,7 +19,7 @@ from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variant_alignment import judge_alt
 from genodiff.io.variants import Allele, Unscorable, VariantRecord
 from genodiff.io.vcf import VcfHeader, read_vcf
-from genodiff.scoring.variant_output import ENDINGS, TSV_COLUMNS, TSV_KEYS
+from genodiff.variants.output import ENDINGS, TSV_COLUMNS, TSV_KEYS
 
 _ROWS = 1 << 16
 _FILTER = "gd_"

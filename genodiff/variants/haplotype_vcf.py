@@ -10,8 +10,8 @@ from dataclasses import replace
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import VcfHeader
 from genodiff.scoring.methods import AUTO, name_methods
-from genodiff.scoring.scored_variants import AltScore, CopyScore, convert_unit
-from genodiff.scoring.variant_vcf import format_value
+from genodiff.variants.scored_variants import AltScore, CopyScore, convert_unit
+from genodiff.variants.vcf_lines import format_value
 
 _PREFIX, _META = "GD_", "##FORMAT=<ID=GD_"
 _COLUMNS = 3  # QUAL, FILTER and INFO stand before FORMAT

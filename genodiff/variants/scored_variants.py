@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 from genodiff.io.faidx import Genome
 from genodiff.io.variant_alignment import anchor_allele, judge_record
 from genodiff.io.variants import Allele, Unscorable, VariantRecord
-from genodiff.scoring.background_ranks import Rank
-from genodiff.scoring.consequences import Consequences
+from genodiff.variants.background_ranks import Rank
+from genodiff.variants.consequences import Consequences
 
 TOO_RARE = "too_rare"
 """Of a score without percentile: the genome has too few variants of its kind."""

@@ -16,10 +16,9 @@ from genodiff.io.atomic import write_error
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele, VariantRecord
 from genodiff.io.vcf import VcfHeader
-from genodiff.scoring import variant_output
-from genodiff.scoring.scored_variants import AltScore, score_records
-from genodiff.scoring.variant_journal import VariantJournal
-from genodiff.scoring.variant_output import (
+from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.variants import output
+from genodiff.variants.output import (
     OutputForm,
     SortedWatch,
     find_output_form,
@@ -28,7 +27,9 @@ from genodiff.scoring.variant_output import (
     scan_frame,
     write_frame,
 )
-from genodiff.scoring.variant_request import RecordSelection, Shard, parse_shard
+from genodiff.variants.scored_variants import AltScore, score_records
+from genodiff.variants.selection import RecordSelection
+from genodiff.variants.variant_journal import VariantJournal
 
 FASTA = ">chr1\nACGTACGTACGTACGTACGT\n>chr2\nAAAACCCC\n"
 
@@ -150,8 +151,8 @@ def test_tables_have_a_row_for_each_alt(genome: Genome) -> None:
 def test_parquet_is_written_a_group_of_rows_at_a_time(
     genome: Genome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(variant_output, "_HELD_ROWS", 3)
-    monkeypatch.setattr(variant_output, "_ROWS", 5)
+    monkeypatch.setattr(output, "_HELD_ROWS", 3)
+    monkeypatch.setattr(output, "_ROWS", 5)
     scored = list(zip(records(), score_records(records(), genome, score), strict=True))
     frame, out = make_frame(scored, genome, "nats"), tmp_path / "o.parquet"
     told = write_frame(out, scan_frame(iter(scored), genome, "nats"))
@@ -181,7 +182,7 @@ def test_a_fault_while_parquet_is_written_keeps_its_words_and_the_old_file(
     def fill_disk(*_: object) -> int:
         raise write_error(out, OSError(errno.ENOSPC, "No space left on device"))
 
-    monkeypatch.setattr(variant_output.DigestWriter, "write", fill_disk)
+    monkeypatch.setattr(output.DigestWriter, "write", fill_disk)
     with pytest.raises(MachineError, match="cannot be written: No space left"):
         write_frame(out, scan_frame([], genome, "nats"))
     assert out.read_bytes() == b"before"

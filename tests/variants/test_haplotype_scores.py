@@ -15,11 +15,11 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
 from genodiff.io.phasing import CopyCall, PhasedHaplotype, PhasedRecord
 from genodiff.io.variants import Allele, VariantRecord
-from genodiff.scoring.haplotype_scores import HaplotypeWalk, count_haplotypes, find_span
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.scored_variants import AltScore
 from genodiff.scoring.variant_scores import ScoreOptions, Scorer
 from genodiff.scoring.variant_windows import HeldContigs, cut_window
+from genodiff.variants.haplotype_scores import HaplotypeWalk, count_haplotypes, find_span
+from genodiff.variants.scored_variants import AltScore
 
 CONTEXT = 24
 LETTERS = "".join(np.random.default_rng(5).choice(list("ACGT"), 60))

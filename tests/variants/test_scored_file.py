@@ -11,11 +11,11 @@ from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import read_vcf
-from genodiff.scoring.background_ranks import Rank
-from genodiff.scoring.scored_file import ScoredFile, measure_change
-from genodiff.scoring.scored_tally import PERCENT_BINS, STEP, ScoredTally, measure_ks
-from genodiff.scoring.scored_variants import AltScore
-from genodiff.scoring.variant_output import OutputForm, format_lines, make_frame, write_frame
+from genodiff.variants.background_ranks import Rank
+from genodiff.variants.output import OutputForm, format_lines, make_frame, write_frame
+from genodiff.variants.scored_file import ScoredFile, measure_change
+from genodiff.variants.scored_tally import PERCENT_BINS, STEP, ScoredTally, measure_ks
+from genodiff.variants.scored_variants import AltScore
 
 HEAD = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
 LINES = [
@@ -90,7 +90,7 @@ def test_parts_of_a_parquet_file_are_all_of_it(
 ) -> None:
     path = write_scores(tmp_path)[".parquet"]
     whole = list(ScoredFile(path).rows())
-    monkeypatch.setattr("genodiff.scoring.scored_file._ROWS", 3)
+    monkeypatch.setattr("genodiff.variants.scored_file._ROWS", 3)
     assert list(ScoredFile(path).rows()) == whole
 
 

@@ -13,10 +13,11 @@ from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variant_check import VariantSurvey, explain_contradictions, survey_variants
 from genodiff.io.variant_source import VariantSource
 from genodiff.io.variants import Allele, VariantRecord
-from genodiff.scoring.haplotype_scores import HaplotypeTally, HaplotypeWalk, count_haplotypes
-from genodiff.scoring.scored_variants import AltScore, Score, score_records
-from genodiff.scoring.variant_journal import VariantJournal
-from genodiff.scoring.variant_request import RecordSelection, Shard
+from genodiff.jobs.shards import Shard
+from genodiff.variants.haplotype_scores import HaplotypeTally, HaplotypeWalk, count_haplotypes
+from genodiff.variants.scored_variants import AltScore, Score, score_records
+from genodiff.variants.selection import RecordSelection
+from genodiff.variants.variant_journal import VariantJournal
 
 
 @dataclass

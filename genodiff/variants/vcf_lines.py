@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Unscorable, VariantRecord
 from genodiff.io.vcf import COLUMNS, VcfHeader
-from genodiff.scoring.consequences import Consequences
 from genodiff.scoring.methods import AUTO, name_methods
-from genodiff.scoring.scored_variants import AltScore, FindRank, describe_alts
+from genodiff.variants.consequences import Consequences
+from genodiff.variants.scored_variants import AltScore, FindRank, describe_alts
 
 _PREFIX, _FILTER = "GD_", "gd_"
 _OURS = re.compile(r"##(?:(?:(?:INFO|FORMAT)=<ID=GD_|FILTER=<ID=gd_)|genodiff_score=)")

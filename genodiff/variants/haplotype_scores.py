@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 from genodiff.io.phasing import CopyCall, PhasedHaplotype, PhasedRecord
 from genodiff.io.variants import Allele, VariantRecord
 from genodiff.scoring.methods import choose_method, find_method
-from genodiff.scoring.scored_variants import AltScore, CopyScore
 from genodiff.scoring.variant_windows import LONGEST_SPAN
+from genodiff.variants.scored_variants import AltScore, CopyScore
 
 OVERLAP, INCOMPLETE = "overlap", "incomplete"
 """Flags of a haplotype: its members overlap; its stretch has a call that is not known."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from genodiff.io.partial_output import PartialOutput, parse_line
-from genodiff.scoring.scored_variants import AltScore
+from genodiff.variants.scored_variants import AltScore
 
 _KEPT = len(AltScore._fields) - 1  # `copies` are found again
 _EVERY = 1.0  # seconds between writes; what is not written yet is lost with a killed process

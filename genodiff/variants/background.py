@@ -25,8 +25,10 @@ from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.identity import sha256_json
 from genodiff.io.target import read_json_object
 from genodiff.io.variants import Allele
-from genodiff.scoring.background_draws import VariantDraws
-from genodiff.scoring.background_ranks import (
+from genodiff.scoring.methods import find_method
+from genodiff.scoring.variant_windows import Contigs
+from genodiff.variants.background_draws import VariantDraws
+from genodiff.variants.background_ranks import (
     LEAST,
     LEAST_OF_GROUP,
     RandomScore,
@@ -34,11 +36,9 @@ from genodiff.scoring.background_ranks import (
     ScoreRanks,
     describe_calibration,
 )
-from genodiff.scoring.background_rare import MOST_DRAWS, RareSearch
-from genodiff.scoring.background_strata import SizeClass, find_class, list_strata, scale_score
-from genodiff.scoring.methods import find_method
-from genodiff.scoring.scored_variants import Score
-from genodiff.scoring.variant_windows import Contigs
+from genodiff.variants.background_rare import MOST_DRAWS, RareSearch
+from genodiff.variants.background_strata import SizeClass, find_class, list_strata, scale_score
+from genodiff.variants.scored_variants import Score
 
 DEFAULT = 10_000
 """Places of SNVs that `--background on` draws."""
