@@ -92,12 +92,13 @@ def _ask_model(
     from genodiff.models.opening import open_language
     from genodiff.reports.variant_page import TopVariant
     from genodiff.runs.own_loci import open_loci
+    from genodiff.runs.related_model import reopen_relatives
     from genodiff.scoring.masked_reader import open_reader
     from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
     from genodiff.variants.logos import read_logos
 
     path = fasta if fasta is not None else told["fasta"]["path"]
-    trained = open_language(run, device)
+    trained = open_language(run, device, **reopen_relatives(told))
     if trained.digest != told["checkpoint"]:
         what = f"the scores are of the model {told['checkpoint']}, and this is {trained.digest}"
         raise UsageError(what, file=run, fix="give the run that they were made with")

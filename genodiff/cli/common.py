@@ -142,12 +142,9 @@ class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Common:
-    """Flags shared by all verbs."""
+class CommonBeside:
+    """Flags shared by all verbs, beside a seed."""
 
-    seed: Annotated[
-        int, Parameter(converter=convert_whole_number, help="Seed of every random draw.")
-    ] = 1
     threads: Annotated[
         int | None,
         Parameter(
@@ -170,8 +167,6 @@ class Common:
 
     def prepare(self) -> None:
         """Set threads, kernels and logging for the verb to come, without importing torch."""
-        if self.seed < 0:
-            raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
         prepare_machine(self.threads, self.scan)
         place_library_caches()
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
@@ -186,6 +181,22 @@ class Common:
         """`prepare`, and the device to use ("cpu" or "cuda"). Imports torch."""
         self.prepare()
         return choose_device(self.device)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Common(CommonBeside):
+    """Flags shared by the verbs that draw at random, and by all others that have no other seed."""
+
+    seed: Annotated[
+        int, Parameter(converter=convert_whole_number, help="Seed of every random draw.")
+    ] = 1
+
+    def prepare(self) -> None:
+        """As `CommonBeside`. Raises `UsageError` for a negative seed."""
+        if self.seed < 0:
+            raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
+        super().prepare()
 
 
 def print_plan(told: Mapping[str, Any], width: int | None = None) -> None:

@@ -4,13 +4,16 @@ Each shard's sidecar says which request it is part of, its number, and the diges
 """
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.errors import DataError, UsageError
+from genodiff.io.identity import stamp_time
 from genodiff.io.target import is_own_file, read_json_object
+from genodiff.version import __version__
 
 _SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 
@@ -39,11 +42,6 @@ class ShardFile(NamedTuple):
 
     path: str
     told: dict[str, Any]
-
-    @property
-    def kind(self) -> str:
-        """vcf, tsv, parquet or jsonl."""
-        return str(self.told["format"]).removesuffix(".gz")
 
 
 def open_shards(paths: Sequence[str | Path]) -> list[ShardFile]:
@@ -83,3 +81,12 @@ def _open_shard(path: str) -> ShardFile:
     if not Path(path).is_dir() and not is_own_file(path):
         raise DataError("was changed since it was written", file=path, fix="make it again")
     return ShardFile(path, told)
+
+
+def describe_merge(parts: Sequence[ShardFile], out: str) -> dict[str, Any]:
+    """What the sidecar of every merged output says."""
+    return {
+        "genodiff": __version__, "out": out, "shard": None,
+        "shards": [one.path for one in parts], "argv": sys.argv,
+        "seconds": round(sum(one.told["seconds"] for one in parts), 3), "created": stamp_time(),
+    }  # fmt: skip

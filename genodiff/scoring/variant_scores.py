@@ -8,15 +8,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import stdtrit  # type: ignore[import-untyped]
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
 from genodiff.io.identity import sha256_json
-from genodiff.io.variants import Allele
+from genodiff.io.variants import Allele, Unscorable
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place, open_loci
 from genodiff.runs.related_backbone import RelatedBackbone
@@ -90,29 +89,24 @@ class ScoreOptions:
 class AlleleScore(NamedTuple):
     """The score of one allele or haplotype, in nats; positive where the alternative is likelier.
 
-    `value` is None where there is none, and `note` says why, in words joined by "; ". `se`
-    is over random draws, 0.0 where nothing was drawn. The window is [start, end) of the contig,
-    0-based.
+    `value` is None where there is none, and then `flags` begins with the reason; else it holds what
+    to know about the score. `se` is over random draws, 0.0 where nothing was drawn. The window is
+    [start, end) of the contig, 0-based.
     """
 
     value: float | None
     se: float | None
-    ci95: tuple[float, float] | None
     method: str
     start: int
     end: int
     evaluations: int  # windows that the value rests on; a shared one counts for each
-    note: str = ""
+    flags: tuple[str, ...] = ()
     doubled: float | None = None  # the value at double context
 
-
-class _SiteJob(NamedTuple):
-    """One substitution, whose window other ones read too."""
-
-    allele: Allele
-    method: str
-    start: int
-    end: int
+    @classmethod
+    def without(cls, *reasons: str) -> Self:
+        """That of an allele that has none."""
+        return cls(None, None, "", 0, 0, 0, reasons)
 
 
 class _ScoreJob(NamedTuple):
@@ -143,7 +137,7 @@ def score_alleles(
 ) -> Iterator[AlleleScore]:
     """A score for each allele, or for each sequence of alleles of one haplotype, in their order.
 
-    A variant that cannot be scored has a `note` in place of a value. Memory does not grow with
+    A variant that cannot be scored has its reason in place of a value. Memory does not grow with
     their number. `loci` is the memory, where it is open already. Raises `UsageError` for a model of
     text or one that reads from left to right.
     """
@@ -200,7 +194,9 @@ def find_spacing(
     return _SPACINGS[known]
 
 
-_Held = _ScoreJob | _SiteJob | AlleleScore
+_Site = tuple[Allele, AlleleScore]
+"""A substitution whose window other ones read too, and its score without the value."""
+_Held = _ScoreJob | _Site | AlleleScore
 
 
 class Scorer:
@@ -259,17 +255,18 @@ class Scorer:
             place = cut.contig, cut.start, cut.end
             steps = start_score(self.reader, cut.pair, self.options, place)
         except UnscorableError as fault:
-            return AlleleScore(None, None, None, self.options.method, 0, 0, 0, fault.reason)
+            none = AlleleScore.without(Unscorable.FAILED.value, fault.reason)
+            return none._replace(method=self.options.method)
         widths, asked = cut.pair.widths, self.options.method
         light = find_method(widths, asked).windows(*widths) <= 2
         return _ScoreJob(steps, choose_method(widths, asked), *place, light)
 
-    def _start_site(self, sites: SiteScores, allele: Allele) -> _SiteJob:
+    def _start_site(self, sites: SiteScores, allele: Allele) -> _Site:
         check_alleles(self.genome, [allele])
         if allele.ref == allele.alt:
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
         method = choose_method((1, 1), self.options.method)
-        return _SiteJob(allele, method, *sites.prepare(allele))
+        return allele, AlleleScore(None, 0.0, method, *sites.prepare(allele), 1)
 
     def _check(self, cut: CutWindow) -> None:
         """Raises `UnscorableError` for a pair of equal spellings."""
@@ -288,23 +285,21 @@ class Scorer:
         for one in held:
             if isinstance(one, AlleleScore):
                 yield one
-                continue
-            if isinstance(one, _SiteJob):
+            elif isinstance(one, _ScoreJob):
+                yield _score_of(one, next(estimates))
+            else:
                 assert self._sites is not None
-                value = self._sites.score(one.allele)
-                yield AlleleScore(value, 0.0, (value, value), one.method, one.start, one.end, 1)
-                continue
-            found = next(estimates)
-            if math.isnan(found.value):
-                place = one.start, one.end
-                yield AlleleScore(None, None, None, one.method, *place, found.windows, found.note)
-                continue
-            yield AlleleScore(
-                found.value, found.se, find_ci95(found), one.method, one.start, one.end,
-                found.windows, found.note,
-            )  # fmt: skip
+                yield one[1]._replace(value=self._sites.score(one[0]))
         if self._sites is not None:
             self._sites.clear()
+
+
+def _score_of(job: _ScoreJob, found: Estimate) -> AlleleScore:
+    flags = tuple(filter(None, found.note.split("; ")))
+    window = job.method, job.start, job.end, found.windows
+    if math.isnan(found.value):
+        return AlleleScore(None, None, *window, (Unscorable.FAILED.value, *flags))
+    return AlleleScore(found.value, found.se, *window, flags)
 
 
 def run_together(
@@ -332,21 +327,16 @@ def run_together(
     yield from (found[number] for number in range(len(jobs)))
 
 
-def find_ci95(found: Estimate) -> tuple[float, float]:
-    """The 95 % interval of an estimate over its random draws, in nats."""
-    reach = float(stdtrit(found.freedom, 0.975)) * found.se if found.se else 0.0
-    return found.value - reach, found.value + reach
-
-
 def compare_contexts(one: AlleleScore, two: AlleleScore) -> AlleleScore:
-    """`one`, with a note if the score moves from the context to its double."""
+    """`one`, with a flag if the score moves from the context to its double."""
     if one.value is None or two.value is None:
         return one
     scale = max(1.0, abs(one.value), abs(two.value))
     noise = 2 * math.hypot(one.se or 0.0, two.se or 0.0)
     moved = abs(two.value - one.value) > max(MOVED * scale, noise)
-    note = "; ".join(filter(None, [one.note, "moves_with_context" if moved else ""]))
-    return one._replace(note=note, doubled=two.value, evaluations=one.evaluations + two.evaluations)
+    flags = (*one.flags, *(["moves_with_context"] if moved else []))
+    both = one.evaluations + two.evaluations
+    return one._replace(flags=flags, doubled=two.value, evaluations=both)
 
 
 def _groups(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

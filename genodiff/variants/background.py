@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.identity import sha256_json
@@ -40,8 +39,6 @@ from genodiff.variants.background_rare import MOST_DRAWS, RareSearch
 from genodiff.variants.background_strata import SizeClass, find_class, list_strata, scale_score
 from genodiff.variants.scored_variants import Score
 
-DEFAULT = 10_000
-"""Places of SNVs that `--background on` draws."""
 PART = 1000
 _VERSION = 2  # of the draws: another number, and nothing that is cached is used
 _log = logging.getLogger("genodiff")
@@ -116,18 +113,6 @@ class Background:
             }
             for size, scores in sorted(self.classes.items())
         }
-
-
-def parse_background(text: str | int) -> int | None:
-    """How many places `--background` asks for, None for off. Raises `UsageError`."""
-    if str(text) == "off":
-        return None
-    if str(text) == "on":
-        return DEFAULT
-    if not str(text).isdecimal() or not LEAST <= int(text) <= 10**9:
-        fix = f"give off, on ({DEFAULT:,}), or a number from {LEAST}"
-        raise UsageError(f"--background {text} is no number of variants", fix=fix)
-    return int(text)
 
 
 def count_windows(size: SizeClass, method: str) -> int:

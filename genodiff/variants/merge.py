@@ -6,19 +6,59 @@ from typing import Any
 
 import polars as pl
 
+from genodiff.errors import UsageError
+from genodiff.io import atomic
+from genodiff.io.faidx import Genome
 from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import open_input
+from genodiff.io.target import describe_file, is_stream
 from genodiff.io.text_lines import split_lines
-from genodiff.jobs.shards import ShardFile
-from genodiff.variants.output import SortedWatch
+from genodiff.jobs.shards import ShardFile, describe_merge
+from genodiff.variants.output import SortedWatch, import_pysam, write_frame, write_lines
+from genodiff.variants.request import find_ending
 
 
-def join_lines(shards: Sequence[ShardFile], watch: SortedWatch) -> Iterator[str]:
+def merge_scores(parts: Sequence[ShardFile], out: str) -> dict[str, Any]:
+    """Write the scores of all shards; what the sidecar says.
+
+    Raises `UsageError` for another format, `MachineError`.
+    """
+    told = parts[0].told
+    kind = str(told["format"]).removesuffix(".gz")
+    ending = find_ending(out) or (f".{kind}" if out == "-" else "")
+    if ending.removesuffix(".gz") != f".{kind}" or (out == "-" and kind == "parquet"):
+        what = (
+            f"the shards are {kind}, and the output is {'stdout' if out == '-' else ending or out}"
+        )
+        raise UsageError(what, file=out, fix=f"give a name that ends in .{kind}")
+    indexed = False
+    if kind == "parquet":
+        files = [find_plain_path(one.path) for one in parts]
+        write_frame(out, pl.concat([pl.scan_parquet(one) for one in files]))
+    else:
+        watch = SortedWatch()
+        if ending.endswith(".gz"):
+            import_pysam(out)
+        write_lines(out, join_lines(parts, kind, watch), ending)
+        if ending.endswith(".gz"):
+            with Genome(told["fasta"]["path"]) as genome:
+                indexed = watch.index(out, ending, genome)
+    said = {
+        **told, **describe_merge(parts, out), "format": ending[1:],
+        "cut": [0, parts[-1].told["cut"][1]], **join_tallies(parts), "indexed": indexed,
+    }  # fmt: skip
+    if not is_stream(out):
+        said["file"] = describe_file(out)
+        atomic.write_json(f"{out}.json", said)
+    return said
+
+
+def join_lines(shards: Sequence[ShardFile], kind: str, watch: SortedWatch) -> Iterator[str]:
     """The lines of all shards, the header once; `watch` sees each record's place."""
-    places = shards[0].kind in ("vcf", "tsv")
+    places = kind in ("vcf", "tsv")
     for number, shard in enumerate(shards):
         with open_input(shard.path) as source:
-            for _, line in split_lines(source.blocks(), shard.kind, source.shown):
+            for _, line in split_lines(source.blocks(), kind, source.shown):
                 if line.startswith("#"):
                     if number == 0:
                         yield line
@@ -27,11 +67,6 @@ def join_lines(shards: Sequence[ShardFile], watch: SortedWatch) -> Iterator[str]
                     chrom, pos, _ = line.split("\t", 2)
                     watch.note(chrom, int(pos))
                 yield line
-
-
-def join_frames(shards: Sequence[ShardFile]) -> pl.LazyFrame:
-    """The rows of all shards of parquet."""
-    return pl.concat([pl.scan_parquet(find_plain_path(shard.path)) for shard in shards])
 
 
 def join_tallies(shards: Sequence[ShardFile]) -> dict[str, Any]:

@@ -9,43 +9,36 @@ output keeps the input's order.
 """
 
 import json
+import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any
 
 import polars as pl
 from Bio import bgzf
 from polars.io.plugins import register_io_source
 
-from genodiff.errors import MachineError, UsageError
+from genodiff.errors import MachineError
 from genodiff.io.atomic import open_atomic
-from genodiff.io.digest_writer import DigestWriter
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta_writer import StaysOpen
 from genodiff.io.file_names import encode_text
-from genodiff.io.variants import VariantRecord
+from genodiff.io.target import is_stream
 from genodiff.io.vcf import VcfHeader
-from genodiff.scoring.methods import AUTO
-from genodiff.variants.consequences import Consequences
-from genodiff.variants.haplotype_vcf import (
-    add_haplotype_fields,
-    has_our_fields,
-    list_format_lines,
-    remove_our_fields,
-)
-from genodiff.variants.scored_variants import AltScore, FindRank, describe_alts
-from genodiff.variants.vcf_lines import (
-    format_line,
+from genodiff.variants.scored_variants import (
+    ScoredRecord,
+    ScoreForm,
+    describe_alts,
     format_number,
-    list_consequence_lines,
-    make_header,
 )
+from genodiff.variants.vcf_lines import format_records, make_header
 
-ENDINGS = (".vcf", ".vcf.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl")
+_log = logging.getLogger("genodiff")
+
 SCHEMA: dict[str, Any] = {
     "chrom": pl.String, "pos": pl.Int64, "id": pl.String, "ref": pl.String, "alt": pl.String,
     "kind": pl.String, "method": pl.String, "score": pl.Float64, "se": pl.Float64,
@@ -79,59 +72,15 @@ _ROWS = 1 << 16  # of a group in parquet
 _HELD_ROWS = 1 << 12  # that are made at a time
 _LARGEST_TBI = 1 << 29  # bases that a .tbi can hold
 
-Scored = tuple[VariantRecord, tuple[AltScore, ...]]
-
-
-class OutputForm(NamedTuple):
-    """What is written: one of `ENDINGS`, in nats or bits, and what it comes from.
-
-    `find_rank` ranks scores among those of random variants, None without a background. `samples`
-    are the names of those whose haplotypes are written, None without haplotypes. `consequences`
-    are those of an annotation, None without one.
-    """
-
-    ending: str
-    unit: str
-    about: Mapping[str, object]
-    find_rank: FindRank | None = None
-    samples: Sequence[str] | None = None
-    consequences: Consequences | None = None
-
-
-def find_output_form(out: str | Path, source: str) -> str:
-    """The ending that says what `out` is; "-" is VCF for a VCF or BCF, else a TSV.
-
-    Raises `UsageError` for another, and `MachineError` for an index without pysam.
-    """
-    if str(out) == "-":
-        return ".tsv" if source == "table" else ".vcf"
-    name = str(out).lower()
-    for ending in sorted(ENDINGS, key=len, reverse=True):
-        if name.endswith(ending):
-            if ending.endswith(".gz"):
-                _import_pysam(out)
-            return ending
-    what = "has none of the endings " + ", ".join(ENDINGS)
-    raise UsageError(what, file=out, fix="give one of them, or - for stdout")
-
 
 def format_lines(
-    scored: Iterable[Scored], header: VcfHeader | None, genome: Genome, form: OutputForm
+    scored: Iterable[ScoredRecord], ending: str, header: VcfHeader | None, form: ScoreForm
 ) -> Iterator[str]:
-    """The lines of a text output, without their ends."""
-    kind = form.ending.removesuffix(".gz")
+    """The lines of a text output, without their ends; `header` is the input's."""
+    kind = ending.removesuffix(".gz")
     if kind == ".vcf":
-        asked = str(form.about.get("method", AUTO))
-        more = [] if form.samples is None else list_format_lines(form.unit, asked)
-        more += [] if form.consequences is None else list_consequence_lines()
-        yield from make_header(
-            header, genome, form.about, form.unit, ranked=form.find_rank is not None, more=more
-        )
-        again = has_our_fields(header)
-        for record, scores in scored:
-            record = remove_our_fields(record) if again else record
-            record = add_haplotype_fields(record, scores, form.unit)
-            yield format_line(record, scores, genome, form.unit, form.find_rank, form.consequences)
+        yield from make_header(header, form)
+        yield from format_records(scored, header, form)
         return
     if kind == ".tsv":
         said = ", ".join(f"{key} {value}" for key, value in form.about.items())
@@ -139,116 +88,103 @@ def format_lines(
         names = TSV_COLUMNS if form.consequences is None else (*TSV_COLUMNS, *CONSEQUENCE_COLUMNS)
         names = names if form.samples is None else (*names, "Haplotypes")
         yield "\t".join(names)
-    for record, scores in scored:
-        for row in describe_alts(
-            record, scores, genome, form.unit, form.find_rank, form.samples, form.consequences
-        ):
+    for one in scored:
+        for row in describe_alts(one, form):
             yield json.dumps(row) if kind == ".jsonl" else _format_row(row)
 
 
-def make_frame(
-    scored: Iterable[Scored],
-    genome: Genome,
-    unit: str,
-    find_rank: FindRank | None = None,
-    samples: Sequence[str] | None = None,
-    consequences: Consequences | None = None,
-) -> pl.DataFrame:
-    """A row for each ALT, columns as `SCHEMA`; `samples` and `consequences` add theirs."""
-    parts = _make_frames(scored, genome, unit, find_rank, samples, consequences)
-    empty = pl.DataFrame(schema=_find_schema(samples, consequences))
-    return pl.concat([empty, *parts], rechunk=True)
+def make_frame(scored: Iterable[ScoredRecord], form: ScoreForm) -> pl.DataFrame:
+    """A row for each ALT, columns as `SCHEMA`; samples and consequences add theirs."""
+    empty = pl.DataFrame(schema=_find_schema(form))
+    return pl.concat([empty, *_make_frames(scored, form)], rechunk=True)
 
 
-def scan_frame(
-    scored: Iterable[Scored],
-    genome: Genome,
-    unit: str,
-    find_rank: FindRank | None = None,
-    samples: Sequence[str] | None = None,
-    consequences: Consequences | None = None,
-) -> pl.LazyFrame:
+def scan_frame(scored: Iterable[ScoredRecord], form: ScoreForm) -> pl.LazyFrame:
     """As `make_frame`, but the rows are made while they are written, and can be read once."""
-    parts = _make_frames(scored, genome, unit, find_rank, samples, consequences)
-    return register_io_source(lambda *_: parts, schema=_find_schema(samples, consequences))
+    parts = _make_frames(scored, form)
+    return register_io_source(lambda *_: parts, schema=_find_schema(form))
 
 
-def _make_frames(
-    scored: Iterable[Scored],
-    genome: Genome,
-    unit: str,
-    find_rank: FindRank | None,
-    samples: Sequence[str] | None,
-    consequences: Consequences | None,
-) -> Iterator[pl.DataFrame]:
-    rows = (
-        row
-        for record, scores in scored
-        for row in describe_alts(record, scores, genome, unit, find_rank, samples, consequences)
-    )
-    schema = _find_schema(samples, consequences)
+def _make_frames(scored: Iterable[ScoredRecord], form: ScoreForm) -> Iterator[pl.DataFrame]:
+    rows = (row for one in scored for row in describe_alts(one, form))
     while some := list(islice(rows, _HELD_ROWS)):
-        yield pl.DataFrame(some, schema=schema)
+        yield pl.DataFrame(some, schema=_find_schema(form))
 
 
-def _find_schema(
-    samples: Sequence[str] | None, consequences: Consequences | None
-) -> dict[str, Any]:
-    schema = SCHEMA if consequences is None else SCHEMA | CONSEQUENCE_SCHEMA
-    if samples is None:
+def _find_schema(form: ScoreForm) -> dict[str, Any]:
+    schema = SCHEMA if form.consequences is None else SCHEMA | CONSEQUENCE_SCHEMA
+    if form.samples is None:
         return schema
     return {**schema, HAPLOTYPES: pl.List(pl.Struct(HAPLOTYPE_SCHEMA))}
 
 
-def write_lines(out: str | Path, lines: Iterable[str], ending: str) -> dict[str, Any] | None:
-    """Write text lines, atomically where `out` is a file; what its sidecar says of it.
+def write_scores(
+    out: str | Path,
+    scored: Iterable[ScoredRecord],
+    ending: str,
+    header: VcfHeader | None,
+    form: ScoreForm,
+) -> bool:
+    """Write the scores, atomically where `out` is a file; whether there is an index.
 
-    Raises `MachineError` where it cannot be written.
+    Raises `MachineError` where they cannot be written.
     """
+    if ending == ".parquet":
+        write_frame(out, scan_frame(scored, form))
+        return False
+    watch = SortedWatch()
+    write_lines(out, format_lines(watch.watch(scored), ending, header, form), ending)
+    return watch.index(out, ending, form.genome)
+
+
+def write_lines(out: str | Path, lines: Iterable[str], ending: str) -> None:
+    """Write text lines, atomically where `out` is a file. Raises `MachineError`."""
     with ExitStack() as stack:
         file: Any = sys.stdout.buffer
         if str(out) != "-":
             file = stack.enter_context(open_atomic(out))
-        digest = DigestWriter(file)
-        sink: Any = digest
-        if ending.endswith(".gz"):
-            sink = bgzf.BgzfWriter(fileobj=StaysOpen(digest))
+        sink: Any = bgzf.BgzfWriter(fileobj=StaysOpen(file)) if ending.endswith(".gz") else file
         rows = iter(lines)
         while some := list(islice(rows, 256)):
             sink.write(encode_text("\n".join([*some, ""])))
-        if sink is not digest:
+        if sink is not file:
             sink.close()
         file.flush()
-    return None if str(out) == "-" else digest.describe()
 
 
-def write_frame(out: str | Path, frame: pl.LazyFrame) -> dict[str, Any]:
-    """Write parquet atomically, a group of rows at a time; what its sidecar says of it.
-
-    Raises `MachineError` where it cannot be written.
-    """
+def write_frame(out: str | Path, frame: pl.LazyFrame) -> None:
+    """Write parquet atomically, a group of rows at a time. Raises `MachineError`."""
     with open_atomic(out) as file:
-        digest = _FaultKeeper(file)
+        keeper = _FaultKeeper(file)
         try:
-            frame.sink_parquet(digest, row_group_size=_ROWS, maintain_order=True)  # type: ignore[call-overload]
+            frame.sink_parquet(keeper, row_group_size=_ROWS, maintain_order=True)  # type: ignore[call-overload]
         except pl.exceptions.PolarsError:
-            if digest.fault is None:
+            if keeper.fault is None:
                 raise
-            raise digest.fault from None
-    return digest.describe()
+            raise keeper.fault from None
 
 
-class _FaultKeeper(DigestWriter):
-    """Keeps the fault of a write, which polars would tell in words of its own."""
+class _FaultKeeper:
+    """Passes on what is written, and keeps the fault of it, which polars would tell in words of
+    its own.
+    """
 
     fault: MachineError | None = None
 
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
     def write(self, data: bytes) -> int:
+        """Write `data`; returns its size."""
         try:
-            return super().write(data)
+            return self._file.write(data)
         except MachineError as fault:
             self.fault = fault
             raise
+
+    def flush(self) -> None:
+        """Hand what is buffered to the system."""
+        self._file.flush()
 
 
 class SortedWatch:
@@ -257,10 +193,10 @@ class SortedWatch:
     def __init__(self) -> None:
         self.sorted, self._seen, self._last = True, set[str](), ("", 0)
 
-    def watch(self, scored: Iterable[Scored]) -> Iterator[Scored]:
+    def watch(self, scored: Iterable[ScoredRecord]) -> Iterator[ScoredRecord]:
         """The records as they come."""
         for one in scored:
-            self.note(one[0].chrom, one[0].pos)
+            self.note(one.record.chrom, one.record.pos)
             yield one
 
     def note(self, chrom: str, pos: int) -> None:
@@ -273,19 +209,23 @@ class SortedWatch:
             self._seen.add(chrom)
         self._last = (chrom, pos)
 
-
-def index_name(out: str | Path, longest: int) -> str | None:
-    """The index of an output, None where it has none; `longest` is the longest contig's length."""
-    if not str(out).lower().endswith(".gz"):
-        return None
-    return f"{out}.csi" if longest > _LARGEST_TBI else f"{out}.tbi"
+    def index(self, out: str | Path, ending: str, genome: Genome) -> bool:
+        """Write the index of a compressed file whose records are sorted; whether there is one."""
+        if not ending.endswith(".gz") or is_stream(out):
+            return False
+        if not self.sorted:
+            _log.warning("%s: no index, since the records are not sorted", out)
+            return False
+        write_index(out, max(genome.contigs.values()))
+        return True
 
 
 def write_index(out: str | Path, longest: int) -> None:
-    """Write the index of a sorted .vcf.gz or .tsv.gz beside it. Raises `MachineError`."""
-    pysam = _import_pysam(out)
-    name = index_name(out, longest)
-    assert name is not None
+    """Write the index of a sorted .vcf.gz or .tsv.gz beside it: OUT.tbi, of a contig that is too
+    long for that OUT.csi. Raises `MachineError`.
+    """
+    pysam = import_pysam(out)
+    name = f"{out}.csi" if longest > _LARGEST_TBI else f"{out}.tbi"
     columns: dict[str, Any] = {"preset": "vcf"}
     if not str(out).lower().endswith(".vcf.gz"):
         columns = {"seq_col": 0, "start_col": 1, "end_col": 1, "meta_char": "#"}
@@ -321,7 +261,8 @@ def _format_value(value: object, join: str) -> str:
     return join.join(value) if isinstance(value, list) else str(value)
 
 
-def _import_pysam(out: str | Path) -> Any:
+def import_pysam(out: str | Path) -> Any:
+    """The library that makes an index of `out`. Raises `MachineError` where it is not there."""
     try:
         import pysam
     except ImportError:

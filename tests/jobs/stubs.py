@@ -11,7 +11,10 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 ROOT = Path(__file__).resolve().parents[2]
-STUBBED = ("genodiff.api.embedding", "genodiff.api.maps", "genodiff.api.model_maps")
+STUBBED = (
+    "genodiff.api.embedding", "genodiff.api.maps", "genodiff.api.model_maps",
+    "genodiff.api.model_scores", "genodiff.api.predict", "genodiff.api.score",
+)  # fmt: skip
 HEAD = "# Made by `python -m tests.jobs.stubs` of the requests; a test compares.\n"
 
 

@@ -25,7 +25,6 @@ from genodiff.variants.background import (
     draw_background,
     find_classes,
     find_kinds,
-    parse_background,
 )
 from genodiff.variants.background_draws import VariantDraws
 from genodiff.variants.background_ranks import (
@@ -38,6 +37,7 @@ from genodiff.variants.background_ranks import (
 )
 from genodiff.variants.background_rare import RareSearch
 from genodiff.variants.background_strata import find_class, find_unit, list_strata
+from genodiff.variants.request import count_places
 
 SNV, DEL1, INS3, LONG = (find_class(*size) for size in ((1, 1), (1, 0), (0, 3), (12, 0)))
 
@@ -81,7 +81,7 @@ def make_score(genome: HeldContigs, told: list[Allele] | None = None) -> Any:
             mean, sd = find_law(one, genome)
             key = zlib.crc32(f"{one.chrom} {one.start} {one.ref} {one.alt}".encode())
             z = float(generator(1, Purpose.BASELINE, key).standard_normal())
-            yield AlleleScore(mean + sd * z, 0.0, None, "llr", 0, 1, 1)
+            yield AlleleScore(mean + sd * z, 0.0, "llr", 0, 1, 1)
 
     return score
 
@@ -247,7 +247,7 @@ def score_runs(genome: HeldContigs) -> Any:
             key = zlib.crc32(f"{one.chrom} {one.start} {one.ref} {one.alt}".encode())
             yield AlleleScore(
                 mean + float(generator(1, Purpose.BASELINE, key).standard_normal()),
-                0.0, None, "llr", 0, 1, 1,
+                0.0, "llr", 0, 1, 1,
             )  # fmt: skip
 
     return score
@@ -431,8 +431,8 @@ def test_calibration_counts_every_held_out_variant() -> None:
 @pytest.mark.parametrize("text", ["none", "-5", "99", "1.5", "", "1e4"])
 def test_other_numbers_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--background"):
-        parse_background(text)
+        count_places(text)
 
 
 def test_off_on_and_numbers() -> None:
-    assert [parse_background(x) for x in ("off", "on", "500", 500)] == [None, 10_000, 500, 500]
+    assert [count_places(x) for x in ("off", "on", "500", 500)] == [None, 10_000, 500, 500]
