@@ -199,7 +199,7 @@ class Common(CommonBeside):
         super().prepare()
 
 
-def print_plan(told: Mapping[str, Any], width: int | None = None) -> None:
+def print_plan(told: Mapping[str, Any]) -> None:
     """A plan as lines, a key and its value each; a time is told in words."""
     shown = {}
     for key, value in told.items():
@@ -208,7 +208,7 @@ def print_plan(told: Mapping[str, Any], width: int | None = None) -> None:
             shown["time"] = _say_time(value, most, told.get("device"))
         elif key != "device" and not key.endswith("_at_most"):
             shown[key] = _say(value) + (f" to {_say(most)}" if most is not None else "")
-    wide = width or max(map(len, shown))
+    wide = max(map(len, shown))
     print("\n".join(f"{key:<{wide}} {value}" for key, value in shown.items()))
 
 

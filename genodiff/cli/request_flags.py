@@ -122,6 +122,8 @@ def _on_line(one: Field) -> Any:
     for part in (one.kind, *get_args(one.kind)):
         if get_origin(part) is Sequence:
             return list[get_args(part)[0]] | None  # type: ignore[misc]
+    if int in kinds and str in kinds:
+        return str
     if one.kind is Any or Path in kinds:
         return str | None if type(None) in kinds else str
     return one.kind

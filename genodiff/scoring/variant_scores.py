@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place, open_loci
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.training_memory import identify_memory
+from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.methods import AUTO, check_method, choose_method, find_method
 from genodiff.scoring.methods.chain import ORDERS
@@ -41,7 +42,6 @@ from genodiff.scoring.variant_windows import (
     cut_window,
 )
 
-Item = Allele | Sequence[Allele]
 MOVED = 0.1
 """A score moves with its context if it changes by this share of its size, or of 1 nat."""
 
@@ -84,29 +84,6 @@ class ScoreOptions:
         ):  # fmt: skip
             if value is not None and value < least:
                 raise UsageError(f"{name} {value} is below {least}", fix=f"give {least} or more")
-
-
-class AlleleScore(NamedTuple):
-    """The score of one allele or haplotype, in nats; positive where the alternative is likelier.
-
-    `value` is None where there is none, and then `flags` begins with the reason; else it holds what
-    to know about the score. `se` is over random draws, 0.0 where nothing was drawn. The window is
-    [start, end) of the contig, 0-based.
-    """
-
-    value: float | None
-    se: float | None
-    method: str
-    start: int
-    end: int
-    evaluations: int  # windows that the value rests on; a shared one counts for each
-    flags: tuple[str, ...] = ()
-    doubled: float | None = None  # the value at double context
-
-    @classmethod
-    def without(cls, *reasons: str) -> Self:
-        """That of an allele that has none."""
-        return cls(None, None, "", 0, 0, 0, reasons)
 
 
 class _ScoreJob(NamedTuple):

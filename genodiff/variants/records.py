@@ -17,7 +17,7 @@ from genodiff.io.variant_check import VariantSurvey, explain_contradictions, sur
 from genodiff.io.variant_source import VariantSource
 from genodiff.io.variants import Allele, Unscorable, VariantRecord
 from genodiff.jobs.shards import Shard
-from genodiff.scoring.variant_scores import AlleleScore
+from genodiff.scoring.allele_score import AlleleScore
 from genodiff.variants.haplotype_scores import HaplotypeWalk, count_haplotypes
 from genodiff.variants.scored_variants import Judged, ScoredRecord, ScoreTally
 

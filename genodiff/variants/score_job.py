@@ -23,8 +23,8 @@ from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.shards import Shard
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.related_model import name_relatives
+from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.methods import SCORE_METHODS, find_method
-from genodiff.scoring.variant_scores import AlleleScore
 from genodiff.variants.consequences import Consequences, parse_codes
 from genodiff.variants.output import import_pysam, make_frame, write_scores
 from genodiff.variants.plan import describe_plan

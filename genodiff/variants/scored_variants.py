@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from genodiff.io.faidx import Genome
 from genodiff.io.variant_alignment import anchor_allele
 from genodiff.io.variants import Allele, Unscorable, VariantRecord
-from genodiff.scoring.variant_scores import AlleleScore, Item
+from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.variants.background_ranks import Rank
 from genodiff.variants.consequences import Consequences
 

@@ -8,13 +8,8 @@ from typing import Any
 from genodiff.io.progress import ProgressDisplay
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import name_memory
-from genodiff.scoring.variant_scores import (
-    AlleleScore,
-    Item,
-    ScoreOptions,
-    open_score_loci,
-    score_alleles,
-)
+from genodiff.scoring.allele_score import AlleleScore, Item
+from genodiff.scoring.variant_scores import ScoreOptions, open_score_loci, score_alleles
 from genodiff.variants.background import (
     Background,
     BackgroundRequest,

@@ -14,7 +14,7 @@ import pytest
 import genodiff
 from genodiff.errors import DataError
 from genodiff.io.variants import Allele
-from genodiff.scoring.variant_scores import AlleleScore
+from genodiff.scoring.allele_score import AlleleScore
 from tests.commands import command
 
 LETTERS = "ACGTTGCAAC" * 30

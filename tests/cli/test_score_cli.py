@@ -21,7 +21,7 @@ import pytest
 import genodiff
 from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variants import Allele
-from genodiff.scoring.variant_scores import AlleleScore
+from genodiff.scoring.allele_score import AlleleScore
 from tests.commands import command
 
 FASTA = ">chr1\n" + "ACGTTGCAAC" * 30 + "\n>chr2\n" + "GGATCNTTAACCGG" * 8 + "\n"

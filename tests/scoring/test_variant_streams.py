@@ -20,15 +20,10 @@ from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring import shared_sites
+from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.shared_sites import Spacing, keep_spacing, measure_spacing, share_window
-from genodiff.scoring.variant_scores import (
-    AlleleScore,
-    ScoreOptions,
-    Scorer,
-    compare_contexts,
-    score_alleles,
-)
+from genodiff.scoring.variant_scores import ScoreOptions, Scorer, compare_contexts, score_alleles
 from genodiff.scoring.variant_windows import (
     HeldContigs,
     UnscorableError,

@@ -14,7 +14,7 @@ from genodiff.counter import Purpose, generator
 from genodiff.errors import UsageError
 from genodiff.io.cache import cache_dir
 from genodiff.io.variants import Allele
-from genodiff.scoring.variant_scores import AlleleScore
+from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.variant_windows import HeldContigs
 from genodiff.variants import background
 from genodiff.variants.background import (

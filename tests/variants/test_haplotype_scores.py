@@ -15,8 +15,9 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
 from genodiff.io.phasing import CopyCall, PhasedHaplotype, PhasedRecord
 from genodiff.io.variants import Allele, VariantRecord
+from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.variant_scores import AlleleScore, ScoreOptions, Scorer
+from genodiff.scoring.variant_scores import ScoreOptions, Scorer
 from genodiff.scoring.variant_windows import HeldContigs, cut_window
 from genodiff.variants.haplotype_scores import HaplotypeWalk, count_haplotypes, find_span
 from genodiff.variants.scored_variants import CopyScore, ScoredRecord

@@ -12,7 +12,7 @@ from genodiff.io.faidx import Genome
 from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variants import Allele
 from genodiff.io.vcf import read_vcf
-from genodiff.scoring.variant_scores import AlleleScore
+from genodiff.scoring.allele_score import AlleleScore
 from genodiff.variants.background_ranks import Rank
 from genodiff.variants.output import write_scores
 from genodiff.variants.scored_file import ScoredFile, measure_change

@@ -17,7 +17,7 @@ from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variants import Allele, VariantRecord
 from genodiff.io.vcf import VcfHeader
 from genodiff.jobs.shards import Shard, parse_shard
-from genodiff.scoring.variant_scores import AlleleScore, Item
+from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.variants import output
 from genodiff.variants.output import (
     SortedWatch,
