@@ -91,6 +91,7 @@ class VariantScorer:
 
     def make_form(self) -> ScoreForm:
         """How scores are shown."""
-        rank = self.background and self.background.rank
+        drawn = self.background
+        rank = None if drawn is None else drawn.rank
         genome, samples = self.work.genome, self.work.samples
         return ScoreForm(genome, self.asked.unit, self.identify(), rank, samples, self.genes)

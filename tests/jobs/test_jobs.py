@@ -17,10 +17,10 @@ VCF = """##fileformat=VCFv4.2
 chr1 4 . T A,C . PASS . GT 1|2 0|0
 chr1 6 . G GA . . . GT 0|1 1|1
 chr1 9 . N A . . . GT 0|1 0|0
-chr2 20 . G T . . . GT 0|1 1|0
-chr2 22 . C A . . . GT 0|1 0|1
+chr2 19 . G T . . . GT 0|1 1|0
+chr2 21 . C A . . . GT 0|1 0|1
 """.replace(" ", "\t")
-TABLE = "chrom,pos,ref,alt\nchr1,4,T,A\nchr1,6,G,GA\nchr2,20,G,<DEL>\nchr2,22,C,A\n"
+TABLE = "chrom,pos,ref,alt\nchr1,4,T,A\nchr1,6,G,GA\nchr2,19,G,<DEL>\nchr2,21,C,A\n"
 BATCH = ("--batch-size", "2")
 PLACES = ("--region", "chr1:1-8", "--region", "chr2:30-60")
 
