@@ -74,10 +74,11 @@ def make_verb(
             _log.info("%s: %s, in %s", told["out"], say(told), took)
 
     defaults = {one.name: one.default for one in fields(request)}
+    for name in words if arrange is not None else words[1:]:
+        defaults[name] = None  # what is missing is told in our words
     flags = [_make_flag(one, defaults[one.name]) for one in list_fields(request)]
     last = inspect.Parameter.KEYWORD_ONLY
-    absent = words if arrange is not None else words[1:]  # what is missing is told in our words
-    own = [one.replace(default=None) if one.name in absent else one for one in flags if one]
+    own = [one for one in flags if one is not None]
     if "json" not in listed:
         own.append(inspect.Parameter("json", last, default=False, annotation=Json))
     of_seed = "seed" in listed and listed["seed"].option.on_line
@@ -100,7 +101,7 @@ def _make_flag(one: Field, default: Any) -> inspect.Parameter | None:
         about["name"] = list(option.names)
     if one.name == "out" or option.is_word:
         about["allow_leading_hyphen"] = True
-    kind = _on_line(one)
+    kind = _on_line(one) if default is not None else _on_line(one) | None
     is_list = any(get_origin(part) is list for part in get_args(kind))
     if int in kinds and str not in kinds and not is_list:
         about["converter"] = partial(_convert_number, [w for one in kinds for w in get_args(one)])

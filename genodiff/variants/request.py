@@ -199,9 +199,6 @@ class ScoreRequest(ScoreFields, FileRequest):
         super().__post_init__()
         self.check_score()
         object.__setattr__(self, "out", choose_target(self.out, json=self.json, plan=self.plan))
-        if str(self.out) != "-" and find_ending(self.out) is None:
-            what = "has none of the endings " + ", ".join(ENDINGS)
-            raise UsageError(what, file=self.out, fix="give one of them, or - for stdout")
         _ = self.part
 
     @property
@@ -222,6 +219,9 @@ class ScoreRequest(ScoreFields, FileRequest):
     def check(self) -> None:
         """As every request of a file; but a run that is not there is told after faulty variants."""
         self.check_files()
+        if str(self.out) != "-" and find_ending(self.out) is None:
+            what = "has none of the endings " + ", ".join(ENDINGS)
+            raise UsageError(what, file=self.out, fix="give one of them, or - for stdout")
 
 
 def find_ending(path: str | Path) -> str | None:

@@ -21,7 +21,7 @@ chr2 19 . G T . . . GT 0|1 1|0
 chr2 21 . C A . . . GT 0|1 0|1
 """.replace(" ", "\t")
 TABLE = "chrom,pos,ref,alt\nchr1,4,T,A\nchr1,6,G,GA\nchr2,19,G,<DEL>\nchr2,21,C,A\n"
-BATCH = ("--batch-size", "2")
+BATCH = ("--batch-size", "2", "-q")
 PLACES = ("--region", "chr1:1-8", "--region", "chr2:30-60")
 
 

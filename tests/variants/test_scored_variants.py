@@ -219,7 +219,7 @@ def test_an_output_has_an_ending_that_is_known() -> None:
     stream = ScoreRequest("run", "v.vcf", fasta="g.fa", out="-")
     assert [stream.find_form(one) for one in ("table", "bcf")] == [".tsv", ".vcf"]
     with pytest.raises(UsageError, match="none of the endings"):
-        ScoreRequest("run", "v.vcf", fasta="g.fa", out="a.txt")
+        ScoreRequest("run", "v.vcf", fasta="g.fa", out="a.txt").check()
 
 
 def test_records_are_sorted_where_each_contig_is_one_stretch() -> None:
