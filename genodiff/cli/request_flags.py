@@ -101,6 +101,7 @@ def _make_flag(one: Field, default: Any) -> inspect.Parameter | None:
         about["name"] = list(option.names)
     if one.name == "out" or option.is_word:
         about["allow_leading_hyphen"] = True
+    default = None if default in ((), "") else default
     kind = _on_line(one) if default is not None else _on_line(one) | None
     is_list = any(get_origin(part) is list for part in get_args(kind))
     if int in kinds and str not in kinds and not is_list:
@@ -112,7 +113,7 @@ def _make_flag(one: Field, default: Any) -> inspect.Parameter | None:
         inspect.Parameter.POSITIONAL_OR_KEYWORD
         if option.is_word
         else inspect.Parameter.KEYWORD_ONLY,
-        default=None if default in ((), "") else default,
+        default=default,
         annotation=Annotated[kind, Parameter(**about)],
     )
 
