@@ -20,6 +20,7 @@ _DOOR = {
     "FinetunedModel": "genodiff.api.finetuned",
     "Model": "genodiff.api.model",
     "build_genomes": "genodiff.api.genomes",
+    "build_relatives": "genodiff.api.relatives",
     "build_store": "genodiff.api.data",
     "check_checkpoint": "genodiff.api.checkpoint",
     "check_documents": "genodiff.api.data",
@@ -42,6 +43,7 @@ _DOOR = {
     "judge": "genodiff.api.judge",
     "list_cache": "genodiff.api.cache",
     "list_recipes": "genodiff.api.data",
+    "list_relatives": "genodiff.api.relatives",
     "load": "genodiff.api.load",
     "merge": "genodiff.api.merge",
     "one_hot_network": "genodiff.api.effects",
@@ -95,6 +97,8 @@ if TYPE_CHECKING:
     from genodiff.api.model import Model as Model
     from genodiff.api.predict import predict as predict
     from genodiff.api.redesign import redesign as redesign
+    from genodiff.api.relatives import build_relatives as build_relatives
+    from genodiff.api.relatives import list_relatives as list_relatives
     from genodiff.api.report import report as report
     from genodiff.api.sample import sample as sample
     from genodiff.api.score import score as score

@@ -49,8 +49,8 @@ Seed = Annotated[int, Ge(0), Option("Seed of every random draw.", on_line=False)
 JsonLines = Annotated[bool, Option("One JSON line on stdout for each row.", is_general=True)]
 ShardWords = Annotated[str | None, Option("i/n: the i-th of n parts; `genodiff merge` joins them.")]
 RELATIVES = (
-    "Genomes of related species, unaligned: FASTA files, or a list of genomes (.tsv); may be given "
-    "several times. What they have is read beside the network."
+    "Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or what "
+    "`genodiff data relatives` built; may be given several times. They are read beside the network."
 )
 STRAINS = "Let in relatives of the model's own species, too: with them a test is a look-up."
 RelativeFiles = Annotated[Sequence[str | Path], Option(RELATIVES, is_input=True)]

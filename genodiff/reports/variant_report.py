@@ -22,6 +22,7 @@ from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS
 from genodiff.scoring.variant_scores import ScoreOptions, score_alleles
 from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
 from genodiff.variants.logos import read_logos
+from genodiff.variants.relatives_around import read_relatives_around
 from genodiff.variants.scored_file import ScoredFile, ScoredRow
 from genodiff.variants.scored_tally import ScoredTally
 from genodiff.variants.scored_variants import NATS_PER_BIT
@@ -46,10 +47,11 @@ def report_variants(
     """Write the page of an output of `genodiff.score`, and return its path.
 
     The default for `out` is SCORED.html. With `model`, the run that the scores are of, the `top`
-    least likely variants have logos of REF and ALT, and `REDRAWN` variants with a standard error
-    are scored again with another seed. `fasta` is by default the one that the sidecar names. Rows
-    are read one by one: memory does not grow with them. Raises `DataError` for a file that holds no
-    scores, `UsageError` for another model or genome, `CheckpointError`, `MachineError`.
+    least likely variants have logos of REF and ALT and what its relatives have there, and `REDRAWN`
+    variants with a standard error are scored again with another seed. `fasta` is by default the one
+    that the sidecar names. Rows are read one by one: memory does not grow with them. Raises
+    `DataError` for a file that holds no scores, `UsageError` for another model or genome,
+    `CheckpointError`, `MachineError`.
     """
     if top < 0:
         raise UsageError(f"--top {top} is below 0", fix="give 0 or more")
@@ -91,7 +93,6 @@ def _ask_model(
     fasta: str | Path | None,
     device: str,
 ) -> tuple[list[TopVariant], Redraws | None]:
-
     path = fasta if fasta is not None else told["fasta"]["path"]
     trained = open_language(run, device, **reopen_relatives(told))
     if trained.digest != told["checkpoint"]:
@@ -110,8 +111,8 @@ def _ask_model(
         found = []
         for row in least:
             try:
-                logos = read_logos(trained, reader, genome, _find_allele(row, genome), length)
-                found.append(TopVariant(row, logos))
+                place = (trained, reader, genome, _find_allele(row, genome), length)
+                found.append(TopVariant(row, read_logos(*place), read_relatives_around(*place)))
             except UnscorableError:
                 found.append(TopVariant(row))
         return found, _draw_again(trained, genome, drawn, told, loci)
