@@ -84,8 +84,9 @@ def score(
         seed: Seed of every random draw.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         allow_mismatches: Records that do not fit the FASTA are marked, and are no error.
-        relatives: Genomes of related species, unaligned: FASTA files, or a list of genomes (.tsv);
-            may be given several times. What they have is read beside the network.
+        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
+            what `genodiff data relatives` built; may be given several times. They are read beside
+            the network.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         device: Where to compute: auto, cpu or cuda.
         fresh: Do not go on after what is kept in OUT.partial.
