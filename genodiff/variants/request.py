@@ -23,7 +23,7 @@ from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.scoring.methods import AUTO, check_method, describe_methods
 from genodiff.scoring.methods.nelbo import LEAST_WINDOWS, MAX_EVALUATIONS, STANDARD_ERROR
 
-ENDINGS = (".vcf.gz", ".vcf", ".tsv.gz", ".tsv", ".parquet", ".jsonl")
+ENDINGS = (".vcf", ".vcf.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl")
 TWICE = "2x"
 PLACES, LEAST_PLACES = 10_000, 100
 """Places of SNVs that `--background on` draws, and the fewest that may be asked for."""
