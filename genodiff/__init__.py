@@ -42,6 +42,7 @@ _DOOR = {
     "ism": "genodiff.api.maps",
     "judge": "genodiff.api.judge",
     "list_cache": "genodiff.api.cache",
+    "list_models": "genodiff.api.models",
     "list_recipes": "genodiff.api.data",
     "list_relatives": "genodiff.api.relatives",
     "load": "genodiff.api.load",
@@ -53,6 +54,7 @@ _DOOR = {
     "sample": "genodiff.api.sample",
     "score": "genodiff.api.score",
     "score_variants": "genodiff.api.load",
+    "show_model": "genodiff.api.models",
     "scorecard": "genodiff.api.scorecard",
     "substitution_effect": "genodiff.api.effects",
     "tracks": "genodiff.api.maps",
@@ -95,6 +97,8 @@ if TYPE_CHECKING:
     from genodiff.api.memory import fit_memory as fit_memory
     from genodiff.api.merge import merge as merge
     from genodiff.api.model import Model as Model
+    from genodiff.api.models import list_models as list_models
+    from genodiff.api.models import show_model as show_model
     from genodiff.api.predict import predict as predict
     from genodiff.api.redesign import redesign as redesign
     from genodiff.api.relatives import build_relatives as build_relatives

@@ -46,7 +46,7 @@ def embed(
     >>> genodiff.embed("runs/demo", "reads.fa", out="reads.parquet", pool="max")
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: File to write: .npz, .parquet or .zarr.
         sequences: FASTA, GenBank or EMBL file, - for stdin; each record is a window unless --bed,
             --region, --features or --window says otherwise.

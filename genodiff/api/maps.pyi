@@ -43,7 +43,7 @@ def ism(
     >>> genodiff.ism("runs/demo", "genome.fa", out="map.html", region=["chr1:1,000-1,200"])
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
         sequences: FASTA file; each record is a region unless --region or --bed says so.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
@@ -105,7 +105,7 @@ def dependencies(
     >>> genodiff.dependencies("runs/demo", "genome.fa", out="map.html", region=["chr1:1-200"])
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
         sequences: FASTA file; each record is a region unless --region or --bed says so.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
@@ -155,7 +155,8 @@ def tracks(
     """Write the tracks of a genome, or of regions of it.
 
     Tracks are p(A), p(C), p(G) and p(T) given all other bases, the heights of a logo, entropy,
-    information and the surprisal of the reference, in bits. `sequences` is a FASTA file, or strings
+    information and the surprisal of the reference, in bits; with `relatives` also what these say
+    alone, how many of their votes agree, and each relative. `sequences` is a FASTA file, or strings
     and records. `region` or `bed` say which part; without them all is read. Each base is read once,
     wherever regions overlap. Tracks run along the genome: the strand of a row is not used.
 
@@ -171,7 +172,7 @@ def tracks(
     >>> genodiff.tracks("runs/demo", "genome.fa", out="tracks", region=["chr1:1,000-9,000"])
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: Folder to write; with --shard a .npy file of the part.
         sequences: FASTA file; all of it is read unless --region or --bed says so.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several

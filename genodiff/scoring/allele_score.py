@@ -25,6 +25,7 @@ class AlleleScore(NamedTuple):
     evaluations: int  # windows that the value rests on; a shared one counts for each
     flags: tuple[str, ...] = ()
     doubled: float | None = None  # the value at double context
+    votes: float | None = None  # of the relatives, where the model has some and it is of one base
 
     @classmethod
     def without(cls, *reasons: str) -> Self:

@@ -21,10 +21,11 @@ from genodiff.runs.own_loci import OwnLoci, Place, open_loci
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.training_memory import identify_memory
 from genodiff.scoring.allele_score import AlleleScore, Item
-from genodiff.scoring.masked_reader import MaskedReader, open_reader
+from genodiff.scoring.masked_reader import MaskedReader, leave_relatives_out, open_reader
 from genodiff.scoring.methods import AUTO, check_method, choose_method, find_method
 from genodiff.scoring.methods.chain import ORDERS
 from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS, STANDARD_ERROR
+from genodiff.scoring.related_sites import RelatedSites
 from genodiff.scoring.shared_sites import (
     SiteScores,
     Spacing,
@@ -125,7 +126,7 @@ def score_alleles(
     reader = open_reader(model, batch_size=options.batch_size, loci=loci)
     spacing = None
     if not options.exact and find_method((1, 1), options.method).takes_sites:
-        spacing = find_spacing(reader, model, genome, context)
+        spacing = find_spacing(leave_relatives_out(reader), model, genome, context)
     scorer = Scorer(reader, model.alphabet, genome, options, context, spacing)
     if not options.double:
         yield from scorer.score(alleles)
@@ -163,10 +164,11 @@ def find_spacing(
     """`measure_spacing`, once for a model, genome and context: a file's genome has a name."""
     memory = None if reader.loci is None else identify_memory(reader.loci.told)
     name = getattr(genome, "sha256", None)
-    known = (model.digest, name or str(id(genome)), context, sha256_json(memory))
+    digest = model.digest.partition("~")[0] if memory is None else model.digest  # as there
+    known = (digest, name or str(id(genome)), context, sha256_json(memory))
     if known not in _SPACINGS:
         measure = partial(measure_spacing, reader, model.alphabet, genome, context)
-        key = {"model": model.digest, "genome": name, "context": context, "memory": memory}
+        key = {"model": digest, "genome": name, "context": context, "memory": memory}
         _SPACINGS[known] = keep_spacing(key, measure) if name else measure()
     return _SPACINGS[known]
 
@@ -190,14 +192,21 @@ class Scorer:
     ) -> None:
         self.reader, self.alphabet, self.genome = reader, alphabet, genome
         self.options, self.context, self.spacing = options, context, spacing
-        self._sites = None
-        of_bases = find_method((1, 1), options.method)
-        if of_bases.needs_relatives and not isinstance(reader.denoiser, RelatedBackbone):
+        self._sites: SiteScores | None = None
+        self._related: RelatedSites | None = None
+        self._of_bases = find_method((1, 1), options.method)
+        if isinstance(reader.denoiser, RelatedBackbone):
+            given = genome, alphabet, reader.denoiser, context
+            self._related = RelatedSites(*given, exact=options.exact)
+        elif self._of_bases.needs_relatives:
             what = f"--method {options.method} counts relatives, and there are none"
             raise UsageError(what, fix="give --relatives, FASTA files or a list of genomes")
-        if of_bases.takes_sites:
+        if self._of_bases.takes_sites:
             apart = None if spacing is None else spacing.bases
-            self._sites = SiteScores(genome, alphabet, reader, context, apart)
+            self._of_sites = leave_relatives_out(reader)
+            self._sites = SiteScores(genome, alphabet, self._of_sites, context, apart)
+        both = self._sites, self._related
+        self._readers = [one for one in both if one is not None]
 
     def score(self, alleles: Iterable[Item]) -> Iterator[AlleleScore]:
         """A score for each, in their order."""
@@ -207,7 +216,7 @@ class Scorer:
             held.append(self._start([one] if isinstance(one, Allele) else list(one)))
             if isinstance(held[-1], _ScoreJob):
                 spans, sites = spans + (not held[-1].light), sites + held[-1].light
-            windows = sites + (0 if self._sites is None else len(self._sites))
+            windows = sites + sum(len(one) for one in self._readers)
             if spans == self._spans_held or windows >= self._sites_held or len(held) == _HELD:
                 yield from self._finish(held)
                 held, spans, sites = [], 0, 0
@@ -225,8 +234,9 @@ class Scorer:
         try:
             if not alleles:
                 raise UnscorableError("no_alt", "no allele", "give one at least")
-            if self._sites is not None and len(alleles) == 1 and alleles[0].kind == "snv":
-                return self._start_site(self._sites, alleles[0])
+            of_sites = self._of_bases.takes_sites or self._of_bases.needs_relatives
+            if of_sites and len(alleles) == 1 and alleles[0].kind == "snv":
+                return self._start_site(alleles[0])
             cut = cut_window(self.genome, self.alphabet, alleles, self.context)
             self._check(cut)
             place = cut.contig, cut.start, cut.end
@@ -238,12 +248,22 @@ class Scorer:
         light = find_method(widths, asked).windows(*widths) <= 2
         return _ScoreJob(steps, choose_method(widths, asked), *place, light)
 
-    def _start_site(self, sites: SiteScores, allele: Allele) -> _Site:
+    def _start_site(self, allele: Allele) -> _Site:
         check_alleles(self.genome, [allele])
         if allele.ref == allele.alt:
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
         method = choose_method((1, 1), self.options.method)
-        return allele, AlleleScore(None, 0.0, method, *sites.prepare(allele), 1)
+        places = [one.prepare(allele) for one in self._readers]
+        return allele, AlleleScore(None, 0.0, method, *places[0], 1)
+
+    def _score_site(self, allele: Allele, score: AlleleScore) -> AlleleScore:
+        votes = None if self._related is None else self._related.count_votes(allele)
+        value = votes or 0.0
+        if self._sites is not None:
+            value = self._sites.score(allele)
+            if self._related is not None and self._of_sites is not self.reader:
+                value += self._related.compare(allele)
+        return score._replace(value=value, votes=votes)
 
     def _check(self, cut: CutWindow) -> None:
         """Raises `UnscorableError` for a pair of equal spellings."""
@@ -251,8 +271,8 @@ class Scorer:
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
 
     def _finish(self, held: list["_Held"]) -> Iterator[AlleleScore]:
-        if self._sites is not None:
-            self._sites.read()
+        for sites in self._readers:
+            sites.read()
         jobs = [one for one in held if isinstance(one, _ScoreJob)]
         estimates = run_together(
             [one.steps for one in jobs],
@@ -265,10 +285,9 @@ class Scorer:
             elif isinstance(one, _ScoreJob):
                 yield _score_of(one, next(estimates))
             else:
-                assert self._sites is not None
-                yield one[1]._replace(value=self._sites.score(one[0]))
-        if self._sites is not None:
-            self._sites.clear()
+                yield self._score_site(*one)
+        for sites in self._readers:
+            sites.clear()
 
 
 def _score_of(job: _ScoreJob, found: Estimate) -> AlleleScore:
