@@ -9,7 +9,8 @@ strains are wanted: with them a test is a look-up.
 
 import json
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,20 @@ def _read_numbers(path: Path) -> dict[str, Any] | None:
     return numbers
 
 
+def reopen_relatives(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The words that open a model again with the relatives that a sidecar tells of."""
+    kept = told.get("relatives")
+    return {} if not kept else {"relatives": kept["given"], "strains": kept["strains"]}
+
+
 def name_relatives(model: object) -> dict[str, Any]:
     """What an output says of a model's relatives; empty without them."""
     told = getattr(model, "relatives", None)
     return {} if told is None else {"relatives": told}
+
+
+def name_genomes(told: Mapping[str, Any] | None) -> str | None:
+    """The names of relatives, as the header of a file has them; None without relatives."""
+    if told is None:
+        return None
+    return "+".join(re.sub(r"[\s,;=<>\"]+", "_", one["name"]) for one in told["genomes"])
