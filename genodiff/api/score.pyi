@@ -53,7 +53,7 @@ def score(
     >>> genodiff.score("runs/demo", "variants.vcf", fasta="genome.fa", out="scored.vcf")
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: .vcf, .tsv, .parquet or .jsonl; .vcf.gz and .tsv.gz get an index; - for stdout.
         variants: VCF, BCF, CSV, TSV, JSON lines or parquet (chrom, pos, ref, alt); - for stdin.
         fasta: The genome that the variants are of.

@@ -258,7 +258,7 @@ class Scorer:
 
     def _score_site(self, allele: Allele, score: AlleleScore) -> AlleleScore:
         votes = None if self._related is None else self._related.count_votes(allele)
-        value = votes
+        value = votes or 0.0
         if self._sites is not None:
             value = self._sites.score(allele)
             if self._related is not None and self._of_sites is not self.reader:
