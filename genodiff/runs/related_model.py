@@ -9,6 +9,7 @@ strains are wanted: with them a test is a look-up.
 
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -193,3 +194,10 @@ def name_relatives(model: object) -> dict[str, Any]:
     """What an output says of a model's relatives; empty without them."""
     told = getattr(model, "relatives", None)
     return {} if told is None else {"relatives": told}
+
+
+def name_genomes(told: Mapping[str, Any] | None) -> str | None:
+    """The names of relatives, as the header of a file has them; None without relatives."""
+    if told is None:
+        return None
+    return "+".join(re.sub(r"[\s,;=<>\"]+", "_", one["name"]) for one in told["genomes"])
