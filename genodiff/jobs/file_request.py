@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+from genodiff.errors import UsageError
 from genodiff.io.target import check_target, is_own_file, is_stream
 from genodiff.jobs.journal import SUFFIX, Journal
 from genodiff.jobs.request import Option, Request, list_fields
@@ -62,17 +63,21 @@ class FileRequest(Request[dict[str, Any]]):
         return [one for some in listed for one in some if isinstance(one, str | Path)]
 
     def check(self) -> None:
+        """Raises as `check_files`, and `CheckpointError` for no run."""
+        self.check_files()
+        check_run(self.run)
+
+    def check_files(self) -> None:
         """Raises `UsageError` for a foreign file or an input as output, `MachineError` for no
-        place, `CheckpointError` for no run.
+        place.
         """
 
         def ours(_: Path) -> bool:
             return Journal.read_request(self.partial) is not None or is_own_file(self.out)
 
         for file in self.list_files():
-            known = ours if file == str(self.out) else None
+            known = None if file == self.sidecar else ours
             check_target(file, force=self.force, inputs=self.list_inputs(), known=known)
-        check_run(self.run)
 
     def answer(self, *given: Any) -> dict[str, Any]:
         """Do the work, after `check`."""
@@ -80,3 +85,16 @@ class FileRequest(Request[dict[str, Any]]):
         job: Any = super().answer(*given)
         answer: dict[str, Any] = job.run()
         return answer
+
+
+def choose_target(out: str | Path, *, json: bool, plan: bool) -> str | Path:
+    """The output of a verb that writes JSON lines to stdout with `json`: "-" where none is given.
+
+    Raises `UsageError` where neither is given, and where both are.
+    """
+    if not str(out) and not json and not plan:
+        raise UsageError("no file to write", fix="give --out FILE; - is stdout")
+    if json and not plan and str(out) not in ("", "-"):
+        what = "--json is for stdout, and --out is a file"
+        raise UsageError(what, fix="give --out x.jsonl alone")
+    return out if str(out) else "-"

@@ -129,6 +129,6 @@ class Job(ABC, Generic[Asked]):
                 elif now > began:
                     pace = (done - first) / (now - began)
                     text += f" · {pace:,.3g}/s"
-                    if self.total:
+                    if self.total and pace:
                         text += f" · {format_duration((self.total - done) / pace)} to go"
                 display.show(text, done, self.total)

@@ -1,6 +1,6 @@
-"""Rows of numbers of an unfinished map, kept beside the output: OUT.partial.
+"""Entries of an unfinished job, kept beside the output: OUT.partial.
 
-Each row is the number of its bytes, their CRC-32, and the bytes.
+Each is the number of its bytes, their CRC-32, and the bytes.
 """
 
 import struct
@@ -15,10 +15,10 @@ _HEAD = struct.Struct("<II")
 
 
 class Journal(PartialOutput[bytes]):
-    """The rows of one request so far; `kept` is how many."""
+    """The entries of one request so far; `kept` is how many."""
 
-    holds = "rows of a map that is not done"
-    noun = "rows"
+    holds = "entries of a job that is not done"
+    noun = "entries"
 
     def append(self, row: bytes) -> None:
         """Keep the next row. Raises `MachineError` for a full disk."""
