@@ -118,13 +118,13 @@ def redesign(
     folder, device = choose_run(run), choose_device(device)
     from genodiff.constraints.layers import MOST_STATES
     from genodiff.constraints.rule_words import make_rules
-    from genodiff.generate.design_regions import Source, TemplateSource
-    from genodiff.generate.edit_files import EditFiles
+    from genodiff.design.design_regions import Source, TemplateSource
+    from genodiff.design.edit_files import EditFiles
+    from genodiff.design.redesign import RedesignRequest, refuse_empty_regions
     from genodiff.generate.estimate import plan_sampling
     from genodiff.generate.gaps import Gap, read_gaps
     from genodiff.generate.infill import read_templates
     from genodiff.generate.journal import SampleJournal
-    from genodiff.generate.redesign import RedesignRequest, refuse_empty_regions
     from genodiff.generate.sampling_progress import SamplingProgress
     from genodiff.io.faidx import Genome
     from genodiff.models.opening import open_language
@@ -259,7 +259,7 @@ def _check_targets(
     force: bool,
     inputs: Sequence[str | Path | None],
 ) -> None:
-    from genodiff.generate.edit_files import know_edits
+    from genodiff.design.edit_files import know_edits
     from genodiff.generate.journal import SUFFIX, is_sealed_output
 
     names = [str(one) for one in (target, described, vcf, changes) if one not in (None, "-")]
@@ -293,10 +293,10 @@ def design_sequences(
     """`n` designs of each record: whole sequences. Raises `UsageError`, `DataError`."""
     from genodiff.constraints.layers import MOST_STATES
     from genodiff.constraints.rule_words import make_rules
-    from genodiff.generate.design_regions import TemplateSource
+    from genodiff.design.design_regions import TemplateSource
+    from genodiff.design.redesign import RedesignRequest
     from genodiff.generate.gaps import Gap
     from genodiff.generate.infill import Template
-    from genodiff.generate.redesign import RedesignRequest
 
     require_positive("number of designs", n)
     # Numbered: names of sequences in memory may repeat.

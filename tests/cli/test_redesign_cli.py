@@ -12,7 +12,7 @@ from genodiff.constraints.check import find_violations
 from genodiff.constraints.coding import KeepProtein
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require
-from genodiff.generate import redesign as redesigns
+from genodiff.design import redesign as redesigns
 from genodiff.io.fasta import read_fasta
 from genodiff.io.haplotypes import apply_changes, choose_change
 from genodiff.io.vcf import read_vcf

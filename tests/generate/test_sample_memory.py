@@ -16,7 +16,7 @@ from genodiff.generate.request import DnaRequest
 from genodiff.generate.sample import infill, sample
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.sampling import Sampling
-from genodiff.generate.scorecard import longest_matches
+from genodiff.quality.scorecard import longest_matches
 from genodiff.runs import own_loci
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import list_stretches

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.generate.scorecard import Ids, read_bases
+from genodiff.quality.scorecard import Ids, read_bases
 
 WORD = 32
 _PAIRS = 1 << 20  # places of sequence and text that are extended together

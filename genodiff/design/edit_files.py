@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from genodiff.generate.design_regions import DesignGroup, Source
+from genodiff.design.design_regions import DesignGroup, Source
 from genodiff.io.atomic import open_atomic
 from genodiff.io.file_names import encode_text
 from genodiff.io.target import describe_file, is_stream, read_json_object

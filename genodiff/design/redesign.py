@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from genodiff.constraints.layers import MOST_STATES, Layers
 from genodiff.constraints.rule_words import DesignRules
+from genodiff.design.design_regions import Designer, DesignGroup, Source
+from genodiff.design.edit_files import Design, EditFiles
 from genodiff.domain import DNA
 from genodiff.errors import GenodiffError, UsageError
 from genodiff.generate.constrained import check_constrained
-from genodiff.generate.design_regions import Designer, DesignGroup, Source
-from genodiff.generate.edit_files import Design, EditFiles
 from genodiff.generate.gaps import Gap
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.journal import SampleJournal

@@ -18,11 +18,11 @@ from genodiff.alphabet import DNA
 from genodiff.constraints.constraint import AllOf
 from genodiff.constraints.layers import MOST_STATES
 from genodiff.constraints.rule_words import make_rules, read_rule_words
+from genodiff.design.redesign import RedesignRequest
 from genodiff.errors import UsageError
 from genodiff.generate.gaps import Gap
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.oracle import Oracle
-from genodiff.generate.redesign import RedesignRequest
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.sampling import Sampling
 from genodiff.io.faidx import Genome
