@@ -25,12 +25,10 @@ from genodiff.generate.filler import DraftPart, Filler, find_device
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import plan_rounds
 from genodiff.generate.sample_memory import SampleMemory
-from genodiff.generate.sampling import AUTO_STEPS as AUTO_STEPS
-from genodiff.generate.sampling import Ids
-from genodiff.generate.sampling import Sample as Sample
+from genodiff.generate.samples import Ids, choose_sampler
+from genodiff.generate.samples import Sample as Sample
+from genodiff.generate.sampling import AUTO_STEPS, require_positive
 from genodiff.generate.sampling import Sampling as Sampling
-from genodiff.generate.sampling import choose_sampler as choose_sampler
-from genodiff.generate.sampling import require_positive as require_positive
 from genodiff.runs.model import TrainedModel
 
 _TOKENS_ON_CPU, _TOKENS_ON_GPU = 8192, 1 << 18
@@ -85,12 +83,13 @@ def infill(
     tick: Callable[[int], None] | None = None,
     first: int = 0,
     guiding: Guiding | None = None,
+    memory: SampleMemory | None = None,
 ) -> Iterator[Sample]:
     """Each draft with its masks filled, in order; every other id stays. Draft i is record i.
 
     A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
     `first` is the number of the first draft's record. With `guiding` each draft is guided, window
-    after window.
+    after window. `memory` is as in `fill_pieces`.
     """
     window, stride = model.config.data.seq_len, choose_stride(model, how or Sampling())
     mask = model.alphabet.mask_id
@@ -98,7 +97,9 @@ def infill(
         DraftPart(number, 0, draft, plan_rounds(draft == mask, window, stride))
         for number, draft in enumerate(drafts, first)
     )
-    return fill_pieces(model, pieces, how=how, seed=seed, tick=tick, first=first, guiding=guiding)
+    return fill_pieces(
+        model, pieces, how=how, seed=seed, tick=tick, first=first, guiding=guiding, memory=memory
+    )
 
 
 def fill_pieces(

@@ -46,6 +46,9 @@ Genes = Annotated[
 ]
 WindowBatch = Annotated[int, Ge(1), Option("Windows at a time: changes the speed, never the map.")]
 ShardWords = Annotated[str | None, Option("i/n: the i-th of n parts; `genodiff merge` joins them.")]
+Seed = Annotated[int, Option("Seed of every random draw.", on_line=False, is_general=True)]
+COUNT = ("--n", "-n", "--num")
+"""How the flag of a number of things is spelled."""
 RELATIVES = (
     "Genomes of related species, unaligned: FASTA files, or a list of genomes (.tsv); may be given "
     "several times. What they have is read beside the network."

@@ -12,6 +12,7 @@ from tests.commands import command
 
 Caps = pytest.CaptureFixture[str]
 LETTERS = "ACGTTGCANNGATTACAGGCCTATC"
+TWO = ("--region", "chr2:11-20", "--region", "chr2:151-160")
 
 
 class Case(NamedTuple):
@@ -23,9 +24,12 @@ class Case(NamedTuple):
     other: tuple[str, ...]
     streams: bool = True
     shards: str = ""  # the ending of shards, where it has them
+    reads: str = "--fasta"  # the flag of what it reads, if anything
+    run: str = "run"
 
     def words(self, run: Path, out: str, *more: object) -> list[object]:
-        return [self.verb, run, "--fasta", "ref.fa", "-o", out, "--threads", 1, *more]
+        source = [self.reads, "ref.fa"] if self.reads else []
+        return [self.verb, run, *source, "-o", out, "--threads", 1, *more]
 
 
 CASES = [
@@ -34,9 +38,24 @@ CASES = [
     Case("dependencies", "o.parquet", ("--region", "chr1:3-9"), ("--region", "chr1:3-8")),
     Case("embed", "o.parquet", ("--window", "60"), ("--window", "50"), shards=".parquet"),
     Case("embed", "o.npz", ("--window", "70", "--pool", "none"), ("--strand", "both")),
+    Case("redesign", "o.fa", (*TWO, "-n", "2", "--steps", "3"), TWO),
+    Case("redesign", "o.fa", ("--max-run", "4", "-n", "2"), ("-n", "2"), reads="--template"),
+    Case("sample", "o.fa", ("-n", "3", "--length", "40"), ("--seed", "2"), reads=""),
+    Case("sample", "o.fa.gz", ("-n", "2", "--steps", "3"), ("-n", "3"), reads="--template"),
+    Case("sample", "o.fa", (*TWO, "--steps", "3"), ("--only-filled", *TWO), reads="--template"),
+    Case("sample", "o.txt", ("-n", "3", "--steps", "3"), ("-n", "4"), reads="", run="text_run"),
     Case("tracks", "o", ("--format", "npz"), ("--every", "4"), streams=False, shards=".npy"),
 ]
-NAMES = [f"{one.verb} {one.out}" for one in CASES]
+NAMES = [f"{one.verb} {one.out} {one.reads}" for one in CASES]
+DRAWS = ("redesign", "sample")
+"""Their sidecars are functions of the request: they say neither when nor where."""
+
+
+@pytest.fixture
+def run(run: Path, job: Case, request: pytest.FixtureRequest) -> Path:
+    """The run that a case is of."""
+    of_text: Path = run if job.run == "run" else request.getfixturevalue(job.run)
+    return of_text
 
 
 @pytest.fixture(params=CASES, ids=NAMES)
@@ -50,8 +69,9 @@ def job(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 def read(out: str) -> dict[str, Any]:
     """Every file of an output but its sidecar, which has times."""
     path = Path(out)
-    files = path.iterdir() if path.is_dir() else [path]
-    return {one.name: one.read_bytes() for one in files if one.suffix != ".json"}
+    files = path.iterdir() if path.is_dir() else [path, *path.parent.glob(f"{path.name}.*")]
+    left_out = (".json", ".partial")
+    return {one.name: one.read_bytes() for one in files if one.suffix not in left_out}
 
 
 def test_stopped_after_each_entry_it_goes_on_to_the_same_bytes(
@@ -65,15 +85,17 @@ def test_stopped_after_each_entry_it_goes_on_to_the_same_bytes(
         appended.append(entry)
         raise KeyboardInterrupt
 
-    again = f"again{Path(job.out).suffix}"
+    again = f"again{job.out[1:]}"
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", stop)
         stops = 0
-        while (code := command(capsys, *job.words(run, again, *job.more))[0]) == 130:
+        while (done := command(capsys, *job.words(run, again, *job.more)))[0] == 130:
             stops += 1
+            assert f"{stops} finished " in done[2]
+            assert f" kept in {again}.partial; run the same command again to go on" in done[2]
             assert Path(f"{again}.partial").exists()
             assert not Path(again).exists()
-    assert code == 0
+    assert done[0] == 0
     assert stops == len(appended) > 1
     assert read(again) == {name.replace(job.out, again): data for name, data in whole.items()}
     assert not Path(f"{again}.partial").exists()
@@ -118,6 +140,8 @@ def test_a_foreign_output_and_foreign_entries_are_left_alone(
 
 
 def test_an_input_is_never_the_output(job: Case, run: Path, capsys: Caps) -> None:
+    if not job.reads:
+        pytest.skip("nothing is read")
     text = Path("ref.fa").read_bytes()
     named = f"ref.fa{Path(job.out).suffix}" if "." in job.out else "ref.fa"
     if named != "ref.fa":
@@ -131,7 +155,7 @@ def test_an_input_is_never_the_output(job: Case, run: Path, capsys: Caps) -> Non
 def test_a_stream_has_the_bytes_of_the_file_and_leaves_nothing(
     job: Case, run: Path, capsys: Caps
 ) -> None:
-    if not job.streams or not job.out.endswith(".tsv"):
+    if not job.streams or not job.out.endswith((".tsv", ".fa", ".txt")):
         pytest.skip("no table on stdout")
     assert command(capsys, *job.words(run, job.out, *job.more))[0] == 0
     before = sorted(Path().iterdir())
@@ -144,6 +168,7 @@ def test_a_plan_names_the_files_that_are_then_written(
     job: Case, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("genodiff.scoring.plan_time.time_steps", lambda _: 2.0)
+    monkeypatch.setattr("genodiff.generate.estimate._seconds_per_window", lambda *_: 2.0)
     before = set(Path().iterdir())
     code, out, err = command(capsys, *job.words(run, job.out, *job.more, "--plan", "--json"))
     assert code == 0, err
@@ -158,8 +183,11 @@ def test_the_sidecar_has_what_was_asked(job: Case, run: Path, capsys: Caps) -> N
     code, out, err = command(capsys, *job.words(run, job.out, *job.more, "--json"))
     assert code == 0, err
     told = json.loads(out)
-    for key in ("genodiff", "out", "checkpoint", "device", "argv", "seconds", "created", "fasta"):
+    when = ("out", "device", "argv", "seconds", "created")
+    keys = ("seed", "records") if job.verb in DRAWS else ("fasta", *when)
+    for key in ("genodiff", "checkpoint", *keys):
         assert key in told, key
+    assert job.verb not in DRAWS or not set(when) & set(told)
     assert told["genodiff"] == genodiff.__version__
 
 
