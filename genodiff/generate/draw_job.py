@@ -4,7 +4,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from genodiff.generate.drawing import Drawing
 from genodiff.generate.estimate import plan_sampling
@@ -24,7 +24,6 @@ class DrawJob(Job[Asked]):
 
     noun, unit = "evaluations", "record"
     drawing: Drawing
-    keys: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def make_drawing(self, stack: ExitStack) -> Drawing:

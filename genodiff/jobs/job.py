@@ -8,7 +8,6 @@ run without a break.
 import logging
 import signal
 import sys
-import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -97,46 +96,50 @@ class Job(ABC, Generic[Asked]):
             if request.plan:
                 return {**self.plan(), "files": self.list_files()}
             keep_freed_memory()
-            kept = request.partial
-            if request.is_stream or not self.keeps:
-                kept = f"{stack.enter_context(tempfile.TemporaryDirectory())}/entries"
             self.digest = sha256_json({**self.identify(), "version": __version__})
-            journal = Journal(kept, self.digest)
+            if request.is_stream or not self.keeps:
+                return self._finish(self.write(lambda: self._compute(0)), began)
+            journal = Journal(request.partial, self.digest)
             journal.check(fresh=request.fresh, force=request.force)
             if request.fresh:
                 journal.start_anew()
             elif journal.kept:
-                _log.info("%s: goes on after %s", kept, format_count(journal.kept, self.unit))
+                kept = format_count(journal.kept, self.unit)
+                _log.info("%s: goes on after %s", request.partial, kept)
             stack.callback(journal.close)
             try:
-                self._gather(journal)
+                done = sum(map(self.weigh, journal.rows())) if journal.kept else 0
+                for entry in self._compute(journal.kept, done):
+                    journal.append(entry)
             except (KeyboardInterrupt, Interrupted) as stop:
-                if kept != request.partial or not journal.kept:
+                if not journal.kept:
                     raise
                 raise _say_what_is_kept(stop, journal, self.unit) from None
             try:
                 journal.seal()
-                told = self.write(journal.rows) | {"device": self.device, "argv": sys.argv}
-                told = {"genodiff": __version__, "out": str(request.out), **told}
-                seconds = round(time.monotonic() - began, 3)
-                told = self.finish(told | {"seconds": seconds, "created": stamp_time()})
+                told = self._finish(self.write(journal.rows), began)
             except EmptyOutputError:
                 journal.remove()
                 raise
             journal.remove()
         return told
 
+    def _finish(self, told: dict[str, Any], began: float) -> dict[str, Any]:
+        told = {"genodiff": __version__, "out": str(self.request.out), **told}
+        seconds = round(time.monotonic() - began, 3)
+        told |= {"device": self.device, "argv": sys.argv, "seconds": seconds}
+        return self.finish(told | {"created": stamp_time()})
+
     def tick(self, n: int) -> None:
         """So much more of `total` is done: told by entries that take long, which then weigh 0."""
         if n:
             self._shown.add(n)
 
-    def _gather(self, journal: Journal) -> None:
-        """Compute all entries that are not kept, with a line of progress."""
-        done = sum(map(self.weigh, journal.rows())) if journal.kept else 0
+    def _compute(self, first: int, done: int = 0) -> Iterator[bytes]:
+        """The entries from number `first` on, with a line of progress."""
         with _Progress(self.noun, self.total, done) as self._shown:
-            for entry in self.entries(journal.kept):
-                journal.append(entry)
+            for entry in self.entries(first):
+                yield entry
                 self.tick(self.weigh(entry))
 
 

@@ -1,6 +1,6 @@
-"""Rows of numbers of an unfinished map, kept beside the output: OUT.partial.
+"""Entries of an unfinished job, kept beside the output: OUT.partial.
 
-Each row is the number of its bytes, their CRC-32, and the bytes. A seal after the last says that
+Each is the number of its bytes, their CRC-32, and the bytes. A seal after the last says that
 all are there, and that the output is about to be written: it may then lack its sidecar.
 """
 
@@ -19,10 +19,10 @@ _SEAL = b"\xff" * _HEAD.size
 
 
 class Journal(PartialOutput[bytes]):
-    """The rows of one request so far; `kept` is how many."""
+    """The entries of one request so far; `kept` is how many."""
 
-    holds = "rows of a map that is not done"
-    noun = "rows"
+    holds = "entries of a job that is not done"
+    noun = "entries"
 
     def append(self, row: bytes) -> None:
         """Keep the next row. Raises `MachineError` for a full disk."""

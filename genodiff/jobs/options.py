@@ -45,8 +45,8 @@ Genes = Annotated[
     ),
 ]
 WindowBatch = Annotated[int, Ge(1), Option("Windows at a time: changes the speed, never the map.")]
+Seed = Annotated[int, Ge(0), Option("Seed of every random draw.", on_line=False)]
 ShardWords = Annotated[str | None, Option("i/n: the i-th of n parts; `genodiff merge` joins them.")]
-Seed = Annotated[int, Option("Seed of every random draw.", on_line=False, is_general=True)]
 COUNT = ("--n", "-n", "--num")
 """How the flag of a number of things is spelled."""
 RELATIVES = (
