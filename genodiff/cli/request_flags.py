@@ -97,6 +97,8 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
     if one.name == "out" or option.is_word or option.or_stream:
         about["allow_leading_hyphen"] = True
     kind = _on_line(one)
+    if default is None and type(None) not in get_args(kind):
+        kind = kind | None
     is_list = any(get_origin(part) is list for part in (kind, *get_args(kind)))
     if int in kinds and str not in kinds and not is_list:
         about["converter"] = _convert_number
@@ -115,7 +117,7 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
 def _on_line(one: Field) -> Any:
     """The type that a field has on the command line: a path is a string, a sequence a list."""
     kinds = list_kinds(one.kind)
-    if str in get_args(one.kind):
+    if get_origin(one.kind) not in (Sequence, Mapping) and str in get_args(one.kind):
         return str | None if type(None) in kinds else str
     for part in (one.kind, *get_args(one.kind)):
         if get_origin(part) is Sequence:
@@ -144,7 +146,7 @@ def _read(one: Field, values: Mapping[str, Any], name: str | None = None) -> Any
         _check_name(one, value)
     if one.kind is Any and isinstance(value, str):
         return Path(value)  # letters alone would be a sequence
-    if value and Mapping in map(get_origin, (one.kind, *get_args(one.kind))):
+    if value and any(get_origin(part) is Mapping for part in (one.kind, *get_args(one.kind))):
         return _read_settings(value)
     return value
 

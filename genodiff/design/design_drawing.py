@@ -15,11 +15,12 @@ from genodiff.design.design_regions import Designer, DesignGroup, Source
 from genodiff.design.edit_files import EditFiles
 from genodiff.errors import GenodiffError, UsageError
 from genodiff.generate.constrained import check_constrained
-from genodiff.generate.drawing import Drawing, Tick, name_filling
+from genodiff.generate.drawing import Drawing, name_filling
 from genodiff.generate.gaps import Gap
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample import (
+    Tick,
     Workload,
     choose_stride,
     fill_pieces,

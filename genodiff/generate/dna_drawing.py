@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import UsageError
-from genodiff.generate.drawing import Drawing, Tick, name_filling
+from genodiff.generate.drawing import Drawing, name_filling
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import Template
 from genodiff.generate.output_file import SampleFile
-from genodiff.generate.sample import choose_batch_size, infill
+from genodiff.generate.sample import Tick, choose_batch_size, infill
 from genodiff.generate.samples import Ids, Sample
 from genodiff.generate.sampling import Sampling
 from genodiff.io.fasta import Record

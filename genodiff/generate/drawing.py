@@ -8,7 +8,7 @@ A filled template keeps its name; its own description follows ours.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any, ClassVar
@@ -21,16 +21,13 @@ from genodiff.domain import DNA, Domain
 from genodiff.errors import CheckpointError
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.output_file import SampleFile
-from genodiff.generate.sample import Workload, choose_stride, measure_workload
+from genodiff.generate.sample import Tick, Workload, choose_stride, measure_workload
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.samples import Sample, choose_sampler
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_model import name_relatives
-
-Tick = Callable[[int], None]
-"""Told after each call of the network on how many windows it was."""
 
 
 class Drawing(ABC):

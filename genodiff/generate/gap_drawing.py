@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import UsageError
-from genodiff.generate.drawing import Drawing, Tick, name_filling
+from genodiff.generate.drawing import Drawing, name_filling
 from genodiff.generate.gaps import Gap, Stretch, merge_gaps, split_contig
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample import (
+    Tick,
     Workload,
     choose_stride,
     fill_pieces,

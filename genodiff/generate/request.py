@@ -25,6 +25,9 @@ Run = Annotated[
         is_word=True,
     ),
 ]
+Out = Annotated[
+    str | Path | None, Option("The same, and of text the file to write.", ("--out", "-o"))
+]
 Temperature = Annotated[float, Option("1 is the model's own law, 0 its likeliest bases.")]
 Stride = Annotated[
     int | None, Option("New bases per window beyond the trained length (default: half of it).")
@@ -206,10 +209,7 @@ class SampleRequest(SampleFields, DrawRequest):
         str | Path | None,
         Option("FASTA file to write; - for stdout, .gz for BGZF.", or_stream=True),
     ] = None
-    out: Annotated[  # type: ignore[assignment]
-        str | Path | None,
-        Option("The same, and of text the file to write.", ("--out", "-o")),
-    ] = None
+    out: Out = None  # type: ignore[assignment]
     n: Annotated[
         int | None,
         Option("Sequences (default 16), or fillings of each template (default 1).", COUNT),

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.domain import TEXT, Domain
-from genodiff.generate.drawing import Drawing, Tick
+from genodiff.generate.drawing import Drawing
 from genodiff.generate.output_file import SampleFile
-from genodiff.generate.sample import infill
+from genodiff.generate.sample import Tick, infill
 from genodiff.generate.samples import Sample
 from genodiff.generate.sampling import Sampling
 from genodiff.generate.text_templates import (
