@@ -25,6 +25,7 @@ from genodiff.io.atomic import write_json
 from genodiff.io.progress import ProgressDisplay
 from genodiff.jobs.request import find_named
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.ready_models import check_may_write
 
 FILE = "mask_curve.json"
 _WINDOWS = 512  # that the curve is measured on
@@ -121,6 +122,7 @@ def find_curve(model: TrainedModel, measure: Callable[[], dict[str, Any]]) -> Cu
         raise GenodiffError("the valid split gave no curve to choose steps by", fix="give --steps")
     kept = {"checkpoint": model.digest, "split": found.get("split"), "curve": found["curve"]}
     with suppress(GenodiffError, OSError):  # a folder that cannot be written to costs time alone
+        check_may_write(model.run, "give --steps")
         write_json(model.run / FILE, kept)
     return curve
 

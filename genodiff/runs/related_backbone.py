@@ -14,8 +14,12 @@ from torch import Tensor, nn
 from genodiff.backbones.backbone import Backbone
 from genodiff.memory.evidence import Floats
 from genodiff.memory.relatives import Relatives, relating
-from genodiff.memory.text import Codes
+from genodiff.memory.text import NONE, Codes
+from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import VoteNumbers, count_votes, score_votes
+
+PLACE_CHANNELS = 4
+"""Of `RelatedBackbone.describe_places`."""
 
 
 class RelatedBackbone(Backbone):
@@ -37,15 +41,52 @@ class RelatedBackbone(Backbone):
         logits: Tensor = relating(self.network, self.relatives)(xt, *more, **options)
         return logits
 
-    def count_votes(self, codes: Codes, at: int, ref: int) -> Floats:
+    @property
+    def d_out(self) -> int:
+        """The width of `features`."""
+        return self.network.d_out
+
+    def features(self, *given: Any, **options: Any) -> Float[Tensor, "B L D"]:
+        """The network's own."""
+        return self.network.features(*given, **options)
+
+    def hidden_states(self, *given: Any, **options: Any) -> list[Float[Tensor, "B L D"]]:
+        """The network's own."""
+        return self.network.hidden_states(*given, **options)
+
+    def read_windows(self, windows: Codes) -> tuple[Floats, Floats]:
+        """What relatives say of each place of windows (B, L), told by all other places.
+
+        That is what each genome has over it, (G, B, L, 4), and the factor of each base, (B, L, 4).
+        Nothing is asked of the network: where a place is hidden, others take the genome's shares.
+        """
+        columns = self.relatives.columns
+        assert columns is not None
+        over = self.relatives.align(windows)
+        prior = np.broadcast_to(share_bases(columns.gc), (*windows.shape, 4))
+        return over, self.relatives.combine(over, windows, prior)
+
+    def score_votes(self, over: Floats, ref: int) -> Floats:
         """(4,): the score of A, C, G and T in place of `ref`, by votes, in nats.
 
-        `codes` (L,) are those of a window, 4 at `at` and where no base is known.
+        `over` (G, 4): what each genome has over the place.
         """
-        over = self.relatives.align(codes[None])[:, 0, at]
-        weights = np.array(self.votes.weights)
-        votes, kappa = count_votes(over, weights)[None], self.votes.kappa
+        weights, kappa = np.array(self.votes.weights), self.votes.kappa
+        votes = count_votes(over, weights)[None]
         return score_votes(votes, np.array([ref]), total=weights.sum(), kappa=kappa)[0]
+
+    def describe_places(self, codes: Codes) -> Floats:
+        """(L, 4): which share of the votes has the base of a window itself, the other purine or
+        pyrimidine, one of the other two, or says nothing, at each place.
+
+        `codes` (L,), 4 where no base is known: there all say nothing. On the other strand the same.
+        """
+        weights, known = np.array(self.votes.weights), codes < NONE
+        votes = count_votes(self.relatives.align(codes[None])[:, 0], weights) / weights.sum()
+        bases = np.where(known, codes, 0)[:, None].astype(np.int64)
+        same, transition = (np.take_along_axis(votes, bases ^ way, 1)[:, 0] for way in (0, 2))
+        told = np.stack([same, transition, votes.sum(1) - same - transition], 1) * known[:, None]
+        return np.concatenate([told, 1 - told.sum(1, keepdims=True)], 1)
 
     def of_class(self, label: int) -> "RelatedBackbone":
         """This network for one class, with the same relatives."""
