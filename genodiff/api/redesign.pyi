@@ -72,8 +72,9 @@ def redesign(
         label: Draw from this class of a run with labels; with cfg, guide to it.
         guide: Guidance by the settings of `genodiff.generate.guide_settings.GuideSettings`, such as
             {"guidance": "smc", "oracle": score}.
-        relatives: Genomes of related species, unaligned: FASTA files, or a list of genomes (.tsv);
-            may be given several times. What they have is read beside the network.
+        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
+            what `genodiff data relatives` built; may be given several times. They are read beside
+            the network.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         screen: Command that sees the FASTA file, as its last argument, before anything is written;
             another exit status than 0 refuses it.
