@@ -129,12 +129,9 @@ class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Common:
-    """Flags shared by all verbs."""
+class CommonBeside:
+    """Flags shared by all verbs, beside a seed."""
 
-    seed: Annotated[
-        int, Parameter(converter=convert_whole_number, help="Seed of every random draw.")
-    ] = 1
     threads: Annotated[
         int | None,
         Parameter(
@@ -157,8 +154,6 @@ class Common:
 
     def prepare(self) -> None:
         """Set threads, kernels and logging for the verb to come, without importing torch."""
-        if self.seed < 0:
-            raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
         prepare_machine(self.threads, self.scan)
         place_library_caches()
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
@@ -175,7 +170,23 @@ class Common:
         return choose_device(self.device)
 
 
-def print_plan(told: Mapping[str, Any], width: int | None = None) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Common(CommonBeside):
+    """Flags shared by the verbs that draw at random, and by all others that have no other seed."""
+
+    seed: Annotated[
+        int, Parameter(converter=convert_whole_number, help="Seed of every random draw.")
+    ] = 1
+
+    def prepare(self) -> None:
+        """As `CommonBeside`. Raises `UsageError` for a negative seed."""
+        if self.seed < 0:
+            raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
+        super().prepare()
+
+
+def print_plan(told: Mapping[str, Any]) -> None:
     """A plan as lines, a key and its value each; a time is told in words."""
     shown = {}
     for key, value in told.items():
@@ -184,7 +195,7 @@ def print_plan(told: Mapping[str, Any], width: int | None = None) -> None:
             shown["time"] = _say_time(value, most, told.get("device"))
         elif key != "device" and not key.endswith("_at_most"):
             shown[key] = _say(value) + (f" to {_say(most)}" if most is not None else "")
-    wide = width or max(map(len, shown))
+    wide = max(map(len, shown))
     print("\n".join(f"{key:<{wide}} {value}" for key, value in shown.items()))
 
 

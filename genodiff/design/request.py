@@ -264,7 +264,9 @@ class RedesignRequest(DesignFields, DrawRequest):
 
     def is_ours(self, file: Path) -> bool:
         """As of every request; the sidecar tells of the edits, too."""
-        return super().is_ours(file) or know_edits(file, self.sidecar_file, self.partial)
+        if str(file) in (self.vcf_file, self.bed_file):
+            return know_edits(file, self.sidecar_file, self.partial)
+        return super().is_ours(file)
 
 
 def _name(path: str | Path | None) -> str | None:

@@ -69,13 +69,18 @@ class FileRequest(Request[dict[str, Any]]):
 
     def is_ours(self, file: Path) -> bool:
         """Whether genodiff wrote a file: a break between it and its sidecar leaves it without."""
-        if str(file) != str(self.out):
+        if str(file) == self.sidecar_file:
             return False
-        return Journal.is_sealed(self.partial) or is_own_file(file, self.sidecar_file)
+        return Journal.is_sealed(self.partial) or is_own_file(self.out, self.sidecar_file)
 
     def check(self) -> None:
+        """Raises as `check_files`, and `CheckpointError` for no run."""
+        self.check_files()
+        self.find_run()
+
+    def check_files(self) -> None:
         """Raises `UsageError` for a foreign file, an input as output, or two outputs of one name,
-        `MachineError` for no place, `CheckpointError` for no run.
+        `MachineError` for no place.
         """
         files = self.list_files()
         for file in files:
@@ -83,7 +88,6 @@ class FileRequest(Request[dict[str, Any]]):
                 what = f"{file} is the name of two outputs"
                 raise UsageError(what, fix="give different names")
             check_target(file, force=self.force, inputs=self.list_inputs(), known=self.is_ours)
-        self.find_run()
 
     def find_run(self) -> Path:
         """The folder of the run. Raises `CheckpointError` where there is none."""
@@ -95,3 +99,16 @@ class FileRequest(Request[dict[str, Any]]):
         job: Any = super().answer(*given)
         answer: dict[str, Any] = job.run()
         return answer
+
+
+def choose_target(out: str | Path, *, json: bool, plan: bool) -> str | Path:
+    """The output of a verb that writes JSON lines to stdout with `json`: "-" where none is given.
+
+    Raises `UsageError` where neither is given, and where both are.
+    """
+    if not str(out) and not json and not plan:
+        raise UsageError("no file to write", fix="give --out FILE; - is stdout")
+    if json and not plan and str(out) not in ("", "-"):
+        what = "--json is for stdout, and --out is a file"
+        raise UsageError(what, fix="give --out x.jsonl alone")
+    return out if str(out) else "-"

@@ -8,6 +8,7 @@ run without a break.
 import logging
 import signal
 import sys
+import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -97,22 +98,22 @@ class Job(ABC, Generic[Asked]):
                 return {**self.plan(), "files": self.list_files()}
             keep_freed_memory()
             self.digest = sha256_json({**self.identify(), "version": __version__})
+            kept = request.partial
             if request.is_stream or not self.keeps:
-                return self._finish(self.write(lambda: self._compute(0)), began)
-            journal = Journal(request.partial, self.digest)
+                kept = f"{stack.enter_context(tempfile.TemporaryDirectory())}/entries"
+            journal = Journal(kept, self.digest)
             journal.check(fresh=request.fresh, force=request.force)
             if request.fresh:
                 journal.start_anew()
             elif journal.kept:
-                kept = format_count(journal.kept, self.unit)
-                _log.info("%s: goes on after %s", request.partial, kept)
+                _log.info("%s: goes on after %s", kept, format_count(journal.kept, self.unit))
             stack.callback(journal.close)
             try:
                 done = sum(map(self.weigh, journal.rows())) if journal.kept else 0
                 for entry in self._compute(journal.kept, done):
                     journal.append(entry)
             except (KeyboardInterrupt, Interrupted) as stop:
-                if not journal.kept:
+                if kept != request.partial or not journal.kept:
                     raise
                 raise _say_what_is_kept(stop, journal, self.unit) from None
             try:
@@ -161,7 +162,7 @@ class _Progress(ProgressDisplay):
         elif now > self.begun:
             pace = (self.done - self.first) / (now - self.begun)
             text += f" · {pace:,.3g}/s"
-            if self.total:
+            if self.total and pace:
                 text += f" · {format_duration((self.total - self.done) / pace)} to go"
         self.show(text, self.done, self.total)
 

@@ -9,7 +9,7 @@ strains are wanted: with them a test is a look-up.
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +181,12 @@ def _read_numbers(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return numbers
+
+
+def reopen_relatives(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The words that open a model again with the relatives that a sidecar tells of."""
+    kept = told.get("relatives")
+    return {} if not kept else {"relatives": kept["given"], "strains": kept["strains"]}
 
 
 def name_relatives(model: object) -> dict[str, Any]:

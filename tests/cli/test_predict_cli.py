@@ -148,7 +148,7 @@ def test_longer_sequences_are_cut_and_counted(
         (["test.fa", "--seed", 1, "--ensemble"], 2, "exclude each other"),
         (["test.fa", "--seed", 1, "--batch-size", 0], 2, "below 1"),
         (["test.fa", "--seed", 1, "--out", "x.xlsx"], 2, "ends in none of .csv"),
-        (["test.fa", "--seed", 1, "--out", "x.csv", "--json"], 2, "--out FILE.jsonl"),
+        (["test.fa", "--seed", 1, "--out", "x.csv", "--json"], 2, "--out x.jsonl"),
         (["no.fa", "--seed", 1], 3, "no such file"),
         (["empty.fa", "--seed", 1], 3, "is empty"),
         (["bad.csv", "--seed", 1], 3, "line 3"),
@@ -176,6 +176,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     assert {p: p.read_bytes() for p in sweep.iterdir() if p.is_file()} == before
 
 
+@pytest.mark.slow
 def test_a_fault_found_late_leaves_no_file(sweep: Path, tmp_path: Path) -> None:
     given = "".join(f">s{i}\nACGTACGT\n" for i in range(1500)) + ">bad\nACXT\n"
     words = ["predict", str(sweep / "sweep"), "-", "--seed", "1", "--threads", "1", "-q"]

@@ -161,6 +161,7 @@ def test_a_killed_process_goes_on_to_the_same_bytes(run: Path, case: Path, capsy
     assert read_folder(case / "o") == read_folder(case / "whole")
 
 
+@pytest.mark.slow
 def test_shards_in_any_order_are_the_bytes_of_one_run(
     run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +251,7 @@ def test_a_region_is_a_picture_with_its_genes(run: Path, case: Path, capsys: Cap
 def test_a_plan_counts_and_writes_nothing(
     run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("genodiff.scoring.plan_time.time_steps", lambda _: 2.0)
+    monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda _: 2.0)
     before = sorted(case.iterdir())
     code, out, err = command(capsys, *words(run, "o", "--plan", "--json"))
     assert code == 0, err

@@ -62,6 +62,7 @@ def list_designs(drawing: DesignDrawing, seed: int = 1) -> list[str]:
     return [after.decode() for _, _, designs in drawn for after, _ in designs]
 
 
+@pytest.mark.slow
 def test_designs_follow_the_law_of_the_network_that_remembers(
     model: TrainedModel, genome: Genome
 ) -> None:
@@ -138,6 +139,7 @@ def sharpen(backbone: Any) -> Any:
     return other
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("guidance", [None, "smc", "beam", "best-of-n", "cfg"])
 def test_a_memory_is_a_denoiser_to_constraints_and_guidance(
     model: TrainedModel, genome: Genome, guidance: str | None

@@ -84,6 +84,7 @@ def test_the_other_strand_has_the_complement(run: Path, folder: Path) -> None:
     np.testing.assert_allclose(ask(model, window), there[::-1, ::-1], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_order_and_company_decide_nothing(run: Path, folder: Path) -> None:
     one, two = (open_language(run, "cpu", [folder / f"{x}.tsv"]) for x in ("two", "turned"))
     assert one.digest == two.digest

@@ -67,6 +67,7 @@ def found(
     return [array for _, array in embed(model, DNA, windows, how, batch_size=batch_size)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
 def test_embeddings_equal_a_direct_forward(strands: str, batch_size: int) -> None:
@@ -313,7 +314,7 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
         "1",
     ]
     with monkeypatch.context() as patch:
-        patch.setattr("genodiff.scoring.plan_time.time_steps", lambda _: 0.5)
+        patch.setattr("genodiff.jobs.machine.time_steps", lambda _: 0.5)
         assert exit_code(*words, "--plan", "--json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["seconds"] == plan["bases"] / 2

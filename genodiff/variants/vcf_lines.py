@@ -5,14 +5,23 @@ record has no score at all. What an earlier call of ours added is replaced.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator
 
-from genodiff.io.faidx import Genome
-from genodiff.io.variants import Unscorable, VariantRecord
+from genodiff.io.variants import Unscorable
 from genodiff.io.vcf import COLUMNS, VcfHeader
-from genodiff.scoring.consequences import Consequences
 from genodiff.scoring.methods import AUTO, name_methods
-from genodiff.scoring.scored_variants import AltScore, FindRank, describe_alts
+from genodiff.variants.haplotype_vcf import (
+    add_haplotype_fields,
+    has_our_fields,
+    list_format_lines,
+    remove_our_fields,
+)
+from genodiff.variants.scored_variants import (
+    ScoredRecord,
+    ScoreForm,
+    describe_alts,
+    format_value,
+)
 
 _PREFIX, _FILTER = "GD_", "gd_"
 _OURS = re.compile(r"##(?:(?:(?:INFO|FORMAT)=<ID=GD_|FILTER=<ID=gd_)|genodiff_score=)")
@@ -59,57 +68,48 @@ _CONSEQUENCE_FIELDS = (
 )
 _SHOWN = [(name, key) for (name, _, _), key in zip(_FIELDS, _KEYS, strict=True)]
 _RANKS_SHOWN = [(name, key) for (name, _, _), key in zip(_RANK_FIELDS, _RANK_KEYS, strict=True)]
-_UNSAFE = re.compile(r"[\s;,=]+")
 
 
-def make_header(
-    header: VcfHeader | None,
-    genome: Genome,
-    about: Mapping[str, object],
-    unit: str,
-    *,
-    ranked: bool = False,
-    more: Sequence[str] = (),
-) -> list[str]:
-    """The lines before the records; `about` is what the scores come from.
-
-    `ranked` adds the fields of a background. `more` are lines of other fields.
-    """
+def make_header(header: VcfHeader | None, form: ScoreForm) -> list[str]:
+    """The lines before the records; `header` is the input's."""
     meta = [line for line in (header.meta if header else []) if not _OURS.match(line)]
     if header is None:
         meta = ["##fileformat=VCFv4.2"]
     if not any(line.startswith("##contig=") for line in meta):
-        meta += [f"##contig=<ID={name},length={n}>" for name, n in genome.contigs.items()]
-    methods = name_methods(str(about.get("method", AUTO)))
-    for name, kind, meaning in _FIELDS + (_RANK_FIELDS if ranked else ()):
-        told = f"genodiff: {meaning.format(unit=unit, methods=methods)}"
+        meta += [f"##contig=<ID={name},length={n}>" for name, n in form.genome.contigs.items()]
+    asked = str(form.about.get("method", AUTO))
+    methods = name_methods(asked)
+    for name, kind, meaning in _FIELDS + (() if form.find_rank is None else _RANK_FIELDS):
+        told = f"genodiff: {meaning.format(unit=form.unit, methods=methods)}"
         meta.append(f'##INFO=<ID={name},Number=A,Type={kind},Description="{told}">')
-    meta += more
+    if form.samples is not None:
+        meta += list_format_lines(form.unit, asked)
+    if form.consequences is not None:
+        meta += [
+            f'##INFO=<ID={name},Number=A,Type=String,Description="genodiff: {meaning}">'
+            for name, _, meaning in _CONSEQUENCE_FIELDS
+        ]
     for reason in Unscorable:
         told = f"genodiff: no score, {reason.meaning}".replace('"', "'")
         meta.append(f'##FILTER=<ID={_FILTER}{reason},Description="{told}">')
-    said = ",".join(f"{key}={value}" for key, value in about.items())
+    said = ",".join(f"{key}={value}" for key, value in form.about.items())
     meta.append(f"##genodiff_score=<{said}>")
     return [*meta, header.columns if header else "\t".join(COLUMNS)]
 
 
-def list_consequence_lines() -> list[str]:
-    """The lines of a header that say what the fields of an annotation are."""
-    return [
-        f'##INFO=<ID={name},Number=A,Type=String,Description="genodiff: {meaning}">'
-        for name, _, meaning in _CONSEQUENCE_FIELDS
-    ]
+def format_records(
+    scored: Iterable[ScoredRecord], header: VcfHeader | None, form: ScoreForm
+) -> Iterator[str]:
+    """The lines of all records; what an earlier call of ours added to samples is replaced."""
+    again = has_our_fields(header)
+    for one in scored:
+        plain = one._replace(record=remove_our_fields(one.record)) if again else one
+        yield format_record(plain._replace(record=add_haplotype_fields(plain, form)), form)
 
 
-def format_line(
-    record: VariantRecord,
-    scores: tuple[AltScore, ...],
-    genome: Genome,
-    unit: str,
-    find_rank: FindRank | None = None,
-    consequences: Consequences | None = None,
-) -> str:
-    """One record with its scores, and with `consequences` what its ALTs do to genes."""
+def format_record(scored: ScoredRecord, form: ScoreForm) -> str:
+    """One record with its scores, and what stands beside them."""
+    record, scores = scored.record, scored.scores
     qual, filters, info, *rest = record.rest or (".", ".", ".")
     kept = [one for one in filters.split(";") if not one.startswith(_FILTER) and one != "."]
     if all(score.value is None for score in scores):
@@ -117,9 +117,9 @@ def format_line(
         kept += dict.fromkeys(f"{_FILTER}{score.flags[0]}" for score in scores)
     items = [one for one in info.split(";") if not one.startswith(_PREFIX) and one != "."]
     if record.alts:
-        rows = describe_alts(record, scores, genome, unit, find_rank, None, consequences)
-        shown = _SHOWN if find_rank is None else _SHOWN + _RANKS_SHOWN
-        told = () if consequences is None else _CONSEQUENCE_FIELDS
+        rows = describe_alts(scored, form._replace(samples=None))
+        shown = _SHOWN if form.find_rank is None else _SHOWN + _RANKS_SHOWN
+        told = () if form.consequences is None else _CONSEQUENCE_FIELDS
         for name, key in (*shown, *((name, key) for name, key, _ in told)):
             values = [format_value(row[key]) for row in rows]
             if any(value != "." for value in values):
@@ -129,18 +129,3 @@ def format_line(
         ";".join(kept) or ".", ";".join(items) or ".", *rest,
     )  # fmt: skip
     return "\t".join(fields)
-
-
-def format_value(value: object) -> str:
-    """A value of a row as a field has it."""
-    if isinstance(value, float):
-        return format_number(value)
-    if value is None or value in ("", [], 0):
-        return "."
-    text = "&".join(map(str, value)) if isinstance(value, list) else str(value)
-    return _UNSAFE.sub("_", text)
-
-
-def format_number(value: float) -> str:
-    """A score as texts have it: six significant digits."""
-    return f"{value + 0.0:.6g}"

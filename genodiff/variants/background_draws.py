@@ -15,8 +15,8 @@ import numpy as np
 from genodiff.counter import Purpose, generator
 from genodiff.io.variant_alignment import align_left
 from genodiff.io.variants import BASES, Allele
-from genodiff.scoring.background_strata import Lengths, SizeClass, find_class
 from genodiff.scoring.variant_windows import Contigs
+from genodiff.variants.background_strata import Lengths, SizeClass, find_class
 
 _TRIES = 30  # for each variant, before it is given up
 

@@ -14,8 +14,10 @@ from genodiff.counter import Purpose, generator
 from genodiff.errors import UsageError
 from genodiff.io.cache import cache_dir
 from genodiff.io.variants import Allele
-from genodiff.scoring import background
-from genodiff.scoring.background import (
+from genodiff.scoring.allele_score import AlleleScore
+from genodiff.scoring.variant_windows import HeldContigs
+from genodiff.variants import background
+from genodiff.variants.background import (
     Background,
     BackgroundRequest,
     count_background,
@@ -23,10 +25,9 @@ from genodiff.scoring.background import (
     draw_background,
     find_classes,
     find_kinds,
-    parse_background,
 )
-from genodiff.scoring.background_draws import VariantDraws
-from genodiff.scoring.background_ranks import (
+from genodiff.variants.background_draws import VariantDraws
+from genodiff.variants.background_ranks import (
     LEAST,
     LEAST_OF_GROUP,
     RandomScore,
@@ -34,10 +35,9 @@ from genodiff.scoring.background_ranks import (
     describe_calibration,
     rank_held_out,
 )
-from genodiff.scoring.background_rare import RareSearch
-from genodiff.scoring.background_strata import find_class, find_unit, list_strata
-from genodiff.scoring.variant_scores import AlleleScore
-from genodiff.scoring.variant_windows import HeldContigs
+from genodiff.variants.background_rare import RareSearch
+from genodiff.variants.background_strata import find_class, find_unit, list_strata
+from genodiff.variants.request import count_places
 
 SNV, DEL1, INS3, LONG = (find_class(*size) for size in ((1, 1), (1, 0), (0, 3), (12, 0)))
 
@@ -45,7 +45,7 @@ SNV, DEL1, INS3, LONG = (find_class(*size) for size in ((1, 1), (1, 0), (0, 3), 
 @pytest.fixture(autouse=True)
 def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path))
-    monkeypatch.setattr("genodiff.scoring.background_rare.MOST_DRAWS", 4000)
+    monkeypatch.setattr("genodiff.variants.background_rare.MOST_DRAWS", 4000)
 
 
 def make_genome(seed: int = 1, length: int = 40_000) -> HeldContigs:
@@ -81,7 +81,7 @@ def make_score(genome: HeldContigs, told: list[Allele] | None = None) -> Any:
             mean, sd = find_law(one, genome)
             key = zlib.crc32(f"{one.chrom} {one.start} {one.ref} {one.alt}".encode())
             z = float(generator(1, Purpose.BASELINE, key).standard_normal())
-            yield AlleleScore(mean + sd * z, 0.0, None, "llr", 0, 1, 1)
+            yield AlleleScore(mean + sd * z, 0.0, "llr", 0, 1, 1)
 
     return score
 
@@ -247,7 +247,7 @@ def score_runs(genome: HeldContigs) -> Any:
             key = zlib.crc32(f"{one.chrom} {one.start} {one.ref} {one.alt}".encode())
             yield AlleleScore(
                 mean + float(generator(1, Purpose.BASELINE, key).standard_normal()),
-                0.0, None, "llr", 0, 1, 1,
+                0.0, "llr", 0, 1, 1,
             )  # fmt: skip
 
     return score
@@ -298,7 +298,7 @@ def test_percentiles_are_uniform_within_every_kind_the_rare_ones_too(
 def test_a_kind_that_the_genome_hardly_has_gets_no_percentile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("genodiff.scoring.background_rare.MOST_DRAWS", 300)
+    monkeypatch.setattr("genodiff.variants.background_rare.MOST_DRAWS", 300)
     rng = np.random.default_rng(3)
     letters = bytes(rng.choice(np.frombuffer(b"ACGT", np.uint8), 20_000))
     genome = HeldContigs({"c": letters[:9000] + b"G" + b"A" * 20 + b"C" + letters[9000:]})
@@ -431,8 +431,8 @@ def test_calibration_counts_every_held_out_variant() -> None:
 @pytest.mark.parametrize("text", ["none", "-5", "99", "1.5", "", "1e4"])
 def test_other_numbers_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--background"):
-        parse_background(text)
+        count_places(text)
 
 
 def test_off_on_and_numbers() -> None:
-    assert [parse_background(x) for x in ("off", "on", "500", 500)] == [None, 10_000, 500, 500]
+    assert [count_places(x) for x in ("off", "on", "500", 500)] == [None, 10_000, 500, 500]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from genodiff.errors import DataError, UsageError
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele
-from genodiff.scoring.consequences import TERMS, Consequences, parse_codes
+from genodiff.variants.consequences import TERMS, Consequences, parse_codes
 
 # 10 between genes, UTR CCCC, exon ATG GCT AAA C (14:24), intron GT...AG (24:54),
 # exon AA GGG TGG TAA (54:65), UTR CCCC (65:69), 11 between genes

@@ -11,8 +11,8 @@ At most `MOST_DRAWS` draws are looked through. What is rarer than that has no pe
 from collections.abc import Callable, Mapping, Sequence
 
 from genodiff.io.variants import Allele
-from genodiff.scoring.background_draws import VariantDraws
-from genodiff.scoring.background_strata import list_strata
+from genodiff.variants.background_draws import VariantDraws
+from genodiff.variants.background_strata import list_strata
 
 MOST_DRAWS = 1 << 16
 

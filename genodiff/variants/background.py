@@ -19,14 +19,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.identity import sha256_json
 from genodiff.io.target import read_json_object
 from genodiff.io.variants import Allele
-from genodiff.scoring.background_draws import VariantDraws
-from genodiff.scoring.background_ranks import (
+from genodiff.scoring.methods import find_method
+from genodiff.scoring.variant_windows import Contigs
+from genodiff.variants.background_draws import VariantDraws
+from genodiff.variants.background_ranks import (
     LEAST,
     LEAST_OF_GROUP,
     RandomScore,
@@ -34,14 +35,10 @@ from genodiff.scoring.background_ranks import (
     ScoreRanks,
     describe_calibration,
 )
-from genodiff.scoring.background_rare import MOST_DRAWS, RareSearch
-from genodiff.scoring.background_strata import SizeClass, find_class, list_strata, scale_score
-from genodiff.scoring.methods import find_method
-from genodiff.scoring.scored_variants import Score
-from genodiff.scoring.variant_windows import Contigs
+from genodiff.variants.background_rare import MOST_DRAWS, RareSearch
+from genodiff.variants.background_strata import SizeClass, find_class, list_strata, scale_score
+from genodiff.variants.scored_variants import Score
 
-DEFAULT = 10_000
-"""Places of SNVs that `--background on` draws."""
 PART = 1000
 _VERSION = 2  # of the draws: another number, and nothing that is cached is used
 _log = logging.getLogger("genodiff")
@@ -116,18 +113,6 @@ class Background:
             }
             for size, scores in sorted(self.classes.items())
         }
-
-
-def parse_background(text: str | int) -> int | None:
-    """How many places `--background` asks for, None for off. Raises `UsageError`."""
-    if str(text) == "off":
-        return None
-    if str(text) == "on":
-        return DEFAULT
-    if not str(text).isdecimal() or not LEAST <= int(text) <= 10**9:
-        fix = f"give off, on ({DEFAULT:,}), or a number from {LEAST}"
-        raise UsageError(f"--background {text} is no number of variants", fix=fix)
-    return int(text)
 
 
 def count_windows(size: SizeClass, method: str) -> int:

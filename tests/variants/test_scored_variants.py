@@ -1,12 +1,11 @@
 """Scores meet their records in order, are kept, and are written beside what was read."""
 
 import errno
-import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 import pytest
@@ -14,38 +13,29 @@ import pytest
 from genodiff.errors import DataError, MachineError, UsageError
 from genodiff.io.atomic import write_error
 from genodiff.io.faidx import Genome
+from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variants import Allele, VariantRecord
 from genodiff.io.vcf import VcfHeader
-from genodiff.scoring import variant_output
-from genodiff.scoring.scored_variants import AltScore, score_records
-from genodiff.scoring.variant_journal import VariantJournal
-from genodiff.scoring.variant_output import (
-    OutputForm,
+from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.scoring.allele_score import AlleleScore, Item
+from genodiff.variants import output
+from genodiff.variants.output import (
     SortedWatch,
-    find_output_form,
     format_lines,
     make_frame,
     scan_frame,
     write_frame,
 )
-from genodiff.scoring.variant_request import RecordSelection, Shard, parse_shard
+from genodiff.variants.records import RecordSelection
+from genodiff.variants.request import ScoreRequest
+from genodiff.variants.scored_variants import Judged, ScoredRecord, ScoreForm, score_records
 
 FASTA = ">chr1\nACGTACGTACGTACGTACGT\n>chr2\nAAAACCCC\n"
 
 
-class Found(NamedTuple):
-    value: float | None
-    se: float | None = 0.5
-    method: str = "llr"
-    start: int = 0
-    end: int = 20
-    evaluations: int = 1
-    note: str = ""
-
-
-def score(alleles: Iterable[Allele], held: int = 3) -> Iterator[Found]:
+def score(alleles: Iterable[Item], held: int = 3) -> Iterator[AlleleScore]:
     """The length of ref, start and of alt as a number; some are computed together."""
-    group: list[Allele] = []
+    group: list[Item] = []
     for allele in alleles:
         group.append(allele)
         if len(group) == held:
@@ -54,11 +44,12 @@ def score(alleles: Iterable[Allele], held: int = 3) -> Iterator[Found]:
     yield from map(found_of, group)
 
 
-def found_of(allele: Allele) -> Found:
+def found_of(allele: Item) -> AlleleScore:
+    assert isinstance(allele, Allele)
     value = len(allele.ref) + allele.start / 100 + len(allele.alt) / 10000
     if allele.start == 10:
-        return Found(None, None, note="too long; really")
-    return Found(round(value, 4))
+        return AlleleScore(None, None, "llr", 0, 20, 1, ("not_scored", "too long", "really"))
+    return AlleleScore(round(value, 4), 0.5, "llr", 0, 20, 1)
 
 
 @pytest.fixture
@@ -80,7 +71,17 @@ def records() -> list[VariantRecord]:
     ]
 
 
-def text(scores: Iterable[tuple[AltScore, ...]]) -> list[list[object]]:
+def judge(genome: Genome) -> list[list[Judged]]:
+    return [judge_record(one, genome) for one in records()]
+
+
+def score_all(genome: Genome) -> list[ScoredRecord]:
+    judged = judge(genome)
+    rows = zip(records(), judged, score_records(judged, score), strict=True)
+    return [ScoredRecord(*row) for row in rows]
+
+
+def text(scores: Iterable[Sequence[AlleleScore]]) -> list[list[object]]:
     return [[one.value if one.value is not None else one.flags for one in some] for some in scores]
 
 
@@ -88,7 +89,7 @@ def text(scores: Iterable[tuple[AltScore, ...]]) -> list[list[object]]:
 def test_each_record_has_its_own_scores_or_reasons_however_many_are_held(
     genome: Genome, held: int
 ) -> None:
-    found = score_records(records(), genome, lambda alleles: score(alleles, held))
+    found = score_records(judge(genome), lambda alleles: score(alleles, held))
     assert text(found) == [
         [("spanning_deletion",)], [1.0201, ("symbolic",), 1.0201], [("ref_mismatch",)],
         [("no_alt",)], [("not_scored", "too long", "really")], [1.0], [0.0401],
@@ -99,9 +100,8 @@ def test_each_record_has_its_own_scores_or_reasons_however_many_are_held(
 def test_the_vcf_keeps_what_was_read_and_says_why_there_is_no_score(genome: Genome) -> None:
     names = "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO"
     header = VcfHeader(["##fileformat=VCFv4.2", "##contig=<ID=chr1>"], names)
-    form = OutputForm(".vcf", "nats", {"model": "abc"})
-    scored = list(zip(records(), score_records(records(), genome, score), strict=True))
-    lines = list(format_lines(scored, header, genome, form))
+    form, scored = ScoreForm(genome, "nats", {"model": "abc"}), score_all(genome)
+    lines = list(format_lines(scored, ".vcf", header, form))
     assert "##genodiff_score=<model=abc>" in lines
     assert lines[:2] == header.meta
     body = lines[lines.index(names) + 1 :]
@@ -125,92 +125,66 @@ def test_the_vcf_keeps_what_was_read_and_says_why_there_is_no_score(genome: Geno
         for r, line in zip(records(), body, strict=True)
     ]
     second = VcfHeader(lines[: lines.index(names)], names)
-    rescored = zip(again, (scores for _, scores in scored), strict=True)
-    assert list(format_lines(rescored, second, genome, form)) == lines
+    rescored = [row._replace(record=one) for one, row in zip(again, scored, strict=True)]
+    assert list(format_lines(rescored, ".vcf", second, form)) == lines
 
 
 def test_tables_have_a_row_for_each_alt(genome: Genome) -> None:
-    scored = list(zip(records(), score_records(records(), genome, score), strict=True))
-    frame = make_frame(scored, genome, "bits")
+    scored, form = score_all(genome), ScoreForm(genome, "nats")
+    frame = make_frame(scored, ScoreForm(genome, "bits"))
     assert frame.height == 11
     assert frame["alt"].to_list()[:4] == ["*", "A", "<DEL>", "T"]
     assert frame["score"][1] == pytest.approx(1.0201 / 0.6931471805599453)
     assert frame["score"].null_count() == 7
     assert frame["flags"].to_list()[4] == ["ref_mismatch"]
-    lines = list(format_lines(scored, None, genome, OutputForm(".tsv", "nats", {})))
+    lines = list(format_lines(scored, ".tsv", None, form))
     assert lines[1].split("\t")[:5] == ["#Chrom", "Pos", "Ref", "Alt", "RawScore"]
     assert lines[3].split("\t")[:5] == ["chr1", "3", "G", "A", "1.0201"]
     assert len(lines) == 13
-    rows = [json.loads(one) for one in
-            format_lines(scored, None, genome, OutputForm(".jsonl", "nats", {}))]  # fmt: skip
+    rows = [json.loads(one) for one in format_lines(scored, ".jsonl", None, form)]
     assert [row["score"] for row in rows][:3] == [None, 1.0201, None]
-    assert make_frame([], genome, "nats").columns == frame.columns
+    assert make_frame([], form).columns == frame.columns
 
 
 def test_parquet_is_written_a_group_of_rows_at_a_time(
     genome: Genome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(variant_output, "_HELD_ROWS", 3)
-    monkeypatch.setattr(variant_output, "_ROWS", 5)
-    scored = list(zip(records(), score_records(records(), genome, score), strict=True))
-    frame, out = make_frame(scored, genome, "nats"), tmp_path / "o.parquet"
-    told = write_frame(out, scan_frame(iter(scored), genome, "nats"))
+    monkeypatch.setattr(output, "_HELD_ROWS", 3)
+    monkeypatch.setattr(output, "_ROWS", 5)
+    scored, form = score_all(genome), ScoreForm(genome, "nats")
+    frame, out = make_frame(scored, form), tmp_path / "o.parquet"
+    write_frame(out, scan_frame(iter(scored), form))
     assert pl.read_parquet(out).equals(frame)
     whole = io.BytesIO()
     frame.write_parquet(whole, row_group_size=5)
     assert out.read_bytes() == whole.getvalue()
-    digest = hashlib.sha256(whole.getvalue()).hexdigest()
-    assert told == {"bytes": len(whole.getvalue()), "sha256": digest}
-    write_frame(out, scan_frame([], genome, "nats"))
+    write_frame(out, scan_frame([], form))
     assert pl.read_parquet(out).schema == frame.schema
 
 
 def test_a_fault_while_parquet_is_written_keeps_its_words_and_the_old_file(
     genome: Genome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "o.parquet"
+    out, form = tmp_path / "o.parquet", ScoreForm(genome, "nats")
     out.write_bytes(b"before")
 
     def break_off() -> Iterator[Any]:
-        yield from zip(records(), score_records(records(), genome, score), strict=True)
+        yield from score_all(genome)
         raise DataError("changed while it was being read", fix="wait")
 
     with pytest.raises(DataError, match="changed while"):
-        write_frame(out, scan_frame(break_off(), genome, "nats"))
+        write_frame(out, scan_frame(break_off(), form))
 
-    def fill_disk(*_: object) -> int:
-        raise write_error(out, OSError(errno.ENOSPC, "No space left on device"))
+    class Full(io.BytesIO):
+        def write(self, data: object) -> int:
+            raise write_error(out, OSError(errno.ENOSPC, "No space left on device"))
 
-    monkeypatch.setattr(variant_output.DigestWriter, "write", fill_disk)
+    keep = output._FaultKeeper.__init__
+    monkeypatch.setattr(output._FaultKeeper, "__init__", lambda self, _: keep(self, Full()))
     with pytest.raises(MachineError, match="cannot be written: No space left"):
-        write_frame(out, scan_frame([], genome, "nats"))
+        write_frame(out, scan_frame([], form))
     assert out.read_bytes() == b"before"
     assert [one.name for one in tmp_path.iterdir() if "parquet" in one.name] == [out.name]
-
-
-def test_what_is_kept_goes_on_after_the_last_whole_line(genome: Genome, tmp_path: Path) -> None:
-    every = list(score_records(records(), genome, score))
-    path = tmp_path / "o.vcf.partial"
-    journal = VariantJournal(path, "request")
-    for one in every[:4]:
-        journal.append(one)
-    journal.close()
-    path.write_bytes(path.read_bytes()[:-5])  # killed while it wrote
-    journal = VariantJournal(path, "request")
-    assert journal.kept == 3
-    for one in every[3:]:
-        journal.append(one)
-    assert list(journal.scores()) == every
-    journal.close()
-    other = VariantJournal(path, "another")
-    assert other.kept == 0
-    with pytest.raises(UsageError, match="another request"):
-        other.check(fresh=False, force=False)
-    other.check(fresh=True, force=False)
-    path.write_text("mine\n")
-    with pytest.raises(UsageError, match="did not write it"):
-        VariantJournal(path, "request").check(fresh=True, force=False)
-    assert path.read_text() == "mine\n"
 
 
 def test_shards_are_all_records_once() -> None:
@@ -241,11 +215,11 @@ def test_a_telomere_belongs_to_the_base_beside_it() -> None:
 
 
 def test_an_output_has_an_ending_that_is_known() -> None:
-    assert find_output_form("a.VCF.gz", "vcf") == ".vcf.gz"
-    assert find_output_form("-", "table") == ".tsv"
-    assert find_output_form("-", "bcf") == ".vcf"
+    assert ScoreRequest("run", "v.vcf", fasta="g.fa", out="a.VCF.gz").find_form("vcf") == ".vcf.gz"
+    stream = ScoreRequest("run", "v.vcf", fasta="g.fa", out="-")
+    assert [stream.find_form(one) for one in ("table", "bcf")] == [".tsv", ".vcf"]
     with pytest.raises(UsageError, match="none of the endings"):
-        find_output_form("a.txt", "vcf")
+        ScoreRequest("run", "v.vcf", fasta="g.fa", out="a.txt").check()
 
 
 def test_records_are_sorted_where_each_contig_is_one_stretch() -> None:

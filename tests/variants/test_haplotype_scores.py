@@ -15,11 +15,12 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import Linear
 from genodiff.io.phasing import CopyCall, PhasedHaplotype, PhasedRecord
 from genodiff.io.variants import Allele, VariantRecord
-from genodiff.scoring.haplotype_scores import HaplotypeWalk, count_haplotypes, find_span
+from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.scored_variants import AltScore
 from genodiff.scoring.variant_scores import ScoreOptions, Scorer
 from genodiff.scoring.variant_windows import HeldContigs, cut_window
+from genodiff.variants.haplotype_scores import HaplotypeWalk, count_haplotypes, find_span
+from genodiff.variants.scored_variants import CopyScore, ScoredRecord
 
 CONTEXT = 24
 LETTERS = "".join(np.random.default_rng(5).choice(list("ACGT"), 60))
@@ -92,7 +93,7 @@ def test_chain_is_the_log_ratio_of_the_enumeration(name: str) -> None:
         pair.ref, pair.ref_span
     )
     assert found.value == pytest.approx(wanted, abs=1e-6)
-    assert (found.se, found.note) == (0, "")
+    assert (found.se, found.flags) == (0, ())
     # In this world a base between two spans parts them, and then their scores add up
     parts = sum(one.value or 0 for one in scorer.score(alleles))
     assert (abs(parts - wanted) < 1e-6) == (name != "neighbours")
@@ -160,12 +161,24 @@ def haplotype(*positions: int, **more: bool) -> PhasedHaplotype:
     return PhasedHaplotype(alleles=some, closed=True, **more)
 
 
-def own(value: float) -> tuple[AltScore, ...]:
-    return (AltScore(value, 0.5, "llr", 1, 0, 9, ("noted",)),)
+def own(value: float) -> AlleleScore:
+    return AlleleScore(value, 0.5, "llr", 0, 9, 1, ("noted",))
 
 
-def joint(value: float) -> AltScore:
-    return AltScore(value, 0.0, "chain", 6, 0, 9, ())
+def joint(value: float) -> AlleleScore:
+    return AlleleScore(value, 0.0, "chain", 0, 9, 6)
+
+
+def attach(
+    walk: HaplotypeWalk, rows: Sequence[PhasedRecord], values: Sequence[float], *found: AlleleScore
+) -> list[list[CopyScore]]:
+    """The copies of each record's one ALT, whose own scores are `values`."""
+    scored = [
+        ScoredRecord(row.record, (), (own(value),)) for row, value in zip(rows, values, strict=True)
+    ]
+    attached = list(walk.attach(scored, iter(found)))
+    assert [one.record for one in attached] == [one.record for one in rows]
+    return [list(one.copies[0]) for one in attached]
 
 
 def test_a_haplotype_of_one_variant_has_its_score_and_others_one_for_all_copies() -> None:
@@ -175,13 +188,12 @@ def test_a_haplotype_of_one_variant_has_its_score_and_others_one_for_all_copies(
     )
     assert list(HaplotypeWalk(rows).alleles()) == [ab.alleles]
     walk = HaplotypeWalk(rows)
-    found = list(walk.attach([own(1.0), own(2.0), own(3.0)], iter([joint(-4.0)])))
+    found = attach(walk, rows, [1.0, 2.0, 3.0], joint(-4.0))
     told = [
-        [(c.sample, c.copy, c.first, c.last, c.variants, c.score) for c in alts[0].copies]
-        for _, alts in found
+        [(c.sample, c.copy, c.first, c.last, c.variants, c.score) for c in some] for some in found
     ]
     assert told[0] == told[1] == [(0, 0, 5, 9, 2, joint(-4.0)), (1, 1, 5, 9, 2, joint(-4.0))]
-    alone = own(3.0)[0]._replace(flags=("noted", "incomplete"))
+    alone = own(3.0)._replace(flags=("noted", "incomplete"))
     assert told[2] == [(0, 1, 20, 20, 1, alone)]
     assert walk.tally.describe() == {
         "alleles": 5, "scored": 5, "unscored": {}, "joint": 1, "evaluations": 6,
@@ -193,11 +205,10 @@ def test_what_has_no_haplotype_score_has_its_reason() -> None:
     rows = phased((5, {(0, 0): clash}), (9, {(0, 0): clash}))
     rows[1] = rows[1]._replace(calls=((CopyCall(1, clash), CopyCall(1, None, "unphased")), ()))
     walk = HaplotypeWalk(rows)
-    found = list(walk.attach([own(1.0), own(2.0)], iter(())))
-    assert [[c.score.flags for c in alts[0].copies] for _, alts in found] == [
+    found = attach(walk, rows, [1.0, 2.0])
+    assert [[c.score.flags for c in some] for some in found] == [
         [("overlap",)], [("overlap",), ("unphased",)],
     ]  # fmt: skip
-    assert [alts[0][:6] for _, alts in found] == [own(1.0)[0][:6], own(2.0)[0][:6]]
     assert walk.tally.describe()["unscored"] == {"overlap": 2, "unphased": 1}
 
 
@@ -205,18 +216,17 @@ def test_parts_of_a_file_have_the_haplotypes_that_reach_into_them() -> None:
     ab, bc = haplotype(5, 9, 20), haplotype(9, 20)
     rows = phased((5, {(0, 0): ab}), (9, {(0, 0): ab, (0, 1): bc}), (20, {(0, 0): ab, (0, 1): bc}))
     scores = {ab.alleles: joint(-1.0), bc.alleles: joint(-2.0)}
-    mine = [own(1.0), own(2.0), own(3.0)]
 
     def run(first: int, last: int) -> tuple[list[Any], dict[str, Any]]:
-        found = (scores[one] for one in HaplotypeWalk(rows, first, last).alleles())
+        found = [scores[one] for one in HaplotypeWalk(rows, first, last).alleles()]
         walk = HaplotypeWalk(rows, first, last)
-        told = [alts for _, alts in walk.attach(mine[first:last], found)]
+        told = attach(walk, rows[first:last], [1.0, 2.0, 3.0][first:last], *found)
         return told, walk.tally.describe()
 
     whole, counts = run(0, 3)
     for cuts in ((0, 1, 2, 3), (0, 2, 3), (0, 0, 3)):
         parts = [run(*cut) for cut in itertools.pairwise(cuts)]
-        assert [alts for told, _ in parts for alts in told] == whole
+        assert [some for told, _ in parts for some in told] == whole
         for key in ("alleles", "scored", "joint", "evaluations"):
             assert sum(told[key] for _, told in parts) == counts[key]
     assert counts["joint"] == 2

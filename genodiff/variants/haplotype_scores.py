@@ -7,15 +7,15 @@ haplotype share one evaluation of it.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from genodiff.io.phasing import CopyCall, PhasedHaplotype, PhasedRecord
 from genodiff.io.variants import Allele, VariantRecord
+from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.methods import choose_method, find_method
-from genodiff.scoring.scored_variants import AltScore, CopyScore
 from genodiff.scoring.variant_windows import LONGEST_SPAN
+from genodiff.variants.scored_variants import CopyScore, HaplotypeTally, ScoredRecord
 
 OVERLAP, INCOMPLETE = "overlap", "incomplete"
 """Flags of a haplotype: its members overlap; its stretch has a call that is not known."""
@@ -36,41 +36,7 @@ class _Slot:
     alleles: tuple[Allele, ...]
     earlier: bool  # an earlier record, in another shard, is the first that has it
     asked: bool = False
-    score: AltScore | None = None
-
-
-@dataclass
-class HaplotypeTally:
-    """Counts of one output; those of shards add up to those of one run."""
-
-    alleles: int = 0
-    """ALTs on copies of samples."""
-    scored: int = 0
-    unscored: Counter[str] = field(default_factory=Counter)
-    """ALTs on copies without a score, by reason."""
-    joint: int = 0
-    """Haplotypes of several variants that were scored; one of several copies counts once."""
-    evaluations: int = 0
-
-    def add(self, scores: tuple[AltScore, ...]) -> None:
-        """Count the copies of one record."""
-        for alt in scores:
-            for one in alt.copies:
-                self.alleles += 1
-                if one.score.value is None:
-                    self.unscored[one.score.flags[0]] += 1
-                else:
-                    self.scored += 1
-
-    def describe(self) -> dict[str, Any]:
-        """As a sidecar has it."""
-        return {
-            "alleles": self.alleles,
-            "scored": self.scored,
-            "unscored": dict(sorted(self.unscored.items())),
-            "joint": self.joint,
-            "evaluations": self.evaluations,
-        }
+    score: AlleleScore | None = None
 
 
 class HaplotypeWalk:
@@ -88,30 +54,24 @@ class HaplotypeWalk:
             yield from (slot.alleles for slot in slots)
 
     def attach(
-        self, scores: Iterable[tuple[AltScore, ...]], found: Iterator[AltScore]
-    ) -> Iterator[tuple[VariantRecord, tuple[AltScore, ...]]]:
-        """Each record with the scores of its ALTs, and in those the scores of their copies.
-
-        `scores` are those of the records, and `found` those of `alleles`, in order.
-        """
-        for (phased, slots), alts in zip(self._walk(), scores, strict=True):
+        self, rows: Iterable[ScoredRecord], found: Iterator[AlleleScore]
+    ) -> Iterator[ScoredRecord]:
+        """Each record with the copies that carry its ALTs; `found` are the scores of `alleles`."""
+        for (phased, slots), row in zip(self._walk(), rows, strict=True):
             for slot in slots:
                 slot.score = next(found)
                 if not slot.earlier:
                     self.tally.joint += slot.score.value is not None
                     self.tally.evaluations += slot.score.evaluations
-            copies: list[list[CopyScore]] = [[] for _ in alts]
+            copies: list[list[CopyScore]] = [[] for _ in row.scores]
             for sample, calls in enumerate(phased.calls):
                 for copy, call in enumerate(calls):
                     if call.alt:
-                        own = alts[call.alt - 1]
+                        own = row.scores[call.alt - 1]
                         score = self._score(sample, copy, len(calls), call, own, phased.record)
                         copies[call.alt - 1].append(score)
-            told = tuple(
-                alt._replace(copies=tuple(some)) for alt, some in zip(alts, copies, strict=True)
-            )
-            self.tally.add(told)
-            yield phased.record, told
+            self.tally.add(one for some in copies for one in some)
+            yield row._replace(copies=copies)
 
     def _walk(self) -> Iterator[tuple[PhasedRecord, list[_Slot]]]:
         for number, one in enumerate(self._records):
@@ -134,7 +94,7 @@ class HaplotypeWalk:
                 yield one, wanted
 
     def _score(
-        self, sample: int, copy: int, ploidy: int, call: CopyCall, own: AltScore,
+        self, sample: int, copy: int, ploidy: int, call: CopyCall, own: AlleleScore,
         record: VariantRecord,
     ) -> CopyScore:  # fmt: skip
         """What an ALT on one copy has; `own` is its score by itself."""
@@ -142,7 +102,7 @@ class HaplotypeWalk:
         if haplotype is None or haplotype.overlaps:
             reason = call.reason or OVERLAP
             phase_set = haplotype.phase_set if haplotype else ""
-            none = AltScore(None, None, "", 0, 0, 0, (reason,))
+            none = AlleleScore.without(reason)
             return CopyScore(sample, copy, ploidy, phase_set, 0, 0, 0, none)
         score = own
         if haplotype.is_joint:

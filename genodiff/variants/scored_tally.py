@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.scoring.background_strata import SizeClass, find_class
-from genodiff.scoring.scored_file import ScoredRow
-from genodiff.scoring.scored_places import ScoredPlaces
+from genodiff.variants.background_strata import SizeClass, find_class
+from genodiff.variants.scored_file import ScoredRow
+from genodiff.variants.scored_places import ScoredPlaces
 
 STEP = 0.02
 """Width of a bin of scores, in the file's unit."""

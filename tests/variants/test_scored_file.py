@@ -9,15 +9,17 @@ import pytest
 
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
-from genodiff.io.variants import VariantRecord
+from genodiff.io.variant_alignment import judge_record
+from genodiff.io.variants import Allele
 from genodiff.io.vcf import read_vcf
-from genodiff.scoring.background_ranks import Rank
-from genodiff.scoring.consequences import TERMS, Consequences
-from genodiff.scoring.scored_file import ScoredFile, measure_change
-from genodiff.scoring.scored_places import CONTIGS, MOST, ScoredPlaces
-from genodiff.scoring.scored_tally import PERCENT_BINS, STEP, ScoredTally, measure_ks
-from genodiff.scoring.scored_variants import AltScore
-from genodiff.scoring.variant_output import OutputForm, format_lines, make_frame, write_frame
+from genodiff.scoring.allele_score import AlleleScore
+from genodiff.variants.background_ranks import Rank
+from genodiff.variants.consequences import TERMS, Consequences
+from genodiff.variants.output import write_scores
+from genodiff.variants.scored_file import ScoredFile, measure_change
+from genodiff.variants.scored_places import CONTIGS, MOST, ScoredPlaces
+from genodiff.variants.scored_tally import PERCENT_BINS, STEP, ScoredTally, measure_ks
+from genodiff.variants.scored_variants import Judged, ScoredRecord, ScoreForm
 
 HEAD = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
 LINES = [
@@ -39,7 +41,7 @@ c\tx\tCDS\t1\t12\t.\t+\t0\tID=d;Parent=t
 """
 
 
-def write_scores(folder: Path, *, features: bool = False) -> dict[str, Path]:
+def make_files(folder: Path, *, features: bool = False) -> dict[str, Path]:
     """The same scores in every form; with `features` the consequences beside them."""
     (folder / "g.gff3").write_text(GENES)
     (folder / "g.fa").write_text(">c\n" + "ACGTTGCAAC" * 3 + "\n")
@@ -47,14 +49,10 @@ def write_scores(folder: Path, *, features: bool = False) -> dict[str, Path]:
     header, records = read_vcf(folder / "in.vcf")
     values = iter([-1.25, 0.5, -3.0, -4.125, 2.0, 0.0])
 
-    def score(record: VariantRecord, alt: str) -> AltScore:
-        if alt == "<DEL>":
-            return AltScore(None, None, "", 0, 0, 0, ("symbolic",))
-        if alt == ".":
-            return AltScore(None, None, "", 0, 0, 0, ("no_alt",))
-        return AltScore(next(values), 0.25, "llr", 2, 0, 9, ("se_above_wanted",))
-
-    scored = [(one, tuple(score(one, alt) for alt in one.alts or (".",))) for one in records]
+    def score(judged: Judged) -> AlleleScore:
+        if not isinstance(judged, Allele):
+            return AlleleScore.without(judged.value)
+        return AlleleScore(next(values), 0.25, "llr", 0, 9, 2, ("se_above_wanted",))
 
     def rank(allele: object, value: float) -> Rank | None:
         return None if value == 2.0 else Rank(50 + value * 10, value, 3.0, "snv", 30)
@@ -62,18 +60,17 @@ def write_scores(folder: Path, *, features: bool = False) -> dict[str, Path]:
     found = {}
     with Genome(folder / "g.fa") as genome:
         genes = Consequences(folder / "g.gff3", genome) if features else None
-        for ending in (".vcf", ".tsv", ".jsonl"):
-            form = OutputForm(ending, "nats", {"unit": "nats", "seed": 1}, rank, None, genes)
+        form = ScoreForm(genome, "nats", {"unit": "nats", "seed": 1}, rank, None, genes)
+        judged = [(one, judge_record(one, genome)) for one in records]
+        scored = [ScoredRecord(one, alts, tuple(map(score, alts))) for one, alts in judged]
+        for ending in (".vcf", ".tsv", ".jsonl", ".parquet"):
             found[ending] = folder / f"out{ending}"
-            lines = format_lines(scored, header, genome, form)
-            found[ending].write_text("".join(f"{line}\n" for line in lines))
-        found[".parquet"] = folder / "out.parquet"
-        write_frame(found[".parquet"], make_frame(scored, genome, "nats", rank, None, genes).lazy())
+            write_scores(found[ending], scored, ending, header, form)
     return found
 
 
 def test_every_form_gives_the_same_rows(tmp_path: Path) -> None:
-    files = write_scores(tmp_path)
+    files = make_files(tmp_path)
     rows = {ending: list(ScoredFile(path).rows()) for ending, path in files.items()}
     assert rows[".vcf"] == rows[".tsv"] == rows[".jsonl"] == rows[".parquet"]
     assert [(x.kind, x.ref_bases, x.alt_bases) for x in rows[".vcf"]] == SIZES
@@ -89,7 +86,7 @@ def test_every_form_gives_the_same_rows(tmp_path: Path) -> None:
 
 
 def test_a_column_of_haplotypes_behind_ours_is_left_alone(tmp_path: Path) -> None:
-    path = write_scores(tmp_path)[".tsv"]
+    path = make_files(tmp_path)[".tsv"]
     whole = list(ScoredFile(path).rows())
     about, names, *rows = path.read_text().splitlines()
     path.write_text("\n".join([about, f"{names}\tHaplotypes", *(f"{row}\t." for row in rows), ""]))
@@ -99,9 +96,9 @@ def test_a_column_of_haplotypes_behind_ours_is_left_alone(tmp_path: Path) -> Non
 def test_parts_of_a_parquet_file_are_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write_scores(tmp_path)[".parquet"]
+    path = make_files(tmp_path)[".parquet"]
     whole = list(ScoredFile(path).rows())
-    monkeypatch.setattr("genodiff.scoring.scored_file._ROWS", 3)
+    monkeypatch.setattr("genodiff.variants.scored_file._ROWS", 3)
     assert list(ScoredFile(path).rows()) == whole
 
 
@@ -142,7 +139,7 @@ def count(path: Path, **options: int) -> ScoredTally:
 
 
 def test_a_tally_keeps_every_row(tmp_path: Path) -> None:
-    tally = count(write_scores(tmp_path)[".vcf"], top=3, drawn=2)
+    tally = count(make_files(tmp_path)[".vcf"], top=3, drawn=2)
     assert (tally.rows, tally.n_scored, sum(tally.unscored.values())) == (8, 6, 2)
     assert tally.scored == {"snv": 4, "ins": 1, "del": 1}
     assert tally.unscored == {"symbolic": 1, "no_alt": 1}
@@ -163,7 +160,7 @@ def test_a_tally_keeps_every_row(tmp_path: Path) -> None:
 def test_the_least_likely_do_not_depend_on_the_order_and_ranked_ones_come_first(
     tmp_path: Path,
 ) -> None:
-    path = write_scores(tmp_path)[".jsonl"]
+    path = make_files(tmp_path)[".jsonl"]
     whole = count(path, top=6, drawn=3)
     assert [row.score for row in whole.list_least()] == [-4.125, -3.0, -1.25, 0.0, 0.5, 2.0]
     lines = path.read_text().splitlines()
@@ -175,7 +172,7 @@ def test_the_least_likely_do_not_depend_on_the_order_and_ranked_ones_come_first(
 
 
 def test_what_an_annotation_says_is_read_of_every_form(tmp_path: Path) -> None:
-    files = write_scores(tmp_path, features=True)
+    files = make_files(tmp_path, features=True)
     rows = {ending: list(ScoredFile(path).rows()) for ending, path in files.items()}
     assert rows[".vcf"] == rows[".tsv"] == rows[".jsonl"] == rows[".parquet"]
     first = rows[".vcf"][0]
@@ -208,7 +205,7 @@ def test_scores_along_a_genome_are_kept_in_a_bounded_number_of_bins() -> None:
 
 
 def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:
-    row = json.loads(write_scores(tmp_path)[".jsonl"].read_text().splitlines()[0])
+    row = json.loads(make_files(tmp_path)[".jsonl"].read_text().splitlines()[0])
     tally = ScoredTally(top=5, drawn=4)
     (tmp_path / "many.jsonl").write_text(
         "".join(json.dumps({**row, "pos": 1 + i, "score": i % 7}) + "\n" for i in range(3000))
@@ -220,7 +217,7 @@ def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:
 
 
 def test_a_rank_among_few_counts_over_the_stretch_that_it_stands_for(tmp_path: Path) -> None:
-    row = next(ScoredFile(write_scores(tmp_path)[".tsv"]).rows())
+    row = next(ScoredFile(make_files(tmp_path)[".tsv"]).rows())
     tally = ScoredTally()
     for rank in range(21):  # all ranks among 20: nothing is left of their steps
         tally.add(row._replace(percentile=100 * (rank + 0.5) / 21, n_background=20))

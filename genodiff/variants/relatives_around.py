@@ -9,8 +9,8 @@ from genodiff.memory.text import NONE
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import find_relatives
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.variant_logos import LONGEST
 from genodiff.scoring.variant_windows import Contigs, cut_window
+from genodiff.variants.logos import LONGEST
 
 FLANK = 12
 """Bases shown on either side."""

@@ -1,24 +1,33 @@
 """The page of a file of scored variants: what `genodiff.report` does with one."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from genodiff.errors import DataError, UsageError
-from genodiff.io.target import check_target, is_own_file, read_json_object
+from genodiff.io import atomic
+from genodiff.io.faidx import Genome
+from genodiff.io.target import check_target, is_own_file, read_json_object, seal_page
+from genodiff.io.variant_alignment import judge_record
+from genodiff.io.variants import Allele, VariantRecord
+from genodiff.models.opening import open_language
+from genodiff.reports.variant_page import Redraws, TopVariant, render_variant_page
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.own_loci import OwnLoci, open_loci
+from genodiff.runs.related_model import reopen_relatives
+from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS
+from genodiff.scoring.variant_scores import ScoreOptions, score_alleles
+from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
+from genodiff.variants.logos import read_logos
+from genodiff.variants.relatives_around import read_relatives_around
+from genodiff.variants.scored_file import ScoredFile, ScoredRow
+from genodiff.variants.scored_tally import ScoredTally
+from genodiff.variants.scored_variants import NATS_PER_BIT
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from genodiff.io.faidx import Genome
-    from genodiff.io.variants import Allele
-    from genodiff.reports.variant_page import Redraws, TopVariant
-    from genodiff.runs.model import TrainedModel
-    from genodiff.runs.own_loci import OwnLoci
-    from genodiff.scoring.scored_file import ScoredRow
-
-TOP, REDRAWN = 20, 16
+REDRAWN = 16
 _NO_MODEL = (
     "No model was asked, so there are no logos and no second draws: give --model RUN, and --fasta "
     "where the genome is elsewhere now."
@@ -31,7 +40,7 @@ def report_variants(
     out: str | Path | None = None,
     model: str | Path | None = None,
     fasta: str | Path | None = None,
-    top: int = TOP,
+    top: int = 20,
     device: str = "auto",
     force: bool = False,
 ) -> Path:
@@ -50,11 +59,6 @@ def report_variants(
         raise UsageError("--fasta is for logos, which ask a model", fix="give --model RUN")
     target = Path(f"{scored}.html" if out is None else out)
     check_target(target, force=force, inputs=(scored, fasta))
-    from genodiff.io import atomic
-    from genodiff.io.target import seal_page
-    from genodiff.reports.variant_page import TopVariant, render_variant_page
-    from genodiff.scoring.scored_file import ScoredFile
-    from genodiff.scoring.scored_tally import ScoredTally
 
     file = ScoredFile(scored)
     told = read_json_object(f"{scored}.json")
@@ -89,18 +93,8 @@ def _ask_model(
     fasta: str | Path | None,
     device: str,
 ) -> tuple[list[TopVariant], Redraws | None]:
-    from genodiff.io.faidx import Genome
-    from genodiff.models.opening import open_language
-    from genodiff.reports.variant_page import TopVariant
-    from genodiff.runs.own_loci import open_loci
-    from genodiff.scoring.masked_reader import open_reader
-    from genodiff.scoring.variant_logos import read_logos
-    from genodiff.scoring.variant_relatives import read_relatives_around
-    from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
-
     path = fasta if fasta is not None else told["fasta"]["path"]
-    related = told.get("relatives") or {"given": [], "strains": False}
-    trained = open_language(run, device, related["given"], strains=related["strains"])
+    trained = open_language(run, device, **reopen_relatives(told))
     if trained.digest != told["checkpoint"]:
         what = f"the scores are of the model {told['checkpoint']}, and this is {trained.digest}"
         raise UsageError(what, file=run, fix="give the run that they were made with")
@@ -125,8 +119,6 @@ def _ask_model(
 
 
 def _find_allele(row: ScoredRow, genome: Genome) -> Allele:
-    from genodiff.io.variant_alignment import judge_record
-    from genodiff.io.variants import Allele, VariantRecord
 
     record = VariantRecord(0, row.chrom, row.pos, row.id, row.ref, (row.alt,))
     (found,) = judge_record(record, genome)
@@ -143,12 +135,6 @@ def _draw_again(
     told: Mapping[str, Any],
     loci: OwnLoci | None,
 ) -> Redraws | None:
-    import numpy as np
-
-    from genodiff.reports.variant_page import Redraws
-    from genodiff.scoring.scored_variants import NATS_PER_BIT
-    from genodiff.scoring.variant_request import MAX_EVALUATIONS
-    from genodiff.scoring.variant_scores import ScoreOptions, score_alleles
 
     context = told.get("context")
     options = ScoreOptions(

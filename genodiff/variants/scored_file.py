@@ -19,13 +19,13 @@ from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variant_alignment import judge_alt
 from genodiff.io.variants import Allele, Unscorable, VariantRecord
 from genodiff.io.vcf import VcfHeader, read_vcf
-from genodiff.scoring.variant_output import (
+from genodiff.variants.output import (
     CONSEQUENCE_COLUMNS,
     CONSEQUENCE_SCHEMA,
-    ENDINGS,
     TSV_COLUMNS,
     TSV_KEYS,
 )
+from genodiff.variants.request import ENDINGS, find_ending
 
 _ROWS = 1 << 16
 _FILTER = "gd_"
@@ -164,12 +164,6 @@ class ScoredFile:
 
     def _fault(self, what: str, line: int | None = None) -> DataError:
         return DataError(what, file=self.path, line=line, fix="give an output of genodiff score")
-
-
-def find_ending(path: str | Path) -> str | None:
-    """Which of the endings of scores a file has; None for another."""
-    name = str(path).lower()
-    return next((one for one in sorted(ENDINGS, key=len, reverse=True) if name.endswith(one)), None)
 
 
 def make_row(told: Mapping[str, Any]) -> ScoredRow:

@@ -10,8 +10,12 @@ from dataclasses import replace
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import VcfHeader
 from genodiff.scoring.methods import AUTO, name_methods
-from genodiff.scoring.scored_variants import AltScore, CopyScore, convert_unit
-from genodiff.scoring.variant_vcf import format_value
+from genodiff.variants.scored_variants import (
+    CopyScore,
+    ScoredRecord,
+    ScoreForm,
+    format_value,
+)
 
 _PREFIX, _META = "GD_", "##FORMAT=<ID=GD_"
 _COLUMNS = 3  # QUAL, FILTER and INFO stand before FORMAT
@@ -58,13 +62,12 @@ def remove_our_fields(record: VariantRecord) -> VariantRecord:
     return replace(record, rest=(*head, *columns))
 
 
-def add_haplotype_fields(
-    record: VariantRecord, scores: tuple[AltScore, ...], unit: str
-) -> VariantRecord:
-    """A record with the fields of its samples; `scores` are those of its ALTs."""
+def add_haplotype_fields(scored: ScoredRecord, form: ScoreForm) -> VariantRecord:
+    """A record with the fields of its samples."""
+    record = scored.record
     copies: dict[int, list[CopyScore]] = {}
-    for alt in scores:
-        for one in alt.copies:
+    for some in scored.copies:
+        for one in some:
             copies.setdefault(one.sample, []).append(one)
     if not copies:
         return record
@@ -72,7 +75,7 @@ def add_haplotype_fields(
     added: list[tuple[str, list[str]]] = []
     for number, (name, _, _) in enumerate(_FIELDS):
         values = [
-            _join_copies(copies.get(sample, ()), number, unit) for sample in range(len(samples))
+            _join_copies(copies.get(sample, ()), number, form) for sample in range(len(samples))
         ]
         if any(value != "." for value in values):
             added.append((name, values))
@@ -85,7 +88,7 @@ def add_haplotype_fields(
     return replace(record, rest=(*head, *columns))
 
 
-def _join_copies(copies: Sequence[CopyScore], field: int, unit: str) -> str:
+def _join_copies(copies: Sequence[CopyScore], field: int, form: ScoreForm) -> str:
     if not copies:
         return "."
     row = ["."] * copies[0].ploidy
@@ -93,7 +96,7 @@ def _join_copies(copies: Sequence[CopyScore], field: int, unit: str) -> str:
         score = one.score
         place = f"{one.first}-{one.last}" if one.variants else ""
         values: tuple[object, ...] = (
-            convert_unit(score.value, unit), convert_unit(score.se, unit), score.method,
+            form.convert(score.value), form.convert(score.se), score.method,
             one.variants, place, list(score.flags),
         )  # fmt: skip
         row[one.copy] = format_value(values[field])
