@@ -62,6 +62,8 @@ TSV_KEYS = (
     "chrom", "pos", "ref", "alt", "score", "phred", "se", "method", "n_evaluations", "kind",
     "flags", "id", "normal", "percentile", "z", "background", "n_background",
 )  # fmt: skip
+VOTES: dict[str, Any] = {"votes": pl.Float64}
+"""The column that relatives add."""
 CONSEQUENCE_SCHEMA: dict[str, Any] = {
     "gene": pl.String, "consequence": pl.String, "protein": pl.String,
     "transcripts": pl.List(pl.String),
@@ -85,7 +87,8 @@ def format_lines(
     if kind == ".tsv":
         said = ", ".join(f"{key} {value}" for key, value in form.about.items())
         yield f"## genodiff score: {said}"
-        names = TSV_COLUMNS if form.consequences is None else (*TSV_COLUMNS, *CONSEQUENCE_COLUMNS)
+        names = (*TSV_COLUMNS, "Votes") if form.votes else TSV_COLUMNS
+        names = names if form.consequences is None else (*names, *CONSEQUENCE_COLUMNS)
         names = names if form.samples is None else (*names, "Haplotypes")
         yield "\t".join(names)
     for one in scored:
@@ -94,7 +97,7 @@ def format_lines(
 
 
 def make_frame(scored: Iterable[ScoredRecord], form: ScoreForm) -> pl.DataFrame:
-    """A row for each ALT, columns as `SCHEMA`; samples and consequences add theirs."""
+    """A row for each ALT, columns as `SCHEMA`; votes, consequences and samples add theirs."""
     empty = pl.DataFrame(schema=_find_schema(form))
     return pl.concat([empty, *_make_frames(scored, form)], rechunk=True)
 
@@ -112,7 +115,8 @@ def _make_frames(scored: Iterable[ScoredRecord], form: ScoreForm) -> Iterator[pl
 
 
 def _find_schema(form: ScoreForm) -> dict[str, Any]:
-    schema = SCHEMA if form.consequences is None else SCHEMA | CONSEQUENCE_SCHEMA
+    schema = SCHEMA | (VOTES if form.votes else {})
+    schema |= {} if form.consequences is None else CONSEQUENCE_SCHEMA
     if form.samples is None:
         return schema
     return {**schema, HAPLOTYPES: pl.List(pl.Struct(HAPLOTYPE_SCHEMA))}
@@ -244,7 +248,7 @@ def write_index(out: str | Path, longest: int) -> None:
 
 def _format_row(row: Mapping[str, Any]) -> str:
     fields = []
-    for key in (*TSV_KEYS, *(key for key in CONSEQUENCE_SCHEMA if key in row)):
+    for key in (*TSV_KEYS, *(key for key in (*VOTES, *CONSEQUENCE_SCHEMA) if key in row)):
         fields.append(_format_value(row[key], ";"))
     if HAPLOTYPES in row:
         told = ["|".join(_format_value(one[key], "&") for key in HAPLOTYPE_SCHEMA)

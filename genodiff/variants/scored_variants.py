@@ -62,6 +62,7 @@ class ScoreForm(NamedTuple):
     `about` says in a header what they come from. `find_rank` ranks them among those of random
     variants, None without a background. `samples` are the names of those whose haplotypes are
     shown, None without haplotypes. `consequences` are those of an annotation, None without one.
+    `votes` says whether the votes of relatives are shown.
     """
 
     genome: Genome
@@ -70,6 +71,7 @@ class ScoreForm(NamedTuple):
     find_rank: FindRank | None = None
     samples: Sequence[str] | None = None
     consequences: Consequences | None = None
+    votes: bool = False
 
     def convert(self, nats: float | None) -> float | None:
         """`nats` in the unit."""
@@ -169,7 +171,8 @@ def describe_alts(scored: ScoredRecord, form: ScoreForm) -> list[dict[str, Any]]
     `normal` is the normal form, CHROM:POS:REF:ALT, where the record has another spelling. What a
     background tells is null without it, and where there is no score; where it tells nothing of a
     score, `flags` has `TOO_RARE`. With samples, `haplotypes` has a row for each copy that carries
-    the ALT. With consequences there are gene, consequence, protein and transcripts.
+    the ALT. With `form.votes` there are the votes of relatives, null where the ALT is not one base
+    for another. With consequences there are gene, consequence, protein and transcripts.
     """
     rows, record = [], scored.record
     for alt, one, score in zip(record.alts or (".",), scored.judged, scored.scores, strict=True):
@@ -203,6 +206,8 @@ def describe_alts(scored: ScoredRecord, form: ScoreForm) -> list[dict[str, Any]]
                 "n_background": rank and rank.n,
             }
         )
+        if form.votes:
+            rows[-1]["votes"] = form.convert(score.votes)
         if form.consequences is not None:
             rows[-1] |= form.consequences.describe(one if isinstance(one, Allele) else None)
     if form.samples is not None:

@@ -8,6 +8,7 @@ from typing import Any
 from genodiff.io.progress import ProgressDisplay
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import name_memory
+from genodiff.runs.related_model import name_genomes
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.variant_scores import ScoreOptions, open_score_loci, score_alleles
 from genodiff.variants.background import (
@@ -86,6 +87,7 @@ class VariantScorer:
             "background": asked.places, "haplotypes": work.span,
             "features": self.genes and self.genes.digest[:12],
             "memory": self.loci and self.loci.told["fingerprint"][:12],
+            "relatives": name_genomes(self.model.relatives),
         }  # fmt: skip
         return {key: value for key, value in said.items() if value is not None}
 
@@ -94,4 +96,5 @@ class VariantScorer:
         drawn = self.background
         rank = None if drawn is None else drawn.rank
         genome, samples = self.work.genome, self.work.samples
-        return ScoreForm(genome, self.asked.unit, self.identify(), rank, samples, self.genes)
+        beside = rank, samples, self.genes, self.model.relatives is not None
+        return ScoreForm(genome, self.asked.unit, self.identify(), *beside)

@@ -55,6 +55,13 @@ _RANK_FIELDS = (
     ("GD_BGN", "Integer", "how many random variants of this kind were scored"),
 )
 _RANK_KEYS = ("percentile", "z", "phred", "background", "n_background")
+_VOTES_FIELDS = (
+    (
+        "GD_VOTES",
+        "Float",
+        "votes of relatives for ALT beside REF, {unit}; positive: more lines of descent have ALT",
+    ),
+)
 _CONSEQUENCE_FIELDS = (
     ("GD_GENE", "gene", "gene of the transcript in which ALT has the most severe consequence"),
     ("GD_CSQ", "consequence", "that consequence, terms of the Sequence Ontology joined by &"),
@@ -79,7 +86,8 @@ def make_header(header: VcfHeader | None, form: ScoreForm) -> list[str]:
         meta += [f"##contig=<ID={name},length={n}>" for name, n in form.genome.contigs.items()]
     asked = str(form.about.get("method", AUTO))
     methods = name_methods(asked)
-    for name, kind, meaning in _FIELDS + (() if form.find_rank is None else _RANK_FIELDS):
+    fields = _FIELDS + (() if form.find_rank is None else _RANK_FIELDS)
+    for name, kind, meaning in fields + (_VOTES_FIELDS if form.votes else ()):
         told = f"genodiff: {meaning.format(unit=form.unit, methods=methods)}"
         meta.append(f'##INFO=<ID={name},Number=A,Type={kind},Description="{told}">')
     if form.samples is not None:
@@ -119,6 +127,7 @@ def format_record(scored: ScoredRecord, form: ScoreForm) -> str:
     if record.alts:
         rows = describe_alts(scored, form._replace(samples=None))
         shown = _SHOWN if form.find_rank is None else _SHOWN + _RANKS_SHOWN
+        shown = [*shown, ("GD_VOTES", "votes")] if form.votes else shown
         told = () if form.consequences is None else _CONSEQUENCE_FIELDS
         for name, key in (*shown, *((name, key) for name, key, _ in told)):
             values = [format_value(row[key]) for row in rows]
