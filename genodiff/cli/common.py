@@ -1,6 +1,5 @@
 """The flags that every verb takes, and what they do before a verb runs."""
 
-import json as json_module
 import logging
 import signal
 import sys
@@ -48,8 +47,6 @@ OptionalModelPath = Annotated[
         "(default: the one run under runs/).",
     ),
 ]
-COUNT = Parameter(name=["--n", "-n", "--num"], converter=convert_whole_number)
-"""How many; `n: Annotated[int | None, COUNT, Parameter(help=...)]`."""
 OUTPUT = Parameter(name=["--out", "-o"], allow_leading_hyphen=True)
 """What is written; `out: Annotated[Path | None, OUTPUT, Parameter(help=...)]`."""
 Force = Annotated[
@@ -80,16 +77,6 @@ MapRegions = Annotated[
 MapBed = Annotated[str | None, Parameter(help=f"BED file of regions; {STRAND_RULE}.")]
 RelativeFiles = Annotated[list[str] | None, Parameter(help=RELATIVES, negative="")]
 Strains = Annotated[bool, Parameter(help=STRAINS, negative="")]
-Screen = Annotated[
-    str | None,
-    Parameter(
-        help="Command that sees the FASTA file, as its last argument, before anything is written; "
-        "another exit status than 0 refuses it.",
-    ),
-]
-ScreenTimeout = Annotated[
-    float | None, Parameter(help="Seconds that --screen may take [no limit].")
-]
 Memory = Annotated[
     Literal["on", "off"] | None,
     Parameter(
@@ -225,15 +212,6 @@ def _say(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(value) if all(isinstance(one, str) for one in value) else str(value)
     return f"{value:,}"
-
-
-def print_told(told: dict[str, Any], *, json: bool) -> None:
-    """What a verb that samples has told, as JSON or in its "lines"."""
-    lines = told.pop("lines", None)
-    if json:
-        print(json_module.dumps(told, allow_nan=False))
-    elif lines is not None:
-        print("\n".join(lines))
 
 
 @contextmanager

@@ -98,7 +98,7 @@ class EmbedJob(Job[EmbedRequest]):
     def finish(self, told: dict[str, Any]) -> dict[str, Any]:
         if self.request.ending != ".zarr":
             told |= {"file": describe_file(self.request.out)}
-        atomic.write_json(self.request.sidecar, told)
+        atomic.write_json(self.request.sidecar_file, told)
         return told
 
     def _windows(self) -> Iterator[Window]:

@@ -11,9 +11,12 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 ROOT = Path(__file__).resolve().parents[2]
-STUBBED = (
-    "genodiff.api.embedding", "genodiff.api.maps", "genodiff.api.model_maps",
-    "genodiff.api.model_scores", "genodiff.api.predict", "genodiff.api.score",
+STUBBED = tuple(
+    f"genodiff.api.{name}"
+    for name in (
+        "embedding", "maps", "model_maps", "model_samples", "model_scores", "predict", "redesign",
+        "sample", "score",
+    )
 )  # fmt: skip
 HEAD = "# Made by `python -m tests.jobs.stubs` of the requests; a test compares.\n"
 
@@ -60,6 +63,8 @@ def name_type(kind: Any) -> str:
         return " | ".join(map(name_type, parts))
     if origin is not None:
         return f"{name_type(origin)}[{', '.join(map(name_type, parts))}]"
+    if kind is ...:
+        return "..."
     if kind in (Any, type(None)):
         return "None" if kind is type(None) else "typing.Any"
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__.split('._')[0]}."

@@ -4,26 +4,18 @@ Applying sample i of the VCF to the reference gives design i, for example with `
 -s design1`. A genotype is haploid. A reference letter that is not A, C, G or T is N in the VCF.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from genodiff.generate.design_regions import DesignGroup, Source
+from genodiff.design.design_regions import DesignGroup, Source
+from genodiff.design.edit_marks import REQUEST
 from genodiff.io.atomic import open_atomic
 from genodiff.io.file_names import encode_text
-from genodiff.io.target import describe_file, is_stream, read_json_object
+from genodiff.io.target import describe_file, is_stream
 from genodiff.version import __version__
-
-_REQUEST = "genodiffRequest="
-
-
-class Design(NamedTuple):
-    """Letters of a group after design number `copy`."""
-
-    copy: int
-    letters: bytes
 
 
 class EditFiles(NamedTuple):
@@ -68,23 +60,25 @@ class EditWriter:
                 "##fileformat=VCFv4.3",
                 f"##source=genodiff {__version__} redesign",
                 f"##reference={Path(source.path).name}",
-                f"##{_REQUEST}{request}",
+                f"##{REQUEST}{request}",
                 *(f"##contig=<ID={c},length={size}>" for c, size in source.contigs.items()),
                 '##FORMAT=<ID=GT,Number=1,Type=String,Description="Allele of the design">',
                 f"#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\t{names}",
             ]
             vcf.write(encode_text("".join(f"{line}\n" for line in lines)))
         if bed is not None:
-            bed.write(f"# {_REQUEST}{request}\n".encode())
+            bed.write(f"# {REQUEST}{request}\n".encode())
 
     def add(
         self,
         group: DesignGroup,
         name: Callable[[int, int], str],
         before: bytes,
-        designs: list[Design],
+        designs: Sequence[bytes],
     ) -> None:
-        """The edits of a group, whose letters were `before`; `name` gives that of a region.
+        """The edits of a group, whose letters were `before` and are `designs`.
+
+        `name` gives that of a region.
 
         Those of a circular contig are held until all of it is there: the VCF stays in order.
         """
@@ -92,7 +86,7 @@ class EditWriter:
             self.finish()
         self._contig, length = group.contig, self._source.contigs[group.contig]
         old = before.upper().decode("ascii")
-        new = [one.letters.upper().decode("ascii") for one in designs]
+        new = [letters.upper().decode("ascii") for letters in designs]
         changed = [{i for i, letter in enumerate(text) if letter != old[i]} for text in new]
         if self._vcf is not None:
             for at in sorted(set().union(*changed)):
@@ -128,26 +122,3 @@ class EditWriter:
             ]
             self._bed.write("".join(rows).encode())
         self._held, self._rows = [], []
-
-
-def know_edits(sidecar: str, partial: str) -> Callable[[Path], bool]:
-    """Whether a file is ours: the sidecar describes it, or a request that is not done wrote it."""
-
-    def is_ours(path: Path) -> bool:
-        try:
-            told = read_json_object(sidecar)
-            said = told.get("edits") if isinstance(told.get("genodiff"), str) else None
-            some = said.values() if isinstance(said, dict) else ()
-            mine = describe_file(path)
-            if any(isinstance(one, dict) and mine.items() <= one.items() for one in some):
-                return True
-            with open(partial, "rb") as file:
-                head = file.readline(4096).decode("utf-8", "replace")
-            with open(path, "rb") as file:
-                lines = [file.readline(4096).decode("utf-8", "replace") for _ in range(4)]
-        except OSError:
-            return False
-        found = [line.partition(_REQUEST)[2].strip() for line in lines if _REQUEST in line]
-        return any(request and f'"{request}"' in head for request in found)
-
-    return is_ours

@@ -1,37 +1,27 @@
-"""The request to fill regions of a genome: the whole genome again, or the regions alone."""
+"""Regions of a genome that are filled: the whole genome again, or the regions alone."""
 
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.domain import DNA
 from genodiff.errors import UsageError
+from genodiff.generate.drawing import Drawing, name_filling
 from genodiff.generate.gaps import Gap, Stretch, merge_gaps, split_contig
-from genodiff.generate.journal import SampleJournal
-from genodiff.generate.output import (
-    WrittenSamples,
-    describe_record,
-    finish_samples,
-    mark_screened,
-    name_filling,
-)
-from genodiff.generate.output_file import SampleFile, Target
-from genodiff.generate.request import SampleRequest
+from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample import (
-    Sample,
-    Sampling,
+    Tick,
     Workload,
     choose_stride,
     fill_pieces,
     measure_planned_workload,
 )
-from genodiff.generate.sampling import refuse_novel
+from genodiff.generate.samples import Sample
+from genodiff.generate.sampling import Sampling
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta, write_long_records
@@ -48,32 +38,29 @@ class _Task(NamedTuple):
     stretch: Stretch
 
 
-class GapRequest(SampleRequest):
-    """`n` fillings of regions of a genome, written as FASTA."""
+class GapDrawing(Drawing):
+    """`n` fillings of regions of a genome."""
 
-    domain = DNA
+    genome: Genome
 
     def __init__(
         self,
         model: TrainedModel,
-        how: Sampling | None = None,
-        n: int | None = None,
-        *,
+        how: Sampling,
+        n: int,
         genome: Genome,
         gaps: Sequence[Gap],
+        *,
         only_filled: bool = False,
         sources: dict[str, Any] | None = None,
-        line_width: int = 60,
     ) -> None:
-        """Plan the windows. `sources` says in the sidecar where the regions come from."""
-        super().__init__(model, how, n, True)
-        refuse_novel(self.how)
+        """Plan the windows. With `only_filled` the regions alone are written."""
+        super().__init__(model, how, n, sources)
         if model.objective.kind == "causal":
             what = "an autoregressive model only goes on: nothing may stand after a gap"
             raise UsageError(what, fix="fill gaps with a diffusion model")
         self.genome, self.given, self.merged = genome, list(gaps), merge_gaps(gaps)
-        self.only_filled, self.line_width = only_filled, line_width
-        self.sources = sources or {}
+        self.only_filled = only_filled
         self.lengths = (
             [gap.end - gap.start for gap in self.given]
             if only_filled
@@ -82,9 +69,6 @@ class GapRequest(SampleRequest):
 
     def describe(self) -> Any:
         return [self.genome.sha256, self.only_filled, [list(gap) for gap in self.given]]
-
-    def _find_genome(self) -> Genome:
-        return self.genome
 
     def gaps(self) -> Iterable[NDArray[np.bool_]]:
         return (stretch.mask() for contig in self.merged for stretch in self._stretches(contig))
@@ -98,43 +82,30 @@ class GapRequest(SampleRequest):
         )
         return measure_planned_workload(self.model, planned, how=self.how)
 
+    def draw(self, seed: int, first: int = 0, tick: Tick | None = None) -> Iterator[Sample]:
+        pieces = (
+            task.stretch.piece(task.number, self.genome, self.model.alphabet)
+            for task in islice(self._tasks(), first, None)
+        )
+        return fill_pieces(
+            self.model, pieces, how=self.how, seed=seed, tick=tick, first=first, memory=self.memory
+        )
+
     def write(
-        self,
-        target: Target,
-        seed: int,
-        *,
-        sidecar: str | Path | None = None,
-        journal: SampleJournal | None = None,
-        tick: Callable[[int], None] | None = None,
-    ) -> WrittenSamples:
-        model, alphabet = self.model, self.model.alphabet
-
-        def draw(first: int) -> Iterable[Sample]:
-            pieces = (
-                task.stretch.piece(task.number, self.genome, alphabet)
-                for task in islice(self._tasks(), first, None)
-            )
-            return fill_pieces(
-                model, pieces, how=self.how, seed=seed, tick=tick, first=first, memory=self.memory
-            )
-
-        samples = iter(draw(0) if journal is None else journal.pass_through(draw, tick))
+        self, out: SampleFile, samples: Iterator[Sample], seed: int, request: str
+    ) -> dict[str, Any]:
         entries: list[dict[str, Any]] = []
         spent: list[int] = []
-        out = SampleFile(target, sidecar, journal, self.screener)
         with out.open() as file:
+            width, zipped = out.line_width, out.zipped
             if self.only_filled:
-                regions = self._regions(samples, seed, entries, spent)
-                write_fasta(
-                    file, regions, line_width=self.line_width or sys.maxsize, zipped=out.zipped
-                )
+                regions = self._regions(samples, seed, entries, spent, out.mark)
+                write_fasta(file, regions, line_width=width or sys.maxsize, zipped=zipped)
             else:
-                contigs = self._contigs(samples, seed, entries, spent)
-                write_long_records(file, contigs, line_width=self.line_width, zipped=out.zipped)
+                contigs = self._contigs(samples, seed, entries, spent, out.mark)
+                write_long_records(file, contigs, line_width=width, zipped=zipped)
             out.screen()
-        about = {**self.sources, "only_filled": self.only_filled}
-        about |= {} if self.memory is None else self.memory.describe()
-        return finish_samples(out, model, self.how, seed, entries, about, sum(spent))
+        return {"only_filled": self.only_filled, **self.tell(seed, entries, sum(spent))}
 
     def _stretches(self, contig: str) -> Iterator[Stretch]:
         window, stride = self.model.config.data.seq_len, choose_stride(self.model, self.how)
@@ -160,7 +131,12 @@ class GapRequest(SampleRequest):
                 yield i * self.n + copy, contig, patches, nfe
 
     def _contigs(
-        self, samples: Iterator[Sample], seed: int, entries: list[dict[str, Any]], spent: list[int]
+        self,
+        samples: Iterator[Sample],
+        seed: int,
+        entries: list[dict[str, Any]],
+        spent: list[int],
+        mark: str,
     ) -> Iterator[tuple[str, Iterator[bytes]]]:
         """(header, letters in pieces) of each contig."""
         for number, contig, patches, nfe in self._fillings(samples):
@@ -169,8 +145,7 @@ class GapRequest(SampleRequest):
             name = name_filling(contig, self.n, number)
             entries.append({"name": name, "length": length, "nfe": nfe, "filled": filled})
             spent.append(nfe)
-            ours = describe_record(self.model, self.how, seed, length, nfe)
-            ours += mark_screened(self.screener)
+            ours = self.describe_record(seed, length, nfe) + mark
             parts = [name, *([ours] if filled else []), self.genome.descriptions.get(contig, "")]
             yield " ".join(parts).rstrip(), self._letters(contig, patches)
 
@@ -187,7 +162,12 @@ class GapRequest(SampleRequest):
             yield self.genome.fetch(contig, at, min(end, at + _CHUNK))
 
     def _regions(
-        self, samples: Iterator[Sample], seed: int, entries: list[dict[str, Any]], spent: list[int]
+        self,
+        samples: Iterator[Sample],
+        seed: int,
+        entries: list[dict[str, Any]],
+        spent: list[int],
+        mark: str,
     ) -> Iterator[Record]:
         """The regions in the order in which they were given."""
         done: dict[tuple[str, int], tuple[Patches, int]] = {}
@@ -201,6 +181,4 @@ class GapRequest(SampleRequest):
                 text = letters[gap.start - start : gap.end - start]
                 name = name_filling(gap.name, self.n, copy)
                 entries.append({"name": name, "length": len(text), "nfe": nfe, "filled": len(text)})
-                told = describe_record(self.model, self.how, seed, len(text), nfe)
-                told += mark_screened(self.screener)
-                yield Record(name, told, text, 0)
+                yield Record(name, self.describe_record(seed, len(text), nfe) + mark, text, 0)

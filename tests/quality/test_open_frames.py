@@ -6,8 +6,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genodiff.generate.open_frames import STOPS, count_codons, measure_genes, measure_open_frames
-from tests.generate.test_scorecard import ids
+from genodiff.quality.open_frames import STOPS, count_codons, measure_genes, measure_open_frames
+from tests.quality.test_scorecard import ids
 
 CODONS = ["".join(word) for word in product("ACGT", repeat=3)]
 texts = st.text("ACGTN", max_size=40) | st.lists(

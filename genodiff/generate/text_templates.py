@@ -1,34 +1,21 @@
-"""New text from a trained model, from nothing, after a prompt, or into the gaps of a template.
+"""Templates of text: what is kept, what is filled in, and what a filled one says.
 
 A template is plain text in which `[[12]]` stands for 12 tokens to be filled in; everything else is
-kept, to the byte. A prompt is a template that ends in one gap. As with DNA, record i depends on
-(seed, i) alone.
-
-Texts stand in the output one after another, with a line `<|endoftext|>` between them; an end token
-inside a sample (packed text runs through several documents) is written in the same way. The sidecar
-says where each record begins.
+kept, to the byte. A prompt is a template that ends in one gap. An end token inside a sample (packed
+text runs through several documents) is written as a line `<|endoftext|>`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.data.tokenizer import Tokenizer
-from genodiff.domain import TEXT
 from genodiff.errors import DataError, UsageError
-from genodiff.generate.journal import SampleJournal
-from genodiff.generate.output import WrittenSamples, count_steps, count_written
-from genodiff.generate.output_file import SampleFile, Target
-from genodiff.generate.sample import Sample, Sampling, choose_sampler, choose_stride, infill
 from genodiff.io.input_file import name_input
 from genodiff.io.text_file import read_text_pieces
-from genodiff.runs.model import TrainedModel
 
 END = b"<|endoftext|>"
 GAP = re.compile(r"\[\[(\d+)\]\]")
@@ -154,81 +141,6 @@ def _joining(words: bytes, before: bytes) -> bytes:
     if words.startswith(b"##"):
         return words[2:]
     return words if before[-1:].isspace() or not before else b" " + words
-
-
-def write_texts(
-    target: Target,
-    model: TrainedModel,
-    tokenizer: Tokenizer,
-    templates: Sequence[TextTemplate],
-    *,
-    n: int = 1,
-    how: Sampling | None = None,
-    seed: int = 1,
-    sidecar: str | Path | None = None,
-    journal: SampleJournal | None = None,
-    about: dict[str, Any] | None = None,
-    tick: Callable[[int], None] | None = None,
-) -> WrittenSamples:
-    """Write `n` fillings of each template. A path is written atomically and gets its sidecar beside
-    it unless `sidecar` says where; an open binary file gets none unless it does. `journal` keeps
-    finished records until the file is there. Raises `UsageError`, `MachineError`.
-    """
-    how = choose_sampler(how, model)
-    whole = model.config.data.packing == "padded"
-    drafts = [make_draft(template, tokenizer, whole) for template in templates]
-    entries: list[dict[str, Any]] = []
-
-    def draw(first: int) -> Iterable[Sample]:
-        wanted = islice((made.ids for made in drafts for _ in range(n)), first, None)
-        return infill(model, wanted, how=how, seed=seed, tick=tick, first=first)
-
-    def texts() -> Iterator[bytes]:
-        at = 0
-        for sample in draw(0) if journal is None else journal.pass_through(draw, tick):
-            template, made = templates[sample.number // n], drafts[sample.number // n]
-            done = fill_text(template, made, sample.ids, tokenizer, whole=whole)
-            name = f"genodiff_{sample.number + 1:06d}"
-            entry = {
-                "name": name,
-                "length": len(sample.ids),
-                "filled": template.gaps,
-                "nfe": sample.nfe,
-            }
-            entries.append(
-                entry | {"start": at, "bytes": len(done.text), "invalid_utf8": done.invalid}
-            )
-            piece = done.text + b"\n" if sample.number == 0 else END + b"\n" + done.text + b"\n"
-            entries[-1]["start"] = at + len(piece) - len(done.text) - 1
-            at += len(piece)
-            yield piece
-
-    out = SampleFile(target, sidecar, journal)
-    with out.open() as file:
-        for piece in texts():
-            file.write(piece)
-    evaluations = sum(e["nfe"] for e in entries)
-    told = out.finish(
-        {
-            "domain": TEXT.name,
-            "seed": seed,
-            "sampler": how.sampler,
-            **({"sampler_options": dict(how.options)} if how.options else {}),
-            "steps": count_steps(how),
-            "temperature": how.temperature,
-            "top_p": how.top_p,
-            "stride": choose_stride(model, how),
-            "tokenizer": tokenizer.vocabulary.name,
-            "separator": END.decode(),
-            **(about or {}),
-            "run": model.run.name,
-            "step": model.step,
-            "checkpoint": model.digest,
-            "evaluations": evaluations,
-            "records": entries,
-        }
-    )
-    return count_written(entries, evaluations, told)
 
 
 def _gap(digits: str, file: str | None) -> int:

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genodiff.alphabet import DNA
-from genodiff.generate.match_index import MatchIndex
-from genodiff.generate.scorecard import longest_matches
-from tests.generate.test_scorecard import ids, random_text
+from genodiff.quality.match_index import MatchIndex
+from genodiff.quality.scorecard import longest_matches
+from tests.quality.test_scorecard import ids, random_text
 
 
 @given(st.integers(0, 10**6))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
 from genodiff.alphabet import DNA, SOFT
-from genodiff.generate import scorecard as card
+from genodiff.quality import scorecard as card
 
 texts = st.text("ACGTN", max_size=60)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from genodiff.alphabet import DNA, SOFT
-from genodiff.generate.scorecard import Ids, kmer_counts
+from genodiff.quality.scorecard import Ids, kmer_counts
 
 MOST = 1000
 """Sequences of which the effective number is found: its cost grows with the cube."""

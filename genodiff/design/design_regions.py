@@ -23,13 +23,13 @@ from genodiff.constraints.layers import Judged, Layers, compile_judged
 from genodiff.constraints.repeats import NoGenomeRepeats
 from genodiff.constraints.rule_words import DesignRules, name_conflict
 from genodiff.constraints.space import OTHER, DesignSpace, read_symbols
+from genodiff.design.contig_line import ContigLine, lay_out, lay_out_round
+from genodiff.design.kept_frames import KeptFrame, judge_frames
 from genodiff.errors import DataError, UsageError
 from genodiff.generate.constrained import ConstrainedPiece
-from genodiff.generate.contig_line import ContigLine, lay_out, lay_out_round
 from genodiff.generate.filler import DraftPart
 from genodiff.generate.gaps import Gap
 from genodiff.generate.infill import Template, plan_rounds_of_edges
-from genodiff.generate.kept_frames import KeptFrame, judge_frames
 from genodiff.io.faidx import Genome, check_contigs
 from genodiff.io.topology import read_round, says_circular
 

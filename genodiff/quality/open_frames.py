@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA
-from genodiff.generate.scorecard import Ids, read_bases
+from genodiff.quality.scorecard import Ids, read_bases
 
 
 def _number(word: str) -> int:

@@ -16,7 +16,7 @@ from tiny_run import write_run
 import genodiff
 from genodiff.alphabet import DNA
 from genodiff.constraints.rule_words import RuleWords, make_rules
-from genodiff.generate.design_regions import Designer, TemplateSource
+from genodiff.design.design_regions import Designer, TemplateSource
 from genodiff.generate.gaps import Gap
 from genodiff.generate.infill import Template
 from genodiff.io.faidx import Genome

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genodiff.generate.motif_hits import (
+from genodiff.io.motifs import Motif
+from genodiff.quality.motif_hits import (
     count_motif_hits,
     find_threshold,
     make_scores,
     measure_background,
 )
-from genodiff.io.motifs import Motif
-from tests.generate.test_scorecard import ids, random_text
+from tests.quality.test_scorecard import ids, random_text
 
 BACKGROUND = np.array([0.3, 0.2, 0.15, 0.35])
 

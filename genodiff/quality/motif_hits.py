@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.generate.scorecard import Ids, kmer_spectrum, read_bases
 from genodiff.io.motifs import Motif
+from genodiff.quality.scorecard import Ids, kmer_spectrum, read_bases
 
 P_VALUE = 1e-4
 _STEPS = 100  # of a bit

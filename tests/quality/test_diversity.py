@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from genodiff.alphabet import DNA
-from genodiff.generate.diversity import count_duplicates, measure_effective_number
-from genodiff.generate.match_index import MatchIndex
-from tests.generate.test_scorecard import ids, random_text
+from genodiff.quality.diversity import count_duplicates, measure_effective_number
+from genodiff.quality.match_index import MatchIndex
+from tests.quality.test_scorecard import ids, random_text
 
 
 def test_the_effective_number_counts_modes() -> None:

@@ -4,7 +4,7 @@ Every place of the text, on both strands, is written as a word of its next 32 ba
 and the words are sorted. The best match of a place stands next to where its own word belongs, so it
 costs one search. Places that match in all 32 bases are extended against every place of that word.
 
-`generate.scorecard.longest_matches` is the slow definition that this is tested against.
+`quality.scorecard.longest_matches` is the slow definition that this is tested against.
 
 A copy with changed bases has short matches only. `measure_identity` finds it: words of 12 bases
 that a sequence and the text share name a diagonal, and on the diagonals with the most of them all
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.generate.scorecard import Ids, read_bases
+from genodiff.quality.scorecard import Ids, read_bases
 
 WORD = 32
 _PAIRS = 1 << 20  # places of sequence and text that are extended together

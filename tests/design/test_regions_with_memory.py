@@ -16,13 +16,12 @@ from torch import Tensor, nn
 import genodiff
 from genodiff.alphabet import DNA
 from genodiff.constraints.constraint import AllOf
-from genodiff.constraints.layers import MOST_STATES
 from genodiff.constraints.rule_words import make_rules, read_rule_words
+from genodiff.design.design_drawing import DesignDrawing
 from genodiff.errors import UsageError
 from genodiff.generate.gaps import Gap
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.oracle import Oracle
-from genodiff.generate.redesign import RedesignRequest
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.sampling import Sampling
 from genodiff.io.faidx import Genome
@@ -52,16 +51,15 @@ def ask(
     n: int,
     guiding: Guiding | None = None,
     **how: Any,
-) -> RedesignRequest:
-    return RedesignRequest(
-        model, Sampling(**how), n, source=genome, gaps=[Gap("c1", a, b) for a, b in regions],
-        rules=make_rules(read_rule_words(rules), genome.contigs), most_states=MOST_STATES,
-        guiding=guiding,
-    )  # fmt: skip
+) -> DesignDrawing:
+    gaps = [Gap("c1", a, b) for a, b in regions]
+    held = make_rules(read_rule_words(rules), genome.contigs)
+    return DesignDrawing(model, Sampling(**how), n, genome, gaps, held, guiding=guiding)
 
 
-def list_designs(request: RedesignRequest, seed: int = 1) -> list[str]:
-    return [text.decode() for _, _, text in request.draw_designs(seed)]
+def list_designs(drawing: DesignDrawing, seed: int = 1) -> list[str]:
+    drawn = drawing.read(drawing.draw(seed))
+    return [after.decode() for _, _, designs in drawn for after, _ in designs]
 
 
 @pytest.mark.slow
