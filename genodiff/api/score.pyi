@@ -28,6 +28,7 @@ def score(
     allow_mismatches: bool = False,
     relatives: collections.abc.Sequence[str | pathlib.Path] = (),
     strains: bool = False,
+    page: bool = False,
     device: str = 'auto',
     fresh: bool = False,
     plan: bool = False,
@@ -88,6 +89,7 @@ def score(
             what `genodiff data relatives` built; may be given several times. They are read beside
             the network.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
+        page: Also write OUT.html: what `genodiff report OUT --model RUN` draws.
         device: Where to compute: auto, cpu or cuda.
         fresh: Do not go on after what is kept in OUT.partial.
         plan: Say what would be done, and stop.

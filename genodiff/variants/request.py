@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge
 
 from genodiff.errors import UsageError
+from genodiff.io.target import check_target
 from genodiff.jobs.file_request import FileRequest, choose_target
 from genodiff.jobs.options import (
     JsonLines,
@@ -190,6 +191,9 @@ class ScoreRequest(ScoreFields, FileRequest):
     ] = False
     relatives: RelativeFiles = ()
     strains: Strains = False
+    page: Annotated[
+        bool, Option("Also write OUT.html: what `genodiff report OUT --model RUN` draws.")
+    ] = False
     json: JsonLines = False
 
     def __post_init__(self) -> None:
@@ -200,6 +204,8 @@ class ScoreRequest(ScoreFields, FileRequest):
         self.check_score()
         object.__setattr__(self, "out", choose_target(self.out, json=self.json, plan=self.plan))
         _ = self.part
+        if self.page and self.is_stream:
+            raise UsageError("--page is of a file of scores", fix="give --out a name")
 
     @property
     def part(self) -> Shard | None:
@@ -219,6 +225,8 @@ class ScoreRequest(ScoreFields, FileRequest):
     def check(self) -> None:
         """As every request of a file; but a run that is not there is told after faulty variants."""
         self.check_files()
+        if self.page:
+            check_target(f"{self.out}.html", force=self.force, inputs=self.list_inputs())
         if str(self.out) != "-" and find_ending(self.out) is None:
             what = "has none of the endings " + ", ".join(ENDINGS)
             raise UsageError(what, file=self.out, fix="give one of them, or - for stdout")

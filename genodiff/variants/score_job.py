@@ -20,6 +20,7 @@ from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.variant_check import explain_contradictions
 from genodiff.io.variant_source import open_held_variants, open_variants
 from genodiff.jobs.job import Job, Rows
+from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import Shard
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.related_model import name_relatives
@@ -33,6 +34,7 @@ from genodiff.variants.request import HeldScoreRequest, ScoreFields, ScoreReques
 from genodiff.variants.scored_variants import ScoreTally, score_records
 from genodiff.variants.scorer import VariantScorer
 
+_DRAW_PAGE = "genodiff.reports.variant_report:report_variants"
 _log = logging.getLogger("genodiff")
 _TOLD = ("method", "se", "max_evaluations", "exact", "seed")
 
@@ -163,6 +165,9 @@ class ScoreJob(Job[ScoreRequest]):
             if out != "-":
                 fault.what += f"; {out} is whole, and they are marked in it"
             raise fault
+        if self.request.page:
+            draw, asked = find_named(_DRAW_PAGE), self.request
+            draw(asked.out, model=asked.run, fasta=asked.fasta, device=self.device, force=True)
         return told
 
 
