@@ -202,7 +202,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
 READERS = {
     "checkpoint check", "config check", "config presets", "config schema", "config show",
     "data check", "data list", "doctor", "finetune audit", "finetune check", "finetune list",
-    "judge", "watch",
+    "judge", "models", "watch",
 }  # fmt: skip
 CACHE = {"cache", "data build", "data get"}
 """They write into genodiff's own cache, and nowhere else."""

@@ -75,6 +75,7 @@ def test_about_as_many_pass_by_chance_as_is_said(monkeypatch: pytest.MonkeyPatch
     passed = len(sift.sift(text, codes, tells))
     assert passed < sift.BY_CHANCE
     monkeypatch.setattr(sift, "AGREES", 0.25)
+    monkeypatch.setattr(sift, "list_least_hits", sift.list_least_hits.__wrapped__)
     assert sift.BY_CHANCE / 8 < len(sift.sift(text, codes, tells)) < 1.3 * sift.BY_CHANCE
 
 
