@@ -10,7 +10,7 @@ WRONG = [
         "bogus",
         "known: cache, checkpoint, compare, config, data, demo, dependencies, doctor, embed, eval",
     ),
-    ("embed runs/x", "--fasta is missing; see `genodiff embed --help`"),
+    ("embed runs/x", "--out is missing; see `genodiff embed --help`"),
     ("embed runs/x --fasta", "--fasta needs a value; see `genodiff embed --help`"),
     ("data lst", "did you mean 'list'? see `genodiff data --help`"),
     ("data bogus", "known: build, check, genomes, get, list, relatives, tokenizer;"),
