@@ -20,6 +20,7 @@ _DOOR = {
     "FinetunedModel": "genodiff.api.finetuned",
     "Model": "genodiff.api.model",
     "build_genomes": "genodiff.api.genomes",
+    "build_relatives": "genodiff.api.relatives",
     "build_store": "genodiff.api.data",
     "check_checkpoint": "genodiff.api.checkpoint",
     "check_documents": "genodiff.api.data",
@@ -41,7 +42,9 @@ _DOOR = {
     "ism": "genodiff.api.maps",
     "judge": "genodiff.api.judge",
     "list_cache": "genodiff.api.cache",
+    "list_models": "genodiff.api.models",
     "list_recipes": "genodiff.api.data",
+    "list_relatives": "genodiff.api.relatives",
     "load": "genodiff.api.load",
     "merge": "genodiff.api.merge",
     "one_hot_network": "genodiff.api.effects",
@@ -51,6 +54,7 @@ _DOOR = {
     "sample": "genodiff.api.sample",
     "score": "genodiff.api.score",
     "score_variants": "genodiff.api.score",
+    "show_model": "genodiff.api.models",
     "scorecard": "genodiff.api.scorecard",
     "substitution_effect": "genodiff.api.effects",
     "tracks": "genodiff.api.maps",
@@ -92,8 +96,12 @@ if TYPE_CHECKING:
     from genodiff.api.memory import fit_memory as fit_memory
     from genodiff.api.merge import merge as merge
     from genodiff.api.model import Model as Model
+    from genodiff.api.models import list_models as list_models
+    from genodiff.api.models import show_model as show_model
     from genodiff.api.predict import predict as predict
     from genodiff.api.redesign import redesign as redesign
+    from genodiff.api.relatives import build_relatives as build_relatives
+    from genodiff.api.relatives import list_relatives as list_relatives
     from genodiff.api.report import report as report
     from genodiff.api.sample import sample as sample
     from genodiff.api.score import score as score

@@ -82,7 +82,7 @@ def fake_gpu(precision: str = "bf16") -> Iterator[Kernels]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (mixer, norm, scan, weights):
             patch.setattr(module, "kernels", lambda: kernels)
-        patch.setattr(launch, "fits", lambda *_: True)
+        patch.setattr(launch, "fits", lambda *_, **__: True)
         patch.setattr(library, "fits", lambda *_: False)
         triton = dispatch.PROVIDERS["triton"]
         patch.setattr(dispatch, "select_provider", lambda *_, **__: triton)

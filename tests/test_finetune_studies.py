@@ -1,6 +1,7 @@
 """The studies of GUE's chosen lines: what is fitted beside them, and the tables they write."""
 
 import argparse
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -106,6 +107,21 @@ def test_the_table_has_the_chosen_line_in_bold_and_the_best_other_beside_it(
     assert "parts" not in cells  # no task has it
     assert cells["best other − chosen"].startswith("conv +0.")
     assert "[" in cells["best other − chosen"]
+
+
+def test_without_predictions_the_table_is_that_of_the_kept_estimates(
+    studies: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    write_sweep(tmp_path, {AUTO: 0.8, "conv": 0.95, "attention": 0.6})
+    change, recall = studies["one_change"], studies["one_change"].recall_panels
+    asked = tmp_path, "caduceus-ph-85k"
+    table = change.tabulate(studies["heads"].HEADS, tmp_path, recall(tmp_path), *asked)
+    shutil.rmtree(tmp_path / UNITS)
+    assert change.tabulate(studies["heads"].HEADS, tmp_path, recall(tmp_path), *asked) == table
+    (tmp_path / "estimates.json").unlink()
+    bare = change.tabulate(studies["heads"].HEADS, tmp_path, recall(tmp_path), *asked)
+    assert "[" in table[-1]
+    assert "[" not in bare[-1]
 
 
 def test_a_line_that_has_become_the_chosen_one_is_left_out(

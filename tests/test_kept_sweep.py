@@ -1,4 +1,4 @@
-"""A sweep that travels without its weights, and sweeps of different tasks put together."""
+"""A sweep that is kept without its units, and sweeps of different tasks put together."""
 
 import json
 import sys
@@ -6,12 +6,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks" / "finetune"))
 
-import kept_sweep
-import pytest
-import torch
-from kept_sweep import drop_superseded, forget_places, join_sweep, pack_sweep, unpack_sweep
+from kept_sweep import (
+    drop_superseded,
+    forget_places,
+    join_sweep,
+    keep_estimates,
+    pack_sweep,
+    read_estimates,
+    unpack_sweep,
+)
 
-from genodiff.runs.sealed_files import encode_tensors, read_tensors
+from genodiff.statistics.seeds import JointEstimate
 
 
 def write_sweep(folder: Path, task: str) -> Path:
@@ -27,41 +32,30 @@ def write_sweep(folder: Path, task: str) -> Path:
     return folder
 
 
-def test_what_is_packed_comes_back_but_the_weights(tmp_path: Path) -> None:
+def test_what_is_packed_comes_back_but_the_units(tmp_path: Path) -> None:
     sweep = write_sweep(tmp_path / "a", "one")
-    assert pack_sweep(sweep, tmp_path / "a.tar.xz") == 5
+    assert pack_sweep(sweep, tmp_path / "a.tar.xz") == 3
     unpack_sweep(tmp_path / "a.tar.xz", tmp_path / "b")
-    assert (tmp_path / "b/units/key-one/result.json").read_text() == "one"
-    assert (tmp_path / "b/units/key-one/validation.safetensors").exists()
-    assert not (tmp_path / "b/units/key-one/model.safetensors").exists()
+    assert sorted(p.name for p in (tmp_path / "b").iterdir()) == [
+        "results.jsonl", "sessions.json", "tasks.json",
+    ]  # fmt: skip
+    pack_sweep(sweep, tmp_path / "c.tar.xz")
+    assert (tmp_path / "a.tar.xz").read_bytes() == (tmp_path / "c.tar.xz").read_bytes()
 
 
-def test_many_predictions_are_kept_with_fewer_bits_and_the_same_decisions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kept_sweep, "MANY", 100)
-    drawn = torch.rand(101, generator=torch.Generator().manual_seed(1))
-    drawn[:3] = torch.tensor([0.5, 0.5 + 2**-24, 0.5 - 2**-24])
-    given = torch.stack([drawn, 1 - drawn], 1)
-    for name, n in (("few", 100), ("many", 101)):
-        unit = tmp_path / "a" / "units" / name
-        unit.mkdir(parents=True)
-        content = {"predicted": given[:n], "truth": torch.arange(n), "lengths": torch.arange(n)}
-        (unit / "test.safetensors").write_bytes(encode_tensors(content))
-    for turn in "bc":  # what is packed again has the same bytes
-        pack_sweep(tmp_path / "a", tmp_path / f"{turn}.tar.xz")
-        unpack_sweep(tmp_path / f"{turn}.tar.xz", tmp_path / turn)
-    assert (tmp_path / "b.tar.xz").read_bytes() == (tmp_path / "c.tar.xz").read_bytes()
-    few, many = (
-        read_tensors(tmp_path / "b" / "units" / name / "test.safetensors")["predicted"]
-        for name in ("few", "many")
-    )
-    assert torch.equal(few, given[:100])
-    assert not torch.equal(many, given)
-    assert torch.allclose(many, given, rtol=2**-10, atol=0)
-    for side in (0, 1):
-        ahead = given[:, side] > given[:, 1 - side]
-        assert torch.equal(ahead, many[:, side] > many[:, 1 - side])
+def test_a_sweep_that_joins_another_brings_its_predictions_and_no_weights(tmp_path: Path) -> None:
+    sweep = write_sweep(tmp_path / "a", "one")
+    join_sweep(tmp_path / "b", sweep)
+    unit = tmp_path / "b" / "units" / "key-one"
+    assert sorted(p.name for p in unit.iterdir()) == ["result.json", "validation.safetensors"]
+
+
+def test_estimates_are_kept_and_those_of_now_stand_over_them(tmp_path: Path) -> None:
+    old = JointEstimate(0.5, ((0.01, 4.0), (0.02, 99.0)), 5)
+    new = JointEstimate(0.6, (), 1, "one seed")
+    keep_estimates(tmp_path, {"a b": old, "c": old})
+    assert keep_estimates(tmp_path, {"a b": new, "c": None}) == {"a b": new, "c": old}
+    assert read_estimates(tmp_path)["c"].ci95 == old.ci95
 
 
 def test_joined_sweeps_have_the_rows_of_both_and_twice_is_once(tmp_path: Path) -> None:

@@ -1,14 +1,14 @@
 """Where the chosen networks err on GUE: missed positives and false ones, on validation and on test.
 
-    python benchmarks/finetune/errors.py --data SHARED/data [--preset caduceus-ph-85k]
+    python benchmarks/finetune/errors.py --data SHARED/data [--out FOLDER]
+    [--preset caduceus-ph-85k]
 
-Nothing is fitted: the predictions are those of gue.tar.xz. ERRORS.md is written beside this script
-or, with --here FOLDER, there.
+Nothing is fitted: the predictions are those of OUT/gue, where run.py wrote them. ERRORS.md is
+written beside this script or, with --here FOLDER, there.
 """
 
 import argparse
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ from sklearn.metrics import roc_curve
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from kept_sweep import unpack_sweep  # noqa: E402
 from run import SUITES  # noqa: E402
 
 from genodiff.data.kmers import shared_kmer_fractions  # noqa: E402
@@ -112,6 +111,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True, help="folder with nt_tasks/GUE")
     parser.add_argument("--preset", default="caduceus-ph-85k", help="the network from scratch")
+    parser.add_argument("--out", type=Path, default=Path("runs/finetune"), help="that of run.py")
     parser.add_argument("--here", type=Path, default=HERE, help="where the table goes")
     asked = parser.parse_args()
     text = [
@@ -128,13 +128,13 @@ def main() -> None:
         "MCC, best threshold |",
         "|---" * 10 + "|",
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        sweep = Path(folder)
-        unpack_sweep(HERE / "gue.tar.xz", sweep)
-        chosen = [r for r in read_results(sweep) if r["model"] == f"scratch:{asked.preset}"]
-        for task in GUE.tasks:
-            if rows := [row for row in chosen if row["task"] == task]:
-                text.append(describe_task(sweep, rows, find_familiar(asked.data, task)))
+    sweep = asked.out / "gue"
+    chosen = [r for r in read_results(sweep) if r["model"] == f"scratch:{asked.preset}"]
+    if missing := [r for r in chosen if not (sweep / UNITS / r["key"] / TEST).exists()]:
+        parser.error(f"{sweep} has no predictions of {missing[0]['task']}: see kept_sweep.py")
+    for task in GUE.tasks:
+        if rows := [row for row in chosen if row["task"] == task]:
+            text.append(describe_task(sweep, rows, find_familiar(asked.data, task)))
     text += ["", "Command: `python benchmarks/finetune/errors.py --data SHARED/data`.", ""]
     asked.here.mkdir(parents=True, exist_ok=True)
     (asked.here / "ERRORS.md").write_text("\n".join(text), encoding="utf-8")

@@ -1,6 +1,7 @@
 """RESULTS.md and the pictures of benchmarks/finetune: a table of all tasks, and every line."""
 
 import io
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from genodiff.statistics.seeds import JointEstimate
 from genodiff.tasks.published_scores import PublishedValue
 
 STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "genodiff", "svg.fonttype": "path", "font.size": 8,
+    "svg.hashsalt": "genodiff", "svg.fonttype": "none", "font.size": 8,
     "savefig.facecolor": "white", "axes.titlesize": 9,
     "axes.spines.top": False, "axes.spines.right": False,
 }  # fmt: skip
@@ -126,7 +127,8 @@ def draw(panels: list[TaskResult], of: str, title: str) -> str:
         about = f"Score on each task of {title} against {AXES[of]}"
         raw = io.StringIO()
         figure.savefig(raw, format="svg", metadata={"Date": None, "Title": about})
-    return raw.getvalue()
+    short = re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.2f}", raw.getvalue())
+    return re.sub(r"\n\s+", "\n", short)
 
 
 def _draw_field(ax: Any, panel: TaskResult, of: str) -> None:
@@ -151,6 +153,7 @@ def _draw_field(ax: Any, panel: TaskResult, of: str) -> None:
             ax.plot([x], [value.mean], "D", color=OTHER, markersize=5, markerfacecolor="white")
             points.append((value.name, x, value.mean, OTHER))
     ax.set_xscale("log")
+    ax.minorticks_off()  # they are most of the file
     ax.xaxis.set_major_formatter(LogFormatterSciNotation() if of == "weights" else "{x:g}")
     ax.set_title(panel.task)
     ax.set_xlabel(AXES[of])

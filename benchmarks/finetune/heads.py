@@ -5,7 +5,7 @@
 
 Each head is fitted as a line of its own, from random weights, with the protocol that validation
 chose for `auto` on this task: only the head differs. The same command again goes on where it
-stopped. HEADS.md and heads.tar.xz (the sweep without its weights; of another suite
+stopped. HEADS.md and heads.tar.xz (the sweep without its units; of another suite
 heads-SUITE.tar.xz) are written beside this script or, with --here FOLDER, there. `--only-write`
 makes the tables again from what is kept.
 """

@@ -1,7 +1,11 @@
-"""A sweep without its weights, as one file in the tree: rows, choices and predictions.
+"""A sweep in the tree without its units: rows, choices, commands and estimates, some kilobytes.
 
-From it the tables, their intervals and their comparisons are made again on any machine, and a sweep
-that was cut off goes on elsewhere, since a unit that has its row is not run again.
+From it tables and pictures are made again on any machine, and new tasks and lines join them.
+Weights and predictions stay in OUT: a sweep that is to go on elsewhere is copied from there, and
+`--join` puts it together with another. The predictions behind the tables of today stand in the
+history, with them SUITE.md, HEADS.md and all intervals are worked out again:
+
+    git show 5d2acd6:benchmarks/finetune/gue.tar.xz | tar xJf - -C runs/finetune/gue
 """
 
 import io
@@ -13,49 +17,81 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from commands import nameless
 
-from genodiff.finetuning.results import FILE
+from genodiff.finetuning.results import FILE, read_results
 from genodiff.finetuning.sweep import SESSIONS
 from genodiff.finetuning.unit import TEST, UNITS
-from genodiff.runs.sealed_files import encode_tensors, read_tensors
+from genodiff.reports.sweep_results import ModelResult, TaskResult, read_sweep
+from genodiff.statistics.seeds import JointEstimate
 
+ESTIMATES = "estimates.json"
+"""In a sweep's folder: the estimates of lines and gaps, by the keys of their units."""
 WEIGHTS = ("model.safetensors", "state.safetensors")
-"""What stays on the machine that fitted. A trial's predictions travel: without them a choice that
-goes on elsewhere could not tell noise from a difference."""
-
-
-MANY, KEPT_BITS = 10_000, 10
-"""Of more test examples than `MANY`, predictions keep so many bits of their mantissa in an archive:
-noise of float32 does not shrink. They are cut towards 0, so the larger of two chances stays so."""
+"""What stays on the machine that fitted, also where a sweep joins another."""
 
 
 def pack_sweep(sweep: Path, archive: Path) -> int:
     """Write `archive` (.tar.xz), the same bytes for the same sweep; returns the number of files."""
     paths = sorted(p for p in sweep.rglob("*") if p.is_file() and _is_kept(p, sweep))
+    paths = [path for path in paths if path.relative_to(sweep).parts[0] != UNITS]
     part = archive.with_name(archive.name + ".part")
     with tarfile.open(part, "w:xz", preset=9) as file:
         for path in paths:
             about = tarfile.TarInfo(path.relative_to(sweep).as_posix())
-            content = shorten_predictions(path) if path.name == TEST else path.read_bytes()
+            content = path.read_bytes()
             about.size, about.mode = len(content), 0o644
             file.addfile(about, io.BytesIO(content))
     part.replace(archive)
     return len(paths)
 
 
-def shorten_predictions(path: Path) -> bytes:
-    """The content of a file of predictions, with fewer bits where there are many of them."""
-    tensors = read_tensors(path)
-    if len(tensors["predicted"]) <= MANY:
-        return path.read_bytes()
-    bits = tensors["predicted"].float().contiguous().view(torch.int32)
-    cut = bits & ~((1 << (23 - KEPT_BITS)) - 1)
-    return encode_tensors(tensors | {"predicted": cut.view(torch.float32)})
+def recall_panels(sweep: Path) -> list[TaskResult]:
+    """The tasks of a sweep; where predictions are not there, with the estimates that were kept."""
+    panels = read_sweep(sweep)
+    found = {name_line(x): x.estimate for p in panels for x in p.lines if not x.ensemble}
+    known = keep_estimates(sweep, found)
+    return [
+        panel._replace(
+            lines=[
+                line._replace(estimate=line.estimate or known.get(name_line(line)))
+                for line in panel.lines
+            ]
+        )
+        for panel in panels
+    ]
+
+
+def name_line(line: ModelResult) -> str:
+    """The key of its estimate: those of its units."""
+    return " ".join(row["key"] for row in line.rows)
+
+
+def keep_estimates(
+    sweep: Path, found: Mapping[str, JointEstimate | None]
+) -> dict[str, JointEstimate]:
+    """Write what is worked out now over what was kept; returns all that is known."""
+    known = read_estimates(sweep) | {key: one for key, one in found.items() if one is not None}
+    text = json.dumps({key: one._asdict() for key, one in known.items()}, indent=1)
+    (sweep / ESTIMATES).write_text(text + "\n", encoding="utf-8")
+    return known
+
+
+def read_estimates(sweep: Path) -> dict[str, JointEstimate]:
+    """The estimates that are kept, by their keys."""
+    path = sweep / ESTIMATES
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {
+        key: JointEstimate(**{**one, "parts": tuple(map(tuple, one["parts"]))})
+        for key, one in kept.items()
+    }
+
+
+def has_predictions(sweep: Path) -> bool:
+    """Whether the predictions of every row are there."""
+    return all((sweep / UNITS / row["key"] / TEST).exists() for row in read_results(sweep))
 
 
 def forget_places(sweep: Path, places: Mapping[str, Path | None]) -> None:
@@ -93,7 +129,7 @@ def join_sweep(sweep: Path, other: Path) -> None:
             if path.name == FILE:
                 lines = dict.fromkeys({json.loads(line)["key"]: line for line in lines}.values())
             to.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        elif path.name in ("sessions.json", "tasks.json"):
+        elif path.name in ("sessions.json", "tasks.json", ESTIMATES):
             here, there = (json.loads(p.read_text(encoding="utf-8")) for p in (to, path))
             for key, value in there.items():
                 if isinstance(value, list):

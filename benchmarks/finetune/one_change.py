@@ -8,6 +8,7 @@ capitals.
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +22,15 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from commands import cpu, genodiff  # noqa: E402
 from finetune_page import read_line, show_interval  # noqa: E402
 from kept_sweep import (  # noqa: E402
+    ESTIMATES,
     drop_superseded,
     forget_places,
     join_sweep,
+    keep_estimates,
+    name_line,
     pack_sweep,
+    read_estimates,
+    recall_panels,
     take_sweep,
     unpack_sweep,
 )
@@ -32,8 +38,8 @@ from run import SUITES  # noqa: E402
 
 from genodiff.finetuning.results import FILE, read_results  # noqa: E402
 from genodiff.finetuning.scored_unit import read_predictions  # noqa: E402
-from genodiff.finetuning.unit import UNITS  # noqa: E402
-from genodiff.reports.sweep_results import ModelResult, TaskResult, read_sweep  # noqa: E402
+from genodiff.finetuning.unit import TEST, UNITS  # noqa: E402
+from genodiff.reports.sweep_results import ModelResult, TaskResult  # noqa: E402
 from genodiff.statistics.comparisons import adjust_holm, show_p  # noqa: E402
 from genodiff.statistics.seeds import JointEstimate  # noqa: E402
 from genodiff.tasks.paired_bootstrap import ModelPredictions, resample_scores  # noqa: E402
@@ -119,22 +125,30 @@ def index_lines(panel: TaskResult) -> dict[str, ModelResult]:
 
 
 def compare(sweep: Path, panel: TaskResult, auto: str) -> Gap | None:
-    """The other line of the highest mean beside the chosen one, paired by test examples."""
+    """The other line of the highest mean beside the chosen one, paired by test examples.
+
+    Without the predictions it is the gap that was kept of these very units, if there is one.
+    """
     lines = index_lines(panel)
-    predicted, truth = {}, None
-    for name, line in lines.items():
-        given = [read_predictions(sweep / UNITS / row["key"]) for row in line.rows]
-        predicted[name] = ModelPredictions(
-            tuple(r["seed"] for r in line.rows), [g[0] for g in given]
-        )
-        truth = given[0][1]
     others = [name for name in lines if name != auto]
-    if auto not in lines or not others or truth is None:
+    if auto not in lines or not others:
         return None
     best = max(others, key=lambda name: lines[name].mean)
-    about = panel.about
-    found = resample_scores(lines[auto].rows[0]["metric"], about["kind"], truth, predicted)
-    return Gap(best, found.compare(best, auto))
+    key = f"{name_line(lines[best])} - {name_line(lines[auto])}"
+    predicted, truth = {}, None
+    for name in (best, auto):
+        rows = lines[name].rows
+        folders = [sweep / UNITS / row["key"] for row in rows]
+        if not all((folder / TEST).exists() for folder in folders):
+            kept = read_estimates(sweep).get(key)
+            return None if kept is None else Gap(best, kept)
+        given = [read_predictions(folder) for folder in folders]
+        predicted[name] = ModelPredictions(tuple(r["seed"] for r in rows), [g[0] for g in given])
+        truth = given[0][1]
+    metric = lines[auto].rows[0]["metric"]
+    found = resample_scores(metric, panel.about["kind"], truth, predicted).compare(best, auto)
+    keep_estimates(sweep, {key: found})
+    return Gap(best, found)
 
 
 def tabulate(
@@ -235,17 +249,18 @@ def write_suite(asked: argparse.Namespace, study: Study, suite: str) -> list[str
     drop_superseded(sweep)
     runs = getattr(asked, "runs", None)
     forget_places(sweep, {"OUT": asked.out, "DATA": asked.data, "RUNS": runs})
-    pack_sweep(sweep, asked.here / f"{name}.tar.xz")
     found = {row["task"] for row in read_results(sweep)}
     with tempfile.TemporaryDirectory() as folder:
         both = Path(folder) / "both"
         for part in (sweep, measured):
             join_sweep(both, part)
         write_rows(both, pick_rows(study, read_results(both), found, measured, asked.preset))
-        panels = sorted(read_sweep(both), key=lambda panel: tasks.index(panel.task))
+        panels = sorted(recall_panels(both), key=lambda panel: tasks.index(panel.task))
         table = tabulate(study, both, panels, measured, asked.preset)
         if departures := list_departures(study, panels, asked.preset):
             table += ["", *departures]
+        shutil.copyfile(both / ESTIMATES, sweep / ESTIMATES)
+    pack_sweep(sweep, asked.here / f"{name}.tar.xz")
     metrics = dict.fromkeys(panel.about["metric"] for panel in panels)
     return [f"## {SUITES[suite].title}: {', '.join(metrics)}", "", *table, ""]
 

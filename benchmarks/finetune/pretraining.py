@@ -13,7 +13,7 @@ The lines, each with the head and the protocol that validation chose for random 
 
 The two runs are made first, once: --runs FOLDER keeps them for other --out folders. The same
 command again goes on where it stopped.
-PRETRAINING.md and pretraining.tar.xz (the sweep without its weights) are written beside this script
+PRETRAINING.md and pretraining.tar.xz (the sweep without its units) are written beside this script
 or, with --here FOLDER, there. `--only-write` makes the table again from what is kept.
 """
 

@@ -16,9 +16,10 @@ to `genodiff finetune`. `--only-write` makes tables and pictures again from what
 
 RESULTS.md, SUITE.md (every line of a suite), the pictures and SUITE.tar.xz are written beside this
 script or, with --here FOLDER, there: a run of few epochs has no place in the tree. SUITE.tar.xz is
-the sweep without its weights: OUT/SUITE is filled from it first, so a sweep goes on that another
-machine began. Tasks that ran side by side, each in an --out of its own, are put together by --join;
-a line that was chosen anew there takes the place of the one before once it has as many seeds.
+the sweep without its units: OUT/SUITE is filled from it first, so what was measured elsewhere stays
+in the tables. SUITE.md needs the predictions, and stays as it is where OUT/SUITE lacks some.
+Tasks that ran side by side, each in an --out of its own, are put together by --join; a line that
+was chosen anew there takes the place of the one before once it has as many seeds.
 FINDINGS.md is the end of RESULTS.md. Published values are as `data_recipes/published/` has them.
 """
 
@@ -33,9 +34,16 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from commands import genodiff, nameless  # noqa: E402
 from finetune_page import describe_suite, draw  # noqa: E402
 from human_pieces import write_pieces  # noqa: E402
-from kept_sweep import forget_places, pack_sweep, take_sweep, unpack_sweep  # noqa: E402
+from kept_sweep import (  # noqa: E402
+    forget_places,
+    has_predictions,
+    pack_sweep,
+    recall_panels,
+    take_sweep,
+    unpack_sweep,
+)
 
-from genodiff.reports.sweep_results import TaskResult, read_sweep  # noqa: E402
+from genodiff.reports.sweep_results import TaskResult  # noqa: E402
 
 
 class Suite(NamedTuple):
@@ -144,9 +152,8 @@ def write_suite(asked: argparse.Namespace, name: str, suite: Suite) -> list[str]
     """The section of one suite; its pictures, its sweep and SUITE.md are written beside it."""
     sweep = asked.out / name
     forget_places(sweep, name_places(asked))
-    genodiff("finetune", "report", sweep)
     panels: list[TaskResult] = sorted(
-        (p for p in read_sweep(sweep) if p.task in suite.tasks),
+        (p for p in recall_panels(sweep) if p.task in suite.tasks),
         key=lambda p: suite.tasks.index(p.task),
     )
     pictures = []
@@ -155,9 +162,14 @@ def write_suite(asked: argparse.Namespace, name: str, suite: Suite) -> list[str]
         pictures[-1].write_text(draw(panels, of, suite.title), encoding="utf-8")
     pack_sweep(sweep, asked.here / f"{name}.tar.xz")
     missing = [task for task in suite.tasks if task not in {panel.task for panel in panels}]
-    page, details = asked.here / f"{name}.md", (sweep / "RESULTS.md").read_text(encoding="utf-8")
-    title = f"# {suite.title}: every line"
-    write_page(asked, page, details.replace("# Fine-tuning results", title, 1))
+    page = asked.here / f"{name}.md"
+    if has_predictions(sweep):
+        genodiff("finetune", "report", sweep)
+        details = (sweep / "RESULTS.md").read_text(encoding="utf-8")
+        title = f"# {suite.title}: every line"
+        write_page(asked, page, details.replace("# Fine-tuning results", title, 1))
+    else:
+        print(f"{page} stays: {sweep} has not all predictions", file=sys.stderr)
     return describe_suite(suite.title, panels, missing, page, pictures)
 
 

@@ -13,6 +13,7 @@ kernels is not touched.
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -69,6 +70,16 @@ def patch_scan(folder: Path) -> None:
         )
 
 
+def find_toolkit() -> Path:
+    """The folder of the CUDA toolkit, as nvcc itself says: what is found may be a link to it."""
+    if shutil.which("nvcc") is None:
+        raise SystemExit("no nvcc: install the CUDA toolkit 13.0, or put its bin into PATH")
+    command = ["nvcc", "--dryrun", "-x", "cu", os.devnull]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (folder,) = re.findall(r"^#\$ _HERE_=(.+)$", done.stderr + done.stdout, re.M)
+    return Path(folder).parent
+
+
 def build(source: Path, wheels: Path, jobs: int) -> None:
     """One wheel, from its sdist."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -83,11 +94,14 @@ def build(source: Path, wheels: Path, jobs: int) -> None:
             init = folder / "mamba_ssm" / "__init__.py"
             (own,) = re.findall(r"^__version__ = .*\n", init.read_text(), re.M)
             init.write_text(own)
-        site = Path(sysconfig.get_paths()["purelib"])
-        headers = [str(p) for p in site.glob("nvidia/*/include")]
+        site, toolkit = Path(sysconfig.get_paths()["purelib"]), find_toolkit()
+        # The toolkit's headers come first: those that torch brings lack some (crt/).
+        headers = [toolkit / "include", *site.glob("nvidia/*/include")]
         force = {f"{name}_FORCE_BUILD": "TRUE" for name in ("MAMBA", "CAUSAL_CONV1D")}
         force["LDFLAGS"] = "-Wl,--strip-all"  # four fifths of a library are its symbols
-        environment = os.environ | force | {"MAX_JOBS": str(jobs), "CPATH": ":".join(headers)}
+        force |= {"CUDA_HOME": str(toolkit), "LIBRARY_PATH": str(toolkit / "lib64")}
+        force |= {"MAX_JOBS": str(jobs), "CPATH": ":".join(map(str, headers))}
+        environment = os.environ | force
         command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-index", "--no-deps"]
         command += ["--no-build-isolation", "-w", str(wheels), str(folder)]
         subprocess.run(command, check=True, env=environment)

@@ -1,12 +1,13 @@
-"""One of the three calls on a lent GPU: its stages one after another, each with its own deadline.
+"""One of the calls on a lent GPU: its stages, one after another or side by side, each with its own
+deadline.
 
-    python benchmarks/gpu/call.py 1|2|3 [--rehearse] [--only STAGE ...] [--seconds S]
+    python benchmarks/gpu/call.py NUMBER [--rehearse] [--only STAGE ...] [--seconds S]
 
 `run.sh` sets up the environment and starts this. A stage is a process group of its own. One that
 fails or outlasts its deadline is ended and recorded, and the next one begins. What the stages write
 is packed into `$OUT/call-N.tar.gz` every few seconds, whole each time, so that a call that is cut
-off brings what it has. At most 8 files come back from $OUT: there are three (the archive, the log,
-Triton's cache). Exit code 1 says that a stage failed. Needs nothing but Python's own library.
+off brings what it has. Two files come back: the archive and the log. Exit code 1 says that a stage
+failed. Needs nothing but Python's own library.
 """
 
 import argparse
@@ -37,7 +38,7 @@ class Place(NamedTuple):
     out: Path  # what comes back
     results: Path  # what is packed into the archive
     work: Path  # what stays on the machine: packages, Triton's cache, runs
-    carried: Path  # what travelled along: wheels, a genome
+    carried: Path  # what travelled along: packages, a genome
 
 
 def fill(stage: Stage, place: Place, rehearse: bool, seconds: float) -> list[str]:
@@ -85,10 +86,35 @@ def newest_change(folder: Path) -> float:
     return max(times)
 
 
-def count_cpu_seconds() -> float:
-    """What all stages that ended have used of the processors."""
-    found = os.times()
-    return found.children_user + found.children_system
+class Running:
+    """A stage at work."""
+
+    def __init__(self, stage: Stage, command: list[str], output: Path, most: float) -> None:
+        self.stage, self.output, self.most, self.why = stage, output, most, ""
+        self.start = time.monotonic()
+        with output.open("wb") as sink:
+            self.process = subprocess.Popen(
+                command, cwd=HERE.parents[1], env=os.environ | dict(stage.environment),
+                stdout=sink, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+
+    def is_over(self) -> bool:
+        """Whether it has ended, or was ended here because its time is over."""
+        if self.process.poll() is None and time.monotonic() - self.start > self.most:
+            self.why = "out of time"
+            self.end()
+        return self.process.poll() is not None
+
+    def end(self, grace: float = 5.0) -> None:
+        """End it, with all that it started."""
+        for number, wait in ((signal.SIGTERM, grace), (signal.SIGKILL, 0.0)):
+            try:
+                os.killpg(self.process.pid, number)
+            except (ProcessLookupError, PermissionError):
+                return
+            end = time.monotonic() + wait
+            while time.monotonic() < end and self.process.poll() is None:
+                time.sleep(0.1)
 
 
 class Call:
@@ -99,7 +125,7 @@ class Call:
         self.start = time.monotonic()
         self.records: list[dict[str, Any]] = []
         self.packed_at = self.packed_change = 0.0
-        self.running: subprocess.Popen[bytes] | None = None
+        self.running: list[Running] = []
 
     @property
     def elapsed(self) -> float:
@@ -130,61 +156,51 @@ class Call:
             self.packed_change = newest_change(self.place.results)
         self.packed_at = time.monotonic()
 
-    def run(self, stage: Stage, rehearse: bool) -> bool:
-        """Run a stage; whether it ended well."""
+    def run(self, stages: tuple[Stage, ...], rehearse: bool) -> list[str]:
+        """Run stages side by side; the names of those that did not end well."""
+        failed = []
         left = self.limit - self.elapsed - SPARE
-        most = min(REHEARSED if rehearse else stage.seconds, left)
-        if most < 3:
-            self.say(f"{stage.name}: no time left")
-            self.record(stage=stage.name, code=None, why="no time left")
-            return False
-        self.say(f"{stage.name} (at most {most:.0f} s): {stage.about}")
-        output = self.place.results / f"{stage.name}.log"
-        environment = os.environ | dict(stage.environment)
-        start, why, used = time.monotonic(), "", count_cpu_seconds()
-        with output.open("wb") as sink:
-            self.running = subprocess.Popen(
-                fill(stage, self.place, rehearse, most - 5),
-                cwd=HERE.parents[1], env=environment, stdout=sink, stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )  # fmt: skip
-            while self.running.poll() is None:
-                if time.monotonic() - start > most:
-                    why = "out of time"
-                    self.end_running()
-                    break
-                self.pack()
-                time.sleep(0.2)
-            code = self.running.wait()
-            # Its children go too: a worker that is left over would hold the GPU.
-            self.end_running(grace=0)
-            self.running = None
-        took, used = round(time.monotonic() - start, 1), round(count_cpu_seconds() - used, 1)
-        more = {"why": why} if why else {}
-        self.record(stage=stage.name, code=code, seconds=took, cpu_seconds=used, **more)
-        well = code == 0 and not why
-        text = output.read_text(errors="replace")
-        print(f"--- {stage.name}\n{text}", file=self.log, flush=True)
+        for stage in stages:
+            most = min(REHEARSED if rehearse else stage.seconds, left)
+            if most < 3:
+                self.say(f"{stage.name}: no time left")
+                self.record(stage=stage.name, code=None, why="no time left")
+                failed.append(stage.name)
+                continue
+            self.say(f"{stage.name} (at most {most:.0f} s): {stage.about}")
+            command = fill(stage, self.place, rehearse, most - 5)
+            output = self.place.results / f"{stage.name}.log"
+            self.running.append(Running(stage, command, output, most))
+        while self.running:
+            for one in [one for one in self.running if one.is_over()]:
+                self.running.remove(one)
+                if not self.close(one):
+                    failed.append(one.stage.name)
+            self.pack()
+            time.sleep(0.2)
+        return failed
+
+    def close(self, one: Running) -> bool:
+        """Record a stage that has ended; whether it ended well."""
+        code, took = one.process.wait(), round(time.monotonic() - one.start, 1)
+        one.end(grace=0)  # its children go too: one that is left over would hold the GPU
+        more = {"why": one.why} if one.why else {}
+        self.record(stage=one.stage.name, code=code, seconds=took, **more)
+        well = code == 0 and not one.why
+        text = one.output.read_text(errors="replace")
+        print(f"--- {one.stage.name}\n{text}", file=self.log, flush=True)
         shown = text.splitlines()[-(3 if well else TAIL) :]
         print("\n".join("    " + line[:300] for line in shown), flush=True)
-        end = "done" if well else why or f"exit code {code}"
-        self.say(f"{stage.name}: {end}, {took} s, CPU {used} s")
+        self.say(
+            f"{one.stage.name}: {'done' if well else one.why or f'exit code {code}'}, {took} s"
+        )
         self.pack(now=True)
         return well
 
-    def end_running(self, grace: float = 5.0) -> None:
-        """End the stage that runs, with all that it started."""
-        if self.running is None:
-            return
-        group = self.running.pid
-        for number, wait in ((signal.SIGTERM, grace), (signal.SIGKILL, 0.0)):
-            try:
-                os.killpg(group, number)
-            except (ProcessLookupError, PermissionError):
-                return
-            end = time.monotonic() + wait
-            while time.monotonic() < end and self.running.poll() is None:
-                time.sleep(0.1)
+    def end_running(self) -> None:
+        """End the stages that run."""
+        for one in self.running:
+            one.end(grace=1)
 
 
 def main() -> None:
@@ -211,7 +227,7 @@ def main() -> None:
 
         def stop(caught: int, _: Any) -> None:
             running.say(f"ended by {signal.Signals(caught).name}")
-            running.end_running(grace=1)
+            running.end_running()
             running.pack(now=True)
             os._exit(128 + caught)
 
@@ -219,11 +235,10 @@ def main() -> None:
         signal.signal(signal.SIGINT, stop)
         running.record(commit=find_commit(carried), call=number, rehearsal=arguments.rehearse)
         running.say(f"call {number}: {call.about}, within {limit:.0f} s")
-        for stage in call.stages:
-            if arguments.only and stage.name not in arguments.only:
-                continue
-            if not running.run(stage, arguments.rehearse):
-                failed.append(stage.name)
+        for together in call.stages:
+            stages = (together,) if isinstance(together, Stage) else together
+            wanted = tuple(s for s in stages if not arguments.only or s.name in arguments.only)
+            failed += running.run(wanted, arguments.rehearse)
         running.say(f"end; failed: {', '.join(failed) or 'none'}")
         running.pack(now=True)
     for record in running.records:

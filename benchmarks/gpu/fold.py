@@ -21,32 +21,22 @@ from typing import Any
 from genodiff.io.atomic import write_text
 
 HERE = Path(__file__).resolve().parent
-NAMES = "probe machine parity scan step choices timeline peers resume genome".split()
+NAMES = "probe machine parity scan step own_step choices timeline peers resume genome".split()
+SHOWN = 8  # kernels of a step
 MEASURED = "3.6.0"  # the Triton of the GPU machine (torch 2.11), whose counts stand in full
 HEAD = """# GPU
 
 The Triton kernels of the selective scan, the convolution and the mixer
 (`genodiff/kernels/triton/`). Counts come from machine code, compiled for sm_90 and taken apart on a
-machine without a GPU; measurements from `benchmarks/gpu/run.sh`, in three calls on the GPU. All
-figures: `results.jsonl`. Written by `benchmarks/gpu/fold.py`.
+machine without a GPU; measurements from `benchmarks/gpu/run.sh`, in calls on the GPU. All figures:
+`results.jsonl`. Written by `benchmarks/gpu/fold.py`.
 """
 QUEUE = """
 ## Not measured yet
 
-No GPU was at hand when these kernels were written. What is known of them: every output and gradient
-agrees with the naive scan under Triton's interpreter and as compiled sm_90 PTX in an emulated warp
-(`tests/kernels/test_triton*.py`), and the counts above. In the queue, with `fetch.sh` and then
-`run.sh 1`, `2` and `3` on an H100 or H200:
-
-- the GPU tests (`pytest -m gpu tests/kernels`), errors in float32 and bfloat16, the same bits twice
-  (`parity.py`);
-- the scan beside mamba-ssm's, and the alternatives for `genodiff/kernels/triton/choices.json`:
-  unrolling, a cap on registers (`scan.py`);
-- whether float32 needs the exact 2^x, which costs it a factor of 2 in instructions (`parity.py`,
-  "fast exp");
-- the whole step beside the two-call structure at 470 k, 1.9 M and 7.7 M, lengths 1 k, 8 k and 131
-  k, and the fraction of the roofline (`step.py`);
-- a training run on yeast, and its resumption to the same bits (`train.py`).
+No GPU was at hand. Every output and gradient agrees with the naive scan under Triton's interpreter
+and as compiled sm_90 PTX in an emulated warp (`tests/kernels/test_triton*.py`). QUEUE.md says what
+waits.
 """
 
 
@@ -190,20 +180,37 @@ def measured(found: dict[str, Any]) -> str:
     text = f"""
 ## Measured: {machine.get("device", "a GPU")}
 
-Commit {found["commit"]}; `bash benchmarks/gpu/run.sh 1|2|3`; torch {machine.get("torch")}, Triton
+Commit {found["commit"]}; `bash benchmarks/gpu/run.sh N`; torch {machine.get("torch")}, Triton
 {machine.get("triton")}, driver and clocks {machine.get("driver")}; copies {copies:.2f} TB/s,
 bfloat16 products {products:.0f} TFLOP/s.
 """
     steps = found.get("step", {}).get("rows", [])
     if steps:
         text += f"\nWhole training steps, bfloat16; peer: {found['step']['peer']}.\n\n" + table(
-            ["preset", "batch", "length", "ours, M tokens/s", "captured", "mamba-ssm", "ratio",
+            ["preset", "batch", "length", "ours, M tokens/s", "mamba-ssm", "ratio",
             "fraction of the roofline", "peak GB", "mamba-ssm"],
             [[r["preset"], r["batch"], r["length"], *(r.get("mtok_per_s",
-            {}).get(k) for k in ("ours", "captured", "mamba_ssm")), r.get("ratio"),
+            {}).get(k) for k in ("ours", "mamba_ssm")), r.get("ratio"),
               r.get("fraction"), *(r["peak_bytes"].get(k, 0) / 1e9 for k in ("ours",
               "mamba_ssm"))] for r in steps],
         )  # fmt: skip
+    own = [r for r in found.get("own_step", {}).get("rows", []) if "mtok_per_s" in r]
+    if own:
+        text += "\nOur step alone, and as one CUDA graph, M tokens/s.\n\n" + table(
+            ["preset", "batch", "length", "eager", "as a graph"],
+            [
+                [r["preset"], r["batch"], r["length"]]
+                + [r["mtok_per_s"].get(k) for k in ("ours", "captured")]
+                for r in own
+            ],
+        )
+    for r in found.get("timeline", {}).get("rows", []):
+        kernels = ", ".join(f"{k['name'][:40]} {k['ms']:.2g}" for k in r.get("kernels", []))
+        text += (
+            f"\nA step of {r['preset']} at {r['batch']} × {r['length']}: {r.get('ms', 0):.4g} ms, "
+            f"{r.get('gpu_ms', 0):.4g} on the GPU, {r.get('launches', 0):.0f} launches. ms of "
+            f"kernels: {kernels}.\n"
+        )
     scans = found.get("scan", {}).get("rows", [])
     if scans:
         names = ["ours forward", "mamba_ssm forward", "ours step", "mamba_ssm step"]
@@ -214,13 +221,15 @@ bfloat16 products {products:.0f} TFLOP/s.
                 for r in scans
             ],
         )
-        choices = found["scan"].get("choices")
-        if choices:
-            text += (
-                "\nOther choices, ms: "
-                + "; ".join(f"{k} {v.get('ms', v.get('error'))}" for k, v in choices.items())
-                + ".\n"
-            )
+    choices = found.get("choices", {})
+    if choices:
+        text += "\nOther choices of the scan, ms: " + "; ".join(
+            f"{k} {v.get('ms', 'failed'):.4g}" for k, v in choices["choices"].items()
+        )
+        for r in choices["splits"]:
+            steps = "; ".join(f"{k} {v.get('ms', 0):.4g}" for k, v in r["step"].items())
+            text += f". At {r['batch']} × {r['length']} × {r['channels']}, a step: {steps}"
+        text += ".\n"
     rows = [r for r in found.get("parity", {}).get("rows", []) if "bfloat16 repeats" in r]
     if rows:
         text += "\nErrors against float64, the largest over outputs and gradients"
@@ -240,10 +249,12 @@ bfloat16 products {products:.0f} TFLOP/s.
     text += "".join(f"\nFailed: {json.dumps(r)[:300]}\n" for r in lost)
     if "resume" in found:
         t = found["resume"]
-        text += (
-            f"\nResumed: `{t['command']}`: stopped at step "
-            f"{t.get('stopped', {}).get('after_step')}, the same bits: {t.get('same_bits')}.\n"
-        )
+        same = [
+            f"{name}: {'yes' if r['same_bits'] else 'no'}"
+            + "".join(f", {k} differ at {r[k]['step']}" for k in ("loss", "tensors") if r.get(k))
+            for name, r in t["same"].items()
+        ]
+        text += f"\nThe same bits as the first run of `{t['command']}`: {'; '.join(same)}.\n"
     if "genome" in found:
         t = found["genome"]
         bits = next((r["valid_bits"] for r in t.get("metrics", [])[::-1] if r["valid_bits"]), None)
@@ -268,6 +279,8 @@ def gather(paths: list[Path]) -> dict[str, Any]:
             for name in NAMES:
                 file = folder / f"{name}.json"
                 found |= {name: json.loads(file.read_text())} if file.exists() else {}
+            for row in found.get("timeline", {}).get("rows", []):
+                row["kernels"] = row.get("kernels", [])[:SHOWN]
             for line in lines(folder / "steps.jsonl"):
                 if line.get("rehearsal"):
                     raise SystemExit(f"{path}: a rehearsal measures nothing: not folded")

@@ -12,6 +12,8 @@ LARGEST = 8 << 20  # bytes of a file: all must fit in one archive of 16 MiB
 
 def main() -> None:
     run, folder = map(Path, sys.argv[1:3])
+    if not run.is_dir():
+        sys.exit(f"nothing to keep: {run} is not there, so its training failed")
     folder.mkdir(parents=True, exist_ok=True)
     kept = []
     for path in sorted(run.iterdir()):

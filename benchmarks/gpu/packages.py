@@ -1,50 +1,17 @@
-"""Installs what the lent machine lacks from the wheels that travelled along, and nothing else.
+"""Unpacks what the lent machine lacks from the archive that travelled along, and nothing else.
 
     python benchmarks/gpu/packages.py CARRIED SITE
 
-A wheel of CARRIED/wheels or CARRIED/large is installed where its distribution is missing or older
-than the wheel; one of CARRIED/peers, whatever is there. SITE is a folder for PYTHONPATH; what
-stands in it is not installed again. Says what it did, and what `import genodiff` still lacks. Needs
-only Python and pip.
+SITE is a folder for PYTHONPATH. CARRIED/site.tar.xz goes there, unless it is there already. Says
+what is there, and what `import genodiff` still lacks. Needs only Python and pip's `packaging`.
 """
 
-import subprocess
 import sys
+import tarfile
 from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from pathlib import Path
 
 CORE = Path(__file__).resolve().parents[2] / "pyproject.toml"
-
-
-def name_wheel(path: Path) -> tuple[str, str]:
-    """(name, version) of a wheel, the name as packages are compared."""
-    name, number = path.name.split("-")[:2]
-    return name.replace("_", "-").replace(".", "-").lower(), number
-
-
-def order_version(text: str) -> tuple[int, ...]:
-    """The numbers of a version; what follows them does not count."""
-    numbers = []
-    for part in text.split("+")[0].split("."):
-        if not part.isdigit():
-            break
-        numbers.append(int(part))
-    return tuple(numbers)
-
-
-def choose_wheels(folder: Path) -> list[Path]:
-    """The wheels that have to be installed here."""
-    chosen = sorted((folder / "peers").glob("*.whl"))
-    for path in sorted([*(folder / "wheels").glob("*.whl"), *(folder / "large").glob("*.whl")]):
-        name, number = name_wheel(path)
-        try:
-            here = version(name)
-        except PackageNotFoundError:
-            chosen.append(path)
-            continue
-        if order_version(here) < order_version(number):
-            chosen.append(path)
-    return chosen
 
 
 def find_lacking() -> list[str]:
@@ -75,26 +42,17 @@ def find_lacking() -> list[str]:
 
 
 def main() -> None:
-    folder, site = map(Path, sys.argv[1:3])
-    site.mkdir(parents=True, exist_ok=True)
-    if str(site) not in sys.path:
-        sys.path.insert(0, str(site))
-    chosen = choose_wheels(folder)
-    standing = {d.metadata["Name"].lower().replace("_", "-") for d in distributions(path=[site])}
-    chosen = [path for path in chosen if name_wheel(path)[0] not in standing]
-    print("installing:", ", ".join(path.name for path in chosen) or "nothing", flush=True)
-    if chosen:
-        command = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps"]
-        command += ["--no-compile", "--no-cache-dir", "--upgrade", "--target", str(site)]
-        done = subprocess.run([*command, *map(str, chosen)], check=False)
-        if done.returncode:  # one wheel that does not fit must not stop the others
-            for path in chosen:
-                subprocess.run([*command, str(path)], check=False)
-    done = subprocess.run(
-        [sys.executable, "-c", "import packages; print(*packages.find_lacking(), sep='\\n')"],
-        cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    print("lacking:", done.stdout.strip() or done.stderr.strip()[-500:] or "nothing", flush=True)
+    archive, site = Path(sys.argv[1]) / "site.tar.xz", Path(sys.argv[2])
+    done = site / ".unpacked"
+    if archive.exists() and not done.exists():
+        with tarfile.open(archive) as source:
+            source.extraction_filter = getattr(tarfile, "data_filter", None)  # 3.11.4 on
+            source.extractall(site)
+        done.touch()
+    sys.path.insert(0, str(site))
+    there = sorted(f"{d.metadata['Name']} {d.version}" for d in distributions(path=[str(site)]))
+    print("unpacked:", ", ".join(there) or "nothing", flush=True)
+    print("lacking:", "; ".join(find_lacking()) or "nothing", flush=True)
 
 
 if __name__ == "__main__":

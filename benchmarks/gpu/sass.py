@@ -83,6 +83,8 @@ def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> 
             return "i32"
         if parameter.name.endswith("_b") or parameter.name.startswith("out_"):
             return "i64"
+        if parameter.name == "bc" and name != "scan_forward":  # as B and C came
+            return f"*{dtype}"
         return "*fp32" if parameter.name in FLOATS else f"*{dtype}"
 
     signature = {p.name: kind_of(p) for p in kernel.params}
@@ -123,6 +125,24 @@ def opcode(instruction: str) -> str:
     return re.sub(r"^@!?U?P\d+\s+", "", instruction).split()[0].split(".")[0].rstrip(";")
 
 
+def find_load_to_use(loop: list[str]) -> int:
+    """The fewest instructions from a load of global memory to the first that reads what it loads.
+
+    The instructions are those of a loop, which begins anew after its last one.
+    """
+    found = []
+    for i, text in enumerate(loop):
+        if opcode(text) != "LDG":
+            continue
+        first = int(re.findall(r"\bR(\d+)", text)[0])
+        words = 4 if ".128" in text else 2 if ".64 " in text else 1
+        loaded = {f"R{first + k}" for k in range(words)}
+        after = [*loop[i + 1 :], *loop[: i + 1]]
+        reads = (set(re.findall(r"\bR\d+", other.partition(",")[2])) for other in after)
+        found.append(next((k for k, names in enumerate(reads, 1) if names & loaded), len(loop)))
+    return min(found, default=len(loop))
+
+
 def counted(code: list[tuple[int, str]], unroll: int) -> dict[str, Any]:
     """Instructions of the innermost loop, which does `unroll` states, and of the outer one, and
     what follows from them.
@@ -142,6 +162,7 @@ def counted(code: list[tuple[int, str]], unroll: int) -> dict[str, Any]:
         return {}
     inner = max(within, key=lambda span: inside[span]["FMUL"] + inside[span]["FFMA"])
     once = inside[outer] - inside[inner]
+    body = [text for at, text in code if inner[0] <= at <= inner[1]]
 
     def per_step(*names: str) -> float:
         return sum(
@@ -153,7 +174,7 @@ def counted(code: list[tuple[int, str]], unroll: int) -> dict[str, Any]:
     bound = max(slots, mufu, shuffles)
     return {
         "inner_loop": sum(inside[inner].values()), "outer_loop_alone": sum(once.values()),
-        "slots_per_step": round(slots, 1),
+        "load_to_use": find_load_to_use(body), "slots_per_step": round(slots, 1),
         "mufu_cycles_per_step": round(mufu, 1), "shuffle_cycles_per_step": round(shuffles, 1),
         "mufu_fraction": round(mufu / bound, 3),
         "bound_gsteps_per_s": round(SMSPS * CLOCK * 32 / bound / 1e9, 1),

@@ -2,11 +2,13 @@
 `selective_scan_fn`, in bfloat16.
 
     python benchmarks/gpu/scan.py --out FILE [--rehearse] [--seconds 60] [--own] [--choices]
+    ncu --profile-from-start off ... python benchmarks/gpu/scan.py --out FILE --profile
 
 Both take what their own layers hand them: ours channels-last with B and C out of one projection,
 mamba-ssm's (B, D, L). `--own` leaves mamba-ssm out. `--choices` measures instead what
 `choices.json` pins: unrolling, a cap on registers, and from how few warps on time is split. A cap
-of 128 is not tried: its backward spills 50 words. What fails is recorded with its traceback.
+of 128 is not tried: its backward spills 50 words. `--profile` runs one forward pass, and one with a
+backward pass, between a profiler's start and stop. What fails is recorded with its traceback.
 """
 
 import time
@@ -105,7 +107,7 @@ CHANGES: list[tuple[str, dict[str, int]]] = [
 ]
 # Rows with 1,024, 1,024, 512 and 256 warps: on both sides of the thresholds.
 SPLIT_SHAPES = [(128, 1024, 256), (64, 2048, 512), (64, 1024, 256), (16, 8192, 512)]
-SPLITS = [{"split_below": n} for n in (0, 512, 1000, 1056)] + [{"split_into": 2112}]
+SPLITS = [{"split_below": n} for n in (0, 512, 1056)] + [{"split_into": 2112}]
 
 
 def measure(
@@ -162,11 +164,30 @@ def measure_choices(arguments: Any, shapes: list[tuple[int, int, int]]) -> None:
         print(row, flush=True)
 
 
+def profile_once(arguments: Any, shape: tuple[int, int, int]) -> None:
+    """One call of each kind under a profiler that waits for it, once they are compiled."""
+    calls = ours(*shape, torch.bfloat16)
+    for call in calls:
+        call()
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()
+    for call in calls:
+        call()
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()
+    save(arguments.out, {"shape": shape})
+
+
 def main() -> None:
-    arguments = read_arguments(__doc__, seconds=60.0, own=False, choices=False)
+    arguments = read_arguments(__doc__, seconds=60.0, own=False, choices=False, profile=False)
     require_kernels()
     compiled = PROVIDERS["triton"].available
     tiny = [(1, 16, 8)]
+    if arguments.profile:
+        profile_once(arguments, tiny[0] if arguments.rehearse else SHAPES[0])
+        return
     if arguments.choices:
         measure_choices(arguments, tiny if arguments.rehearse else SPLIT_SHAPES)
         return

@@ -83,7 +83,10 @@ def training_step(
 
 
 def capture(step: Callable[[], Any]) -> Callable[[], Any]:
-    """The step as one CUDA graph, without Python between its kernels; on a CPU the step itself."""
+    """The step as one CUDA graph, without Python between its kernels; on a CPU the step itself.
+
+    A graph knows addresses alone, so what it gives back holds the step, whose tensors it reads.
+    """
     if DEVICE == "cpu":
         return step
     aside = torch.cuda.Stream()
@@ -95,7 +98,11 @@ def capture(step: Callable[[], Any]) -> Callable[[], Any]:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    return graph.replay
+
+    def replay(step: Callable[[], Any] = step) -> None:
+        graph.replay()
+
+    return replay
 
 
 def peak_bytes(step: Callable[[], Any]) -> int:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from genodiff.io.target import check_new_folder
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.ready_models import check_may_write
 from genodiff.runs.run_paths import check_run
 
 Layout = Literal["caduceus", "mdlm", "safetensors"]
@@ -89,6 +90,8 @@ def export_checkpoint(
     `CheckpointError`, `UsageError`, `DataError`.
     """
     run = check_run(run)
+    if out is None:
+        check_may_write(run, "give --out FOLDER")
     folder = run / "export" if out is None else Path(out)
     check_new_folder(folder, force=force)
     choose_device(device)

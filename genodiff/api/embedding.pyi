@@ -18,6 +18,8 @@ def embed(
     pool: typing.Literal['mean', 'max', 'center', 'none'] = 'mean',
     strand: typing.Literal['average', 'forward', 'both'] = 'average',
     batch_size: int = 32,
+    relatives: collections.abc.Sequence[str | pathlib.Path] = (),
+    strains: bool = False,
     shard: str | None = None,
     device: str = 'auto',
     fresh: bool = False,
@@ -31,6 +33,10 @@ def embed(
     `bed` on - is read as its reverse complement, and so is a feature; with `features`, `bed` is GTF
     or GFF3. `genodiff.Model.embed` gives arrays in memory.
 
+    With `relatives` (or a model that was loaded with them), four channels stand behind the
+    network's: which share of the relatives' votes has the base itself, its transition, a
+    transversion, or nothing.
+
     With `shard`, "i/n", the i-th of n parts of the windows is written, and `genodiff.merge` puts
     the parts together. Of a file, what is done is kept in OUT.partial, and the same call goes on
     after it; `fresh` starts anew. Values do not depend on the batch size. With `plan` nothing is
@@ -40,7 +46,7 @@ def embed(
     >>> genodiff.embed("runs/demo", "reads.fa", out="reads.parquet", pool="max")
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: File to write: .npz, .parquet or .zarr.
         sequences: FASTA, GenBank or EMBL file, - for stdin; each record is a window unless --bed,
             --region, --features or --window says otherwise.
@@ -56,6 +62,10 @@ def embed(
         pool: Over the bases of a window; none keeps each base.
         strand: Both strands averaged, the window as it stands, or both apart.
         batch_size: Windows at a time: changes the speed, not the figures.
+        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
+            what `genodiff data relatives` built; may be given several times. They are read beside
+            the network.
+        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         device: Where to compute: auto, cpu or cuda.
         fresh: Do not go on after what is kept in OUT.partial.

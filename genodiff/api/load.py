@@ -38,8 +38,8 @@ def load(
     training genome holds, and its index is built here if it is not there yet; "off" never does;
     None does where the run was trained with a memory. `predict` and `embed` read the network alone.
 
-    `relatives`, FASTA files or lists of genomes (.tsv) of related species, are told to the network
-    wherever it is asked; those of its own species are left out without `strains`.
+    `relatives`, FASTA files, lists of genomes (.tsv) or recipes of related species, are told to the
+    network wherever it is asked; those of its own species are left out without `strains`.
 
     Raises `CheckpointError`, naming the file and the fault; `MachineError` for a device that is not
     there; `UsageError` where several models are meant, or for a memory that the network cannot
@@ -49,7 +49,7 @@ def load(
         raise UsageError(f"no memory '{memory}'", fix="give on or off")
     path, device = check_run(path), choose_device(device)
     from genodiff.api.model import Model
-    from genodiff.models.opening import Published, open_any
+    from genodiff.models.opening import Published, open_any, refuse_relatives
     from genodiff.runs.model import TrainedModel
     from genodiff.runs.related_model import relate_model
 
@@ -61,6 +61,7 @@ def load(
         if memory == "on":
             what = "a fine-tuned model has no memory of a training genome"
             raise UsageError(what, file=path, fix="leave memory out")
+        refuse_relatives(path, relatives)
         return FinetunedModel(trained)
     if memory == "on":
         from genodiff.runs.own_loci import open_loci

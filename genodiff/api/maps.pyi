@@ -43,7 +43,7 @@ def ism(
     >>> genodiff.ism("runs/demo", "genome.fa", out="map.html", region=["chr1:1,000-1,200"])
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
         sequences: FASTA file; each record is a region unless --region or --bed says so.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
@@ -55,8 +55,9 @@ def ism(
             on for a run of train --memory).
         batch_size: Windows at a time: changes the speed, never the map.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
-        relatives: Genomes of related species, unaligned: FASTA files, or a list of genomes (.tsv);
-            may be given several times. What they have is read beside the network.
+        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
+            what `genodiff data relatives` built; may be given several times. They are read beside
+            the network.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         label: Of a fine-tuned classifier: the class whose log-odds change.
         device: Where to compute: auto, cpu or cuda.
@@ -104,7 +105,7 @@ def dependencies(
     >>> genodiff.dependencies("runs/demo", "genome.fa", out="map.html", region=["chr1:1-200"])
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
         sequences: FASTA file; each record is a region unless --region or --bed says so.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
@@ -116,8 +117,9 @@ def dependencies(
             on for a run of train --memory).
         batch_size: Windows at a time: changes the speed, never the map.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
-        relatives: Genomes of related species, unaligned: FASTA files, or a list of genomes (.tsv);
-            may be given several times. What they have is read beside the network.
+        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
+            what `genodiff data relatives` built; may be given several times. They are read beside
+            the network.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         every: Targets this many bases apart are masked together; what that changes is told.
         exact: Mask each target by itself: 3 evaluations a pair.
@@ -169,7 +171,7 @@ def tracks(
     >>> genodiff.tracks("runs/demo", "genome.fa", out="tracks", region=["chr1:1,000-9,000"])
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run.
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         out: Folder to write; with --shard a .npy file of the part.
         sequences: FASTA file; all of it is read unless --region or --bed says so.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
@@ -187,8 +189,9 @@ def tracks(
             (default: the hub brings the sequence).
         email: Address that stands in the hub.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
-        relatives: Genomes of related species, unaligned: FASTA files, or a list of genomes (.tsv);
-            may be given several times. What they have is read beside the network.
+        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
+            what `genodiff data relatives` built; may be given several times. They are read beside
+            the network.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         device: Where to compute: auto, cpu or cuda.

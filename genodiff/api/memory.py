@@ -8,6 +8,7 @@ from typing import Any
 from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.ready_models import check_may_write
 from genodiff.runs.run_paths import check_run
 
 
@@ -45,5 +46,6 @@ def fit_memory(
     if is_published(here):
         raise UsageError(f"{here} is published, and stays as it is", fix="give a run folder")
     model = load_model(here, found)
+    check_may_write(model.run, "give the run that it was made of")
     check_target(model.run / FILE, force=force, known=is_fitted)
     return fit(model, windows=windows, draws=draws, seed=seed, offline=offline)

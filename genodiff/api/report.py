@@ -9,6 +9,7 @@ from genodiff.api.variant_report import TOP, report_variants
 from genodiff.errors import DataError, MachineError, UsageError
 from genodiff.io.target import check_target
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.ready_models import check_may_write
 from genodiff.runs.run_paths import check_run
 
 _NAMED = 3  # runs in the name of the page of several
@@ -64,6 +65,8 @@ def report(
     )
     known = _is_older_page if out is None else None
     try:
+        if out is None and samples is None:
+            check_may_write(path, "give --out FILE.html")
         check_target(target, force=force, inputs=(samples,), known=known)
     except MachineError as fault:
         raise MachineError(fault.what, file=target, fix="give --out FILE.html") from None

@@ -38,10 +38,11 @@ def report_variants(
     """Write the page of an output of `genodiff.score`, and return its path.
 
     The default for `out` is SCORED.html. With `model`, the run that the scores are of, the `top`
-    least likely variants have logos of REF and ALT, and `REDRAWN` variants with a standard error
-    are scored again with another seed. `fasta` is by default the one that the sidecar names. Rows
-    are read one by one: memory does not grow with them. Raises `DataError` for a file that holds no
-    scores, `UsageError` for another model or genome, `CheckpointError`, `MachineError`.
+    least likely variants have logos of REF and ALT and what its relatives have there, and `REDRAWN`
+    variants with a standard error are scored again with another seed. `fasta` is by default the one
+    that the sidecar names. Rows are read one by one: memory does not grow with them. Raises
+    `DataError` for a file that holds no scores, `UsageError` for another model or genome,
+    `CheckpointError`, `MachineError`.
     """
     if top < 0:
         raise UsageError(f"--top {top} is below 0", fix="give 0 or more")
@@ -94,10 +95,12 @@ def _ask_model(
     from genodiff.runs.own_loci import open_loci
     from genodiff.scoring.masked_reader import open_reader
     from genodiff.scoring.variant_logos import read_logos
+    from genodiff.scoring.variant_relatives import read_relatives_around
     from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
 
     path = fasta if fasta is not None else told["fasta"]["path"]
-    trained = open_language(run, device)
+    related = told.get("relatives") or {"given": [], "strains": False}
+    trained = open_language(run, device, related["given"], strains=related["strains"])
     if trained.digest != told["checkpoint"]:
         what = f"the scores are of the model {told['checkpoint']}, and this is {trained.digest}"
         raise UsageError(what, file=run, fix="give the run that they were made with")
@@ -114,8 +117,8 @@ def _ask_model(
         found = []
         for row in least:
             try:
-                logos = read_logos(trained, reader, genome, _find_allele(row, genome), length)
-                found.append(TopVariant(row, logos))
+                place = (trained, reader, genome, _find_allele(row, genome), length)
+                found.append(TopVariant(row, read_logos(*place), read_relatives_around(*place)))
             except UnscorableError:
                 found.append(TopVariant(row))
         return found, _draw_again(trained, genome, drawn, told, loci)

@@ -37,6 +37,7 @@ from genodiff.backbones.strand import (
 )
 from genodiff.errors import UsageError
 from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
+from genodiff.kernels.embedding import look_up
 from genodiff.kernels.linear import linear
 from genodiff.kernels.mixer import scan_piece
 
@@ -247,7 +248,7 @@ class Caduceus(Backbone):
         if self.complement is not None:
             xt = stack_strands(xt, self.complement, lengths)
             labels = None if labels is None else labels.repeat(2)
-        found = F.embedding(xt, self.embedding)
+        found = look_up(xt, self.embedding)
         if recalled is not None and self.recalled is not None:
             if self.complement is not None:
                 recalled = torch.cat([recalled, flip_positions(recalled, lengths).flip(2)])

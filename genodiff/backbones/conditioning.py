@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.mamba import Projection
 from genodiff.backbones.settings import FREQUENCIES
+from genodiff.kernels.embedding import look_up
 
 _LONGEST_PERIOD = 10_000.0
 _LABEL_STD = 0.02
@@ -69,7 +70,7 @@ def embed_classes(
     label: Int[Tensor, " B"], table: Float[Tensor, "classes D"]
 ) -> Float[Tensor, "B D"]:
     """The row of each label, and zeros for -1."""
-    return F.embedding(label.clamp(min=0), table) * (label >= 0)[:, None]
+    return look_up(label.clamp(min=0), table) * (label >= 0)[:, None]
 
 
 class Condition(nn.Module):

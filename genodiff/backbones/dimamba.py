@@ -26,6 +26,7 @@ from genodiff.backbones.dropout import drop
 from genodiff.backbones.kinds.dimamba import DiMambaSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
+from genodiff.kernels.embedding import look_up
 
 _EMBEDDING_STD = 0.02
 
@@ -167,7 +168,7 @@ class DiMamba(Backbone):
         h = (
             xt @ self.embedding[: xt.shape[2]]
             if xt.is_floating_point()
-            else F.embedding(xt, self.embedding)
+            else look_up(xt, self.embedding)
         )
         if s.conditioning == "concat" and c is not None:
             h = torch.cat([c[:, None].expand(-1, h.shape[1], -1).to(h.dtype), h], -1)

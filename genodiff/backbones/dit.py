@@ -36,6 +36,7 @@ from genodiff.backbones.kinds.dit import DiTSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Projection
 from genodiff.errors import UsageError
+from genodiff.kernels.embedding import look_up
 
 _HEAD_STD = 0.05
 
@@ -211,7 +212,7 @@ class DiT(Backbone):
         )
         c = None if self.condition is None else self.condition(xt.shape[0], sigma, labels)
         keys = self.dropout_keys if self.training else None
-        h = F.embedding(xt, self.embedding)
+        h = look_up(xt, self.embedding)
         for block in self.blocks:
             yield h
             if s.checkpointing and torch.is_grad_enabled() and cache is None:

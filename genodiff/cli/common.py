@@ -32,7 +32,7 @@ ModelPath = Annotated[
     Path,
     Parameter(
         name=["--model", "--checkpoint", "--run"],
-        help="Run folder, checkpoint, published folder or fine-tuned run.",
+        help="Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.",
     ),
 ]
 """The model of a verb that takes one, by position or as `--model RUN`.
@@ -44,7 +44,7 @@ OptionalModelPath = Annotated[
     Path | None,
     Parameter(
         name=["--model", "--checkpoint", "--run"],
-        help="Run folder, checkpoint, published folder or fine-tuned run "
+        help="Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model "
         "(default: the one run under runs/).",
     ),
 ]

@@ -16,6 +16,7 @@ from genodiff.errors import did_you_mean, printable
 
 _NEAR = 0.7  # of two flags without their dashes; less suggests what nobody meant
 _FEW = 24  # flags that a message may list
+_READ_RELATIVES = "eval, score, tracks, ism, dependencies, embed, sample, redesign"
 
 
 def explain(error: CycloptsError) -> str:
@@ -55,6 +56,8 @@ def _describe_option(error: UnknownOptionError) -> str:
     names = chain.from_iterable(one.names for one in error.argument_collection if one.parse)
     known = {name.lstrip("-"): name for name in names if name.startswith("-")}
     shown = f"Unknown option: {printable(given)}"
+    if given in ("--relatives", "--strains"):
+        return f"{shown}. Relatives are read by a trained run: give them to {_READ_RELATIVES}"
     near = get_close_matches(given.lstrip("-").lower(), known, n=1, cutoff=_NEAR)
     if near:
         return f"{shown}. Did you mean {known[near[0]]}?"

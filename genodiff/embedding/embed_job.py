@@ -23,6 +23,7 @@ from genodiff.io.target import describe_file, set_aside
 from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.related_model import name_relatives
 from genodiff.scoring import plan_time
 from genodiff.scoring.embed import Array, Reading, Window, cut_windows, embed, make_reading
 from genodiff.scoring.embedding_files import Kept, write_kept
@@ -36,7 +37,7 @@ class EmbedJob(Job[EmbedRequest]):
 
     def open(self, stack: ExitStack) -> None:
         asked = self.request
-        self.model = open_language(asked.run, self.device)
+        self.model = open_language(asked.run, self.device, asked.relatives, strains=asked.strains)
         self.how = _read_as(asked, self.model)
         network = self.model.backbone
         self.shape = self.how.shape(network.d_out, network.paired)
@@ -87,6 +88,7 @@ class EmbedJob(Job[EmbedRequest]):
             "shape": list(written.shape), "axes": how.axes(), "layers": list(how.layers),
             "pool": how.pool, "strand": how.strand, "run": str(asked.run),
             "checkpoint": self.model.digest, "step": self.model.step, **self.files,
+            **name_relatives(self.model),
             "regions": list(asked.region) or None, "features": list(asked.features) or None,
             "window": asked.window, "stride": asked.stride,
             "shard": None if asked.part is None else list(asked.part),

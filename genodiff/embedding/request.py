@@ -9,7 +9,7 @@ from annotated_types import Ge
 
 from genodiff.io.target import check_new_folder
 from genodiff.jobs.file_request import FileRequest
-from genodiff.jobs.options import Regions, ShardWords, TurnedBed
+from genodiff.jobs.options import Regions, RelativeFiles, ShardWords, Strains, TurnedBed
 from genodiff.jobs.request import Option, Request
 from genodiff.runs.run_paths import check_run
 from genodiff.scoring.embedding_format import find_embedding_format
@@ -93,6 +93,10 @@ class EmbedRequest(EmbedFields, FileRequest):
     `bed` on - is read as its reverse complement, and so is a feature; with `features`, `bed` is GTF
     or GFF3. `genodiff.Model.embed` gives arrays in memory.
 
+    With `relatives` (or a model that was loaded with them), four channels stand behind the
+    network's: which share of the relatives' votes has the base itself, its transition, a
+    transversion, or nothing.
+
     With `shard`, "i/n", the i-th of n parts of the windows is written, and `genodiff.merge` puts
     the parts together. Of a file, what is done is kept in OUT.partial, and the same call goes on
     after it; `fresh` starts anew. Values do not depend on the batch size. With `plan` nothing is
@@ -105,6 +109,8 @@ class EmbedRequest(EmbedFields, FileRequest):
     work: ClassVar[str] = "genodiff.embedding.embed_job:EmbedJob"
 
     out: Annotated[str | Path, Option("File to write: .npz, .parquet or .zarr.", ("--out", "-o"))]
+    relatives: RelativeFiles = ()
+    strains: Strains = False
     shard: ShardWords = None
 
     def __post_init__(self) -> None:

@@ -1,10 +1,11 @@
 """The words of `--model`, judged before any network is loaded: this module imports no torch."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import UsageError, did_you_mean
+from genodiff.runs.ready_models import list_ready_models
+from genodiff.runs.run_paths import find_model_folder
 
 SCRATCH = "scratch"
 ADAPTED = "adapted:"
@@ -57,11 +58,10 @@ def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[st
                 f"'{given}': a baseline has no pretraining to go on with",
                 fix=f"give {ADAPTED}RUN or {ADAPTED}{SCRATCH}",
             )
-        if is_path(word, baselines) and not Path(word).exists() and "/" not in word:
-            known = [*baselines, SCRATCH, EVERY_BASELINE, EVERY_TUNED]
-            raise UsageError(
-                f"no model '{word}': neither a path nor a baseline; {did_you_mean(word, known)}"
-            )
+        if is_path(word, baselines) and "/" not in word and not find_model_folder(word).exists():
+            known = [*baselines, SCRATCH, EVERY_BASELINE, EVERY_TUNED, *list_ready_models()]
+            what = f"no model '{word}': neither a path, a ready model nor a baseline"
+            raise UsageError(f"{what}; {did_you_mean(word, known)}")
     if not found:
         raise UsageError("no model", fix="give --model RUN, --model scratch or --model baselines")
     return found

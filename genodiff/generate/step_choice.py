@@ -21,6 +21,7 @@ from genodiff.errors import GenodiffError, UsageError
 from genodiff.generate.sampling import Sampling, choose_sampler
 from genodiff.io.atomic import write_json
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.ready_models import check_may_write
 
 FILE = "mask_curve.json"
 MOST_STEPS = 16_384
@@ -97,6 +98,7 @@ def find_curve(model: TrainedModel, measure: Callable[[], dict[str, Any]]) -> Cu
         raise GenodiffError("the valid split gave no curve to choose steps by", fix="give --steps")
     kept = {"checkpoint": model.digest, "split": found.get("split"), "curve": found["curve"]}
     with suppress(GenodiffError, OSError):  # a folder that cannot be written to costs time alone
+        check_may_write(model.run, "give --steps")
         write_json(model.run / FILE, kept)
     return curve
 

@@ -14,14 +14,16 @@ import torch
 from torch import Tensor
 from transformers.utils import cached_file
 
-from genodiff.backbones.caduceus import CaduceusSettings
+from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
 from genodiff.errors import CheckpointError
+from genodiff.hub.caduceus_layout import make_published_state
 from genodiff.hub.caduceus_names import (
     from_published,
     map_names,
     map_state_names,
     read_published_complement,
 )
+from genodiff.hub.export import find_origin
 from genodiff.hub.mixer_names import reshape_as_published
 from genodiff.hub.published_config import judge_config
 from genodiff.hub.published_network import (
@@ -39,6 +41,8 @@ from genodiff.hub.weight_files import (
     open_weights,
     read_json_file,
 )
+from genodiff.runs.checkpoint import CARD
+from genodiff.runs.model import collect_tensors, load_model
 
 Reader = Callable[[Path, Mapping[str, Any], Weights], dict[str, Tensor]]
 """(config file, config, weights) → tensors by the names of a model."""
@@ -79,10 +83,28 @@ def read_weights(
 ) -> dict[str, Tensor]:
     """The tensors of a Caduceus under the names of a model of ours, buffers included.
 
-    `config` stands in for the folder's. Raises `OSError` for files and `ValueError` for a config.
+    `config` stands in for the folder's. A run folder that has a config too, as a ready model has,
+    gives its own. Raises `OSError` for files and `ValueError` for a config.
     """
+    if (folder / CARD).is_file():
+        return _read_run(folder, architecture)
     read = partial(_read_caduceus, architecture)
     return judge_folder(folder, config, ("caduceus",), read)
+
+
+def _read_run(folder: Path, architecture: str) -> dict[str, Tensor]:
+    try:
+        run = load_model(folder)
+    except CheckpointError as fault:
+        raise OSError(str(fault)) from None
+    if not isinstance(run.backbone, Caduceus):
+        kind = run.config.backbone.kind
+        raise ValueError(f"{folder}: is a network of the kind {kind}, not a Caduceus")
+    tensors, vocabulary = collect_tensors(run.backbone), find_origin(run).vocabulary
+    shape = BARE if architecture == BARE else MASKED_LM
+    state = make_published_state(run.backbone.settings, tensors, vocabulary, shape)
+    headless = architecture != MASKED_LM
+    return {k: v for k, v in state.items() if not (headless and k.startswith("lm_head."))}
 
 
 def judge_folder(

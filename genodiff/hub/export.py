@@ -4,7 +4,8 @@
                   README.md
     mdlm          config.json  model.safetensors  README.md
     safetensors   model.json   model.safetensors  config.yaml  README.md
-                  (a run folder that holds only weights)
+                  (a run folder that holds only weights; of a Caduceus also config.json and the
+                  tokenizer, with which transformers reads it through `genodiff.hf`)
 
 With its memory a folder also has memory/ (`runs/embedded_memory.py`).
 
@@ -145,6 +146,8 @@ def _write_run(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, A
         folder / CARD, describe_model(config, model.alphabet, model.step, digest, data)
     )
     atomic.write_text(folder / "config.yaml", to_yaml(config))
+    if isinstance(model.backbone, Caduceus) and find_unwritten(model.backbone) is None:
+        _write_config(model, folder, find_origin(model), None)  # what transformers looks for
     return {"tensors": len(collect_tensors(model.backbone))}
 
 
@@ -172,6 +175,16 @@ def find_origin(model: TrainedModel) -> Origin:
     )
 
 
+def find_unwritten(network: Caduceus) -> str | None:
+    """What of a network has no place in the layout caduceus, in words; None if nothing."""
+    settings = network.settings
+    if settings.n_classes:
+        return "a network with classes has no place for them in the layout caduceus"
+    if settings.recalls:
+        return "a network that reads a memory has no place for it in the layout caduceus"
+    return None
+
+
 def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> dict[str, Any]:
     if not isinstance(model.backbone, Caduceus):
         kind = model.config.backbone.kind
@@ -180,38 +193,23 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
             file=model.run,
             fix="give --format safetensors",
         )
+    unwritten = find_unwritten(model.backbone)
+    if unwritten is not None:
+        raise UsageError(unwritten, file=model.run, fix="give --format safetensors")
     settings, tensors = model.backbone.settings, collect_tensors(model.backbone)
-    if settings.n_classes:
-        what = "a network with classes has no place for them in the layout caduceus"
-        raise UsageError(what, file=model.run, fix="give --format safetensors")
-    if settings.recalls:
-        what = "a network that reads a memory has no place for it in the layout caduceus"
-        raise UsageError(what, file=model.run, fix="give --format safetensors")
     origin = find_origin(model)
-    paired = settings.strands == "paired"
-    if paired and fused is not None and fused != settings.alternate_strands:
+    if settings.strands == "paired" and fused is not None and fused != settings.alternate_strands:
         settings, tensors = exchange_form(settings, tensors)
-    if not paired:  # both forms compute the same function
-        fused = bool(origin.config.get("fused_add_norm", True)) if fused is None else fused
     score = (
         read_tensors(model.run / SCORE)["score.weight"]
         if origin.architecture == CLASSIFIER
         else None
     )
     state = make_published_state(settings, tensors, origin.vocabulary, origin.architecture, score)
-    config = make_published_config(
-        settings,
-        origin.vocabulary,
-        origin.config,
-        origin.architecture,
-        settings.alternate_strands if paired else bool(fused),
-    )
     atomic.write_bytes(
         folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"})
     )
-    atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
-    if origin.vocabulary.name == "caduceus":
-        _write_tokenizer(folder, model, origin.vocabulary)
+    config = _write_config(model, folder, origin, fused, settings)
     _check_export(model, folder)
     return {
         "fused": config["fused_add_norm"],
@@ -219,6 +217,24 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
         "tensors": len(state),
         "rows": origin.vocabulary.size,
     }
+
+
+def _write_config(
+    model: TrainedModel, folder: Path, origin: Origin, fused: bool | None, settings: Any = None
+) -> dict[str, Any]:
+    """Write config.json, and the tokenizer where it is Caduceus' own; returns the config."""
+    settings = settings or model.backbone.settings
+    if settings.strands == "paired":
+        fused = settings.alternate_strands
+    elif fused is None:  # both forms compute the same function
+        fused = bool(origin.config.get("fused_add_norm", True))
+    config = make_published_config(
+        settings, origin.vocabulary, origin.config, origin.architecture, bool(fused)
+    )
+    atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+    if origin.vocabulary.name == "caduceus":
+        _write_tokenizer(folder, model, origin.vocabulary)
+    return config
 
 
 def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def write_error(path: str | Path, fault: OSError) -> MachineError:
     what = f"cannot be written: {reason}"
     if fault.errno in _NO_ROOM:
         with suppress(OSError):
-            what += f" ({shutil.disk_usage(_existing(Path(path).parent)).free:,} bytes free)"
+            what += f" ({shutil.disk_usage(find_existing(Path(path).parent)).free:,} bytes free)"
         return MachineError(
             what, file=path, fix="free some disk space (or quota), or write to another folder"
         )
@@ -262,8 +262,9 @@ def _temporary(target: Path) -> Path:
     return target.parent / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(6)}{_SUFFIX}"
 
 
-def _existing(folder: Path) -> Path:
-    return folder if folder.exists() or folder == folder.parent else _existing(folder.parent)
+def find_existing(folder: Path) -> Path:
+    """The folder, or the nearest above it that there is."""
+    return folder if folder.exists() or folder == folder.parent else find_existing(folder.parent)
 
 
 def _mode_of(path: Path) -> int | None:

@@ -12,7 +12,7 @@ from genodiff.runs.run_paths import check_run
 Run = Annotated[
     str | Path,
     Option(
-        "Run folder, checkpoint, published folder or fine-tuned run.",
+        "Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.",
         ("--model", "--checkpoint", "--run"),
         is_word=True,
     ),

@@ -47,8 +47,8 @@ Genes = Annotated[
 WindowBatch = Annotated[int, Ge(1), Option("Windows at a time: changes the speed, never the map.")]
 ShardWords = Annotated[str | None, Option("i/n: the i-th of n parts; `genodiff merge` joins them.")]
 RELATIVES = (
-    "Genomes of related species, unaligned: FASTA files, or a list of genomes (.tsv); may be given "
-    "several times. What they have is read beside the network."
+    "Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or what "
+    "`genodiff data relatives` built; may be given several times. They are read beside the network."
 )
 STRAINS = "Let in relatives of the model's own species, too: with them a test is a look-up."
 RelativeFiles = Annotated[Sequence[str | Path], Option(RELATIVES, is_input=True)]

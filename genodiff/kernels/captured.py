@@ -11,7 +11,8 @@ a run gives the same bits with graphs and without.
 
 import logging
 import os
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
@@ -40,21 +41,41 @@ class Recording(Protocol):
 Recorder = Callable[[Callable[..., Outputs], Sequence[Tensor]], Recording]
 
 
+@contextmanager
+def keep_no_casts() -> Iterator[None]:
+    """A context in which autocast casts weights wherever they are used.
+
+    A graph would play on with copies that were cast once, and whose memory is gone. And the
+    gradients of a weight that is used twice add up in float32, not in bfloat16.
+    """
+    kept = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(kept)
+
+
 class CudaRecording:
-    """A function as a CUDA graph."""
+    """A function as a CUDA graph.
+
+    A graph knows addresses alone. So the function is kept as long as the graph is, with the weights
+    and tables that it holds.
+    """
 
     def __init__(self, function: Callable[..., Outputs], inputs: Sequence[Tensor]) -> None:
-        self._inputs = [x.clone() for x in inputs]
+        self._function, self._inputs = function, [x.clone() for x in inputs]
         aside, own = torch.cuda.Stream(inputs[0].device), torch.cuda.current_stream()
-        aside.wait_stream(own)
-        with torch.cuda.stream(aside):  # libraries make their workspaces on this stream
-            function(*self._inputs)
-        own.wait_stream(aside)
         self._graph = torch.cuda.CUDAGraph()
         # Of this thread alone: another one pins memory for the next batches meanwhile.
         mode = "thread_local"
-        with torch.cuda.graph(self._graph, stream=aside, capture_error_mode=mode):
-            self._outputs = function(*self._inputs)
+        with keep_no_casts():
+            aside.wait_stream(own)
+            with torch.cuda.stream(aside):  # libraries make their workspaces on this stream
+                function(*self._inputs)
+            own.wait_stream(aside)
+            with torch.cuda.graph(self._graph, stream=aside, capture_error_mode=mode):
+                self._outputs = function(*self._inputs)
 
     def play(self, inputs: Sequence[Tensor]) -> Outputs:
         """As `Recording.play`."""
@@ -171,7 +192,7 @@ def _find_difference(found: Outputs, wanted: Outputs) -> str:
             return f"output {i} is {tuple(a.shape)} {a.dtype}, not {tuple(b.shape)} {b.dtype}"
         bits = [x.detach().contiguous().reshape(-1).view(torch.uint8) for x in (a, b)]
         if not torch.equal(*bits):
-            size = b.detach().double().norm()
+            size = b.detach().double().norm().clamp(min=1e-300)  # all may be zero
             error = float((a.detach().double() - b.detach().double()).norm() / size)
             return f"output {i} differs by {error:.1e} of its size from what is computed without"
     return ""

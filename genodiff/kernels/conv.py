@@ -138,20 +138,15 @@ class _Conv(torch.autograd.Function):
 def _triton_accepts(
     x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, activation: str | None
 ) -> bool:
-    tensors = (x, weight, bias)
-    return (
-        activation == "silu"
-        and launch.fits(*tensors)
-        and all(t is None or t.numel() > 0 for t in tensors)
-    )
+    return activation == "silu" and launch.fits(x, weight, bias, rows=len(x))
 
 
-def _mamba_ssm_accepts(x: Tensor, weight: Tensor, *_: Any) -> bool:
-    return fits_published_conv(x, weight)
+def _mamba_ssm_accepts(x: Tensor, weight: Tensor, bias: Tensor | None, *_: Any) -> bool:
+    return fits_published_conv(x, weight, bias)
 
 
 def _native_accepts(x: Tensor, weight: Tensor, bias: Tensor | None, *_: Any) -> bool:
-    return library.fits(x, weight, bias) and x.numel() > 0
+    return library.fits(x, weight, bias)
 
 
 CONV = Operation(

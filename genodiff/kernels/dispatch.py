@@ -46,6 +46,7 @@ class Provider:
     find_missing: Callable[[], str | None] = lambda: None  # what is not installed, in words
     device: str | None = None  # the type of device it is written for; None: any
     dtypes: tuple[torch.dtype, ...] = (torch.float32,)
+    of_state: bool = True  # whether the last state has a gradient
 
     @property
     def available(self) -> bool:
@@ -83,6 +84,7 @@ PROVIDERS = {
             mamba_ssm_scan,
             mamba_ssm.find_missing,
             "cuda",
+            of_state=False,
         ),
         Provider(
             "native",
@@ -105,7 +107,8 @@ def _find_fault(provider: Provider) -> str | None:
     missing = provider.find_missing()
     if missing is not None or provider.scan is None:
         return missing
-    return find_error(provider.scan, provider.device or "cpu", provider.dtypes)
+    device = provider.device or "cpu"
+    return find_error(provider.scan, device, provider.dtypes, provider.of_state)
 
 
 def prefer_provider(name: str | None) -> None:

@@ -188,9 +188,13 @@ def is_loaded() -> bool:
 
 
 def fits(*tensors: Tensor | None) -> bool:
-    """Whether the library is here and can take these tensors: float32 on a CPU."""
+    """Whether the library is here and can take these tensors, which may have any strides.
+
+    They are float32, on a CPU, and none is empty.
+    """
     return is_loaded() and all(
-        x is None or (x.dtype == torch.float32 and x.device.type == "cpu") for x in tensors
+        x is None or (x.dtype == torch.float32 and x.device.type == "cpu" and x.numel() > 0)
+        for x in tensors
     )
 
 

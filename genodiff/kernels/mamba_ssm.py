@@ -13,7 +13,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from genodiff.errors import UsageError
+
 _WIDTHS = (2, 3, 4)  # widths K of the filters that causal-conv1d takes
+_VECTOR, _BYTES = 8, 16  # its channels, and distances of rows and times, are multiples; its loads
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+_MOST_STATES = 256  # N of mamba-ssm's scan
 
 
 @cache
@@ -81,20 +86,69 @@ def call_with_layout(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Call a scan that has mamba-ssm's signature and layout with ours."""
     u, delta, B, C, z = (_channels_first(x, reverse) for x in (u, delta, B, C, z))  # type: ignore[assignment]
-    y, state = scan(u, delta, A, B, C, D, z, delta_bias, delta_softplus, return_last_state=True)
+    bias = None if delta_bias is None else delta_bias.contiguous()
+    y, state = scan(u, delta, A, B, C, D, z, bias, delta_softplus, return_last_state=True)
+    if state.requires_grad:
+        state.register_hook(_refuse_gradient)
     y = y.transpose(1, 2)
     return (y.flip(1) if reverse else y), state
 
 
-def fits_published_conv(x: Tensor, weight: Tensor) -> bool:
-    """Whether `published_conv` takes these tensors: (B, L, E) and (E, K), on a GPU."""
+def _refuse_gradient(gradient: Tensor | None) -> None:
+    """mamba-ssm leaves out what the gradient of the last state says: better an error."""
+    if gradient is not None:
+        raise UsageError(
+            "mamba-ssm's scan has no gradient of the last state", fix="use another --scan"
+        )
+
+
+def fits_published_scan(
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, *others: Tensor | None
+) -> bool:
+    """Whether `mamba_ssm_scan` takes these tensors, which end with h0, once they are float32.
+
+    They are on a GPU, none is empty, and they may have any strides.
+    """
+    *_, h0 = others
+    tensors = (u, delta, A, B, C, *others)
     return (
-        x.is_cuda
-        and weight.shape[1] in _WIDTHS
-        and x.dtype == weight.dtype
-        and x.numel() > 0
+        h0 is None
+        and A.shape[1] <= _MOST_STATES
+        and all(x is None or (x.is_cuda and x.numel() > 0) for x in tensors)
+        and _may_add_in_any_order()
+        and _published()[0] is not None
+    )
+
+
+def _may_add_in_any_order() -> bool:
+    """Whether gradients may depend on chance: both packages sum some of them by atomics."""
+    return not torch.are_deterministic_algorithms_enabled()
+
+
+def fits_published_conv(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether `published_conv` takes these tensors: (B, L, E), (E, K) and (E), on a GPU.
+
+    All have one of `_DTYPES`, and none is empty. Strides that its kernels do not take are copied
+    away.
+    """
+    return (
+        weight.shape[1] in _WIDTHS
+        and x.shape[2] % _VECTOR == 0
+        and x.dtype in _DTYPES
+        and all(
+            t is None or (t.is_cuda and t.dtype == x.dtype and t.numel() > 0)
+            for t in (x, weight, bias)
+        )
+        and _may_add_in_any_order()
         and _published_conv() is not None
     )
+
+
+def _align(x: Tensor) -> Tensor:
+    """`x` (B, L, E) with channels side by side, at distances that causal-conv1d takes."""
+    batch, time, channel = x.stride()
+    apart = channel == 1 and time > 0 and batch % _VECTOR == time % _VECTOR == 0
+    return x if apart and x.data_ptr() % _BYTES == 0 else x.contiguous()
 
 
 def published_conv(
@@ -107,7 +161,8 @@ def published_conv(
     """As `causal_conv1d`, for tensors that `fits_published_conv`."""
     conv = _published_conv()
     assert conv is not None
-    y: Tensor = conv(_channels_first(x, reverse), weight, bias, activation=activation).transpose(
-        1, 2
-    )
+    first = _channels_first(_align(x), reverse)
+    y: Tensor = conv(first, weight, bias, activation=activation).transpose(1, 2)
+    if y.requires_grad:  # its backward pass takes the gradient as it comes
+        y.register_hook(lambda gradient: None if gradient is None else _align(gradient))
     return y.flip(1) if reverse else y

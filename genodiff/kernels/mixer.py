@@ -128,7 +128,7 @@ def _triton_accepts(
     reverse: tuple[bool, ...], weights: Weights, recompute: bool = False,
 ) -> bool:  # fmt: skip
     tensors = (h, in_weight, in_bias, out_weight, mask, *weights)
-    return launch.fits(*tensors) and all(x is None or x.numel() > 0 for x in tensors)
+    return launch.fits(*tensors, rows=len(h) * len(reverse))
 
 
 def _native_accepts(
@@ -136,11 +136,8 @@ def _native_accepts(
     reverse: tuple[bool, ...], weights: Weights, recompute: bool = False,
 ) -> bool:  # fmt: skip
     # Under autocast products would be in its dtype, which the C library does not have.
-    return (
-        library.fits(h, in_weight, in_bias, out_weight, mask, *weights)
-        and h.numel() > 0
-        and not torch.is_autocast_enabled("cpu")
-    )
+    tensors = (h, in_weight, in_bias, out_weight, mask, *weights)
+    return library.fits(*tensors) and not torch.is_autocast_enabled("cpu")
 
 
 MIXER = Operation(

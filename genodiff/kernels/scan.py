@@ -9,7 +9,7 @@ from torch import Tensor
 from genodiff.kernels import library
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.graph import graph_scan
-from genodiff.kernels.mamba_ssm import mamba_ssm_scan
+from genodiff.kernels.mamba_ssm import fits_published_scan, mamba_ssm_scan
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.native.scan import native_scan
 from genodiff.kernels.torch_scan import chunked_scan
@@ -23,22 +23,20 @@ def _is_wide(tensors: Tensors) -> bool:
     return any(x is not None and x.dtype == torch.float64 for x in tensors)
 
 
-def _triton_accepts(*tensors: Tensor | None) -> bool:
-    return launch.fits(*tensors) and all(x is None or x.numel() > 0 for x in tensors)
+def _triton_accepts(u: Tensor, *others: Tensor | None) -> bool:
+    return launch.fits(u, *others, rows=len(u))
 
 
-def _mamba_ssm_accepts(u: Tensor, *others: Tensor | None) -> bool:
-    *_, h0 = others
-    return u.is_cuda and h0 is None and u.numel() > 0 and not _is_wide((u, *others))
+def _mamba_ssm_accepts(
+    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, *others: Tensor | None
+) -> bool:
+    wide = _is_wide((u, delta, A, B, C, *others))
+    return not wide and fits_published_scan(u, delta, A, B, C, *others)
 
 
-def _native_accepts(u: Tensor, *others: Tensor | None) -> bool:
-    return (
-        library.is_loaded()
-        and u.numel() > 0
-        and all(x is None or x.device.type == "cpu" for x in (u, *others))
-        and not _is_wide((u, *others))
-    )
+def _native_accepts(*tensors: Tensor | None) -> bool:
+    on_cpu = all(x is None or (x.device.type == "cpu" and x.numel() > 0) for x in tensors)
+    return on_cpu and not _is_wide(tensors) and library.is_loaded()
 
 
 # Each is called with float32, or float64 where an input is; Triton's with the inputs as they come.

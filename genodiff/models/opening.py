@@ -86,12 +86,17 @@ def open_model(
     """
     model = open_any(run, device)
     model = model.model if isinstance(model, Published) else model
-    if not relatives:
-        return model
-    if not isinstance(model, TrainedModel):
+    if isinstance(model, TrainedModel):
+        return relate_model(model, relatives, strains=strains)
+    refuse_relatives(run, relatives)
+    return model
+
+
+def refuse_relatives(run: str | Path, relatives: Sequence[str | Path]) -> None:
+    """Raises `UsageError` where a fine-tuned model is to read relatives."""
+    if relatives:
         what = "a fine-tuned model has no use of relatives"
         raise UsageError(what, file=run, fix="leave --relatives out")
-    return relate_model(model, relatives, strains=strains)
 
 
 def open_language(

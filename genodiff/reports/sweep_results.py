@@ -20,10 +20,11 @@ from genodiff.finetuning.scored_unit import read_predictions
 from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.finetuning.sweep import SESSIONS, read_tasks
 from genodiff.finetuning.unit import RESULT, UNITS
-from genodiff.reports.seed_ensembles import average_seeds, can_average
 from genodiff.reports.sweep_statistics import (
     ROLES,
     Pair,
+    average_seeds,
+    can_average,
     compare_lines,
     estimate_line,
     resample_task,

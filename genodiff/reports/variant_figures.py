@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from genodiff.reports.figures import NARROW, WIDE
 from genodiff.reports.svg import GRID, INK, MARKOV, MODEL, MUTED, SOURCE, open_canvas, to_svg
+from genodiff.scoring.scored_places import ScoredPlaces
 
 _BINS = 40
 _COLOURS = (MODEL, MARKOV, SOURCE, MUTED)
@@ -50,6 +51,60 @@ def draw_distributions(shown: Sequence[Distribution], *, narrow: bool = False) -
             if number == 0 and any(x.quantiles is not None for x in shown):
                 ax.legend(loc="upper left")
         return to_svg(figure, f"fig-scores{'-narrow' if narrow else ''}", title)
+
+
+class ConsequenceScores(NamedTuple):
+    """Scores of the variants of one consequence: how many, and their 5th, 50th and 95th percent."""
+
+    term: str
+    n: int
+    low: float
+    middle: float
+    high: float
+
+
+def draw_consequences(
+    shown: Sequence[ConsequenceScores], unit: str, *, narrow: bool = False
+) -> str:
+    """The median and the middle 90 % of each consequence, the most severe on top."""
+    title = "Scores by consequence: " + ", ".join(f"{one.n:,} {one.term}" for one in shown)
+    with open_canvas(NARROW if narrow else WIDE, 0.9 + 0.26 * len(shown)) as figure:
+        ax = figure.add_subplot()
+        at = np.arange(len(shown))[::-1]
+        ax.hlines(at, [x.low for x in shown], [x.high for x in shown], color=MODEL, linewidth=3,
+                  alpha=0.45)  # fmt: skip
+        ax.plot([one.middle for one in shown], at, "o", color=MODEL, markersize=5)
+        ax.axvline(0, color=MUTED, linewidth=0.8)
+        names = [one.term.removesuffix("_variant").replace("_", " ") for one in shown]
+        ax.set_yticks(at, [f"{name}, {x.n:,}" for name, x in zip(names, shown, strict=True)])
+        ax.grid(False, axis="y")
+        ax.set_xlabel(unit)
+        return to_svg(figure, f"fig-consequences{'-narrow' if narrow else ''}", title)
+
+
+def draw_places(places: ScoredPlaces, unit: str, *, narrow: bool = False) -> str:
+    """The lowest and the mean score of each stretch of the genome, contig after contig."""
+    bins = places.list_bins()
+    starts, total = {}, 0
+    for name, end in places.ends.items():
+        starts[name], total = total, total + end
+    x = np.array([starts[b.contig] + (b.start + b.end) / 2 for b in bins])
+    title = f"Scores along {len(starts)} contigs, in stretches of {places.width:,} bases"
+    with open_canvas(NARROW if narrow else WIDE, 2.4) as figure:
+        ax = figure.add_subplot()
+        for name in list(starts)[1:]:
+            ax.axvline(starts[name], color=GRID, linewidth=0.8)
+        ax.plot(x, [b.least for b in bins], "o", color=MODEL, markersize=2.5, label="least likely")
+        ax.plot(x, [b.mean for b in bins], "o", color=MARKOV, markersize=1.5, label="mean")
+        ax.set_xlim(0, total)
+        room = (0.14 if narrow else 0.06) * total
+        named = [name for name in starts if places.ends[name] >= room]
+        ax.set_xticks([starts[n] + places.ends[n] / 2 for n in named], [n[-12:] for n in named])
+        ax.tick_params(axis="x", length=0)
+        ax.grid(False, axis="x")
+        ax.set_ylabel(unit)
+        figure.legend(loc="outside lower center", ncols=2)
+        return to_svg(figure, f"fig-places{'-narrow' if narrow else ''}", title)
 
 
 def _find_range(one: Distribution) -> tuple[float, float]:

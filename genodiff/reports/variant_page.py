@@ -19,16 +19,21 @@ from genodiff.reports.logo import draw_logo
 from genodiff.reports.svg import draw_both_widths
 from genodiff.reports.template import render_template
 from genodiff.reports.variant_figures import (
+    ConsequenceScores,
     Distribution,
     PercentileLine,
     draw_calibration,
+    draw_consequences,
     draw_distributions,
     draw_errors,
+    draw_places,
 )
+from genodiff.scoring.consequences import TERMS
 from genodiff.scoring.scored_file import ScoredRow
-from genodiff.scoring.scored_tally import ClassScores, ScoredTally, measure_ks
+from genodiff.scoring.scored_tally import ClassScores, ScoredTally, list_grid, measure_ks
 from genodiff.scoring.scored_variants import NATS_PER_BIT
 from genodiff.scoring.variant_logos import SpellingLogo
+from genodiff.scoring.variant_relatives import RelativesAround
 from genodiff.version import __version__
 
 _MOST_CLASSES, _MOST_ROWS = 6, 30  # with a picture, and in the table
@@ -50,10 +55,13 @@ class Redraws(NamedTuple):
 
 
 class TopVariant(NamedTuple):
-    """A row of the list, with the logos of both spellings where a model was asked."""
+    """A row of the list, with the logos of both spellings where a model was asked, and what its
+    relatives have around it.
+    """
 
     row: ScoredRow
     logos: tuple[SpellingLogo, SpellingLogo] | None = None
+    around: RelativesAround | None = None
 
 
 def render_variant_page(
@@ -93,6 +101,7 @@ def render_variant_page(
             "ranked": tally.ranked,
             "unit": unit,
             **_show_classes(tally, background, unit),
+            **_show_places(tally, unit),
             **_show_calibration(tally, background),
             **_show_errors(redraws, unit),
             "top": [_show_top(one, number) for number, one in enumerate(top, 1)],
@@ -145,6 +154,25 @@ def _show_classes(tally: ScoredTally, background: Mapping[str, Any], unit: str) 
         "classes": rows,
         "classes_left": max(0, len(classes) - _MOST_ROWS),
         "has_background": bool(known),
+    }
+
+
+def _show_places(tally: ScoredTally, unit: str) -> dict[str, Any]:
+    """Where the scores lie on the genome, and by what they do to genes."""
+    by_term = []
+    for term in sorted({*TERMS} & {*tally.consequences}, key=TERMS.index):
+        middles, counts = list_grid(tally.consequences[term])
+        share = np.cumsum(counts) / counts.sum()
+        low, middle, high = (float(middles[np.searchsorted(share, x)]) for x in (0.05, 0.5, 0.95))
+        by_term.append(ConsequenceScores(term, int(counts.sum()), low, middle, high))
+    places, left = tally.places, tally.places.left_out
+    return {
+        "places": Markup(draw_both_widths(draw_places, places, unit)) if places.ends else "",
+        "places_said": f"A point for each {places.width:,} bases"
+        + (f"; {left:,} ALTs are on further contigs." if left else "."),
+        "consequences": Markup(draw_both_widths(draw_consequences, by_term, unit))
+        if by_term
+        else "",
     }
 
 
@@ -212,6 +240,8 @@ def _show_top(one: TopVariant, number: int) -> dict[str, Any]:
         facts.append(f"percentile {row.percentile:.2f}{z}")
         facts.append(f"among {row.n_background:,} random {row.background}")
     facts += [f"{row.kind}, {row.method}", *row.flags]
+    what = row.consequence.replace("_variant", "").replace("_", " ").replace("&", ", ")
+    facts = [one for one in (what, row.gene, row.protein) if one] + facts
     logos = []
     heights = [weigh_by_information(np.nan_to_num(x.logs, nan=-np.log(4))) for x in one.logos or ()]
     top = np.ceil(10 * max([0.3, *(float(some.sum(1).max()) for some in heights)])) / 10
@@ -231,7 +261,26 @@ def _show_top(one: TopVariant, number: int) -> dict[str, Any]:
         "id": "" if row.id == "." else row.id,
         "facts": facts,
         "logos": logos,
+        "around": None if one.around is None else _show_around(one.around),
     }
+
+
+def _show_around(around: RelativesAround) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """Of the genome itself and of each relative: name, species, and letters with their classes.
+
+    A letter that is the genome's own is a dot.
+    """
+    rows = [("", "", [(letter, "own") for letter in around.letters])]
+    for one in around.rows:
+        cells = []
+        for own, letter in zip(around.letters, one.letters, strict=True):
+            same = letter == own.upper()
+            cells.append(("·", "") if same else (letter, letter if letter in "ACGT" else ""))
+        rows.append((one.name, one.species.replace("_", " "), cells))
+    return [
+        (name, species, [(x, f"{c} at" if i in around.span else c) for i, (x, c) in enumerate(row)])
+        for name, species, row in rows
+    ]
 
 
 def _cut(letters: str) -> str:
@@ -251,6 +300,8 @@ def _list_facts(told: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("evaluations of the network", f"{told['evaluations']:,}"),
         ("written", str(told["created"])),
     ]
+    if told.get("relatives"):
+        facts.append(("relatives", ", ".join(one["name"] for one in told["relatives"]["genomes"])))
     background = told.get("background")
     if background:
         drawn = sum(one["scores"] for one in background["classes"].values())

@@ -82,7 +82,8 @@ def open_loci(
     if longest > MOST_WINDOW:
         what = f"--memory on takes windows of at most {MOST_WINDOW:,} bases, not {longest:,}"
         raise UsageError(what, fix="give smaller windows, or --memory off")
-    return OwnLoci(open_train_memory(model, store, offline=offline), genome)
+    named = getattr(genome, "path", None)
+    return OwnLoci(open_train_memory(model, store, named=named, offline=offline), genome)
 
 
 def name_memory(loci: OwnLoci | None) -> dict[str, Any]:

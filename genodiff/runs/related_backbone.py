@@ -14,8 +14,11 @@ from torch import Tensor, nn
 from genodiff.backbones.backbone import Backbone
 from genodiff.memory.evidence import Floats
 from genodiff.memory.relatives import Relatives, relating
-from genodiff.memory.text import Codes
+from genodiff.memory.text import NONE, Codes
 from genodiff.memory.votes import VoteNumbers, count_votes, score_votes
+
+PLACE_CHANNELS = 4
+"""Of `RelatedBackbone.describe_places`."""
 
 
 class RelatedBackbone(Backbone):
@@ -37,6 +40,19 @@ class RelatedBackbone(Backbone):
         logits: Tensor = relating(self.network, self.relatives)(xt, *more, **options)
         return logits
 
+    @property
+    def d_out(self) -> int:
+        """The width of `features`."""
+        return self.network.d_out
+
+    def features(self, *given: Any, **options: Any) -> Float[Tensor, "B L D"]:
+        """The network's own."""
+        return self.network.features(*given, **options)
+
+    def hidden_states(self, *given: Any, **options: Any) -> list[Float[Tensor, "B L D"]]:
+        """The network's own."""
+        return self.network.hidden_states(*given, **options)
+
     def count_votes(self, codes: Codes, at: int, ref: int) -> Floats:
         """(4,): the score of A, C, G and T in place of `ref`, by votes, in nats.
 
@@ -46,6 +62,19 @@ class RelatedBackbone(Backbone):
         weights = np.array(self.votes.weights)
         votes, kappa = count_votes(over, weights)[None], self.votes.kappa
         return score_votes(votes, np.array([ref]), total=weights.sum(), kappa=kappa)[0]
+
+    def describe_places(self, codes: Codes) -> Floats:
+        """(L, 4): which share of the votes has the base of a window itself, the other purine or
+        pyrimidine, one of the other two, or says nothing, at each place.
+
+        `codes` (L,), 4 where no base is known: there all say nothing. On the other strand the same.
+        """
+        weights, known = np.array(self.votes.weights), codes < NONE
+        votes = count_votes(self.relatives.align(codes[None])[:, 0], weights) / weights.sum()
+        bases = np.where(known, codes, 0)[:, None].astype(np.int64)
+        same, transition = (np.take_along_axis(votes, bases ^ way, 1)[:, 0] for way in (0, 2))
+        told = np.stack([same, transition, votes.sum(1) - same - transition], 1) * known[:, None]
+        return np.concatenate([told, 1 - told.sum(1, keepdims=True)], 1)
 
     def of_class(self, label: int) -> "RelatedBackbone":
         """This network for one class, with the same relatives."""

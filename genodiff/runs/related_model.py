@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from genodiff.data.genomes.listing import GenomeList, GenomeRow, read_genome_list
 from genodiff.data.store import Store
 from genodiff.errors import DataError, UsageError
 from genodiff.io import atomic
@@ -32,6 +31,7 @@ from genodiff.memory.votes import VoteNumbers, measure_kappa, weigh_relatives
 from genodiff.runs.known_contigs import StoreLetters
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import Relative, identify_relatives, open_relatives
 from genodiff.runs.strains import leave_strains_out
 from genodiff.runs.training_memory import list_stretches, open_trained_store
@@ -39,7 +39,6 @@ from genodiff.runs.training_memory import list_stretches, open_trained_store
 FIT_WINDOWS, FIT_LENGTH = 128, 1024
 """Windows of the valid split that numbers are fitted on, and their bases."""
 _VERSION = 2  # of the fit: with another number nothing that is kept is used
-_LISTS = (".tsv", ".txt", ".list")
 _log = logging.getLogger("genodiff")
 
 
@@ -50,7 +49,7 @@ def relate_model(
     strains: bool = False,
     offline: bool = False,
 ) -> TrainedModel:
-    """`model` with the relatives of lists of genomes (.tsv) or FASTA files; without any, itself.
+    """`model` with relatives (`relative_lists.py` says what is taken); without any, itself.
 
     What lacks is built and fitted. With `strains`, genomes of the model's own species are let in.
     Raises `DataError` for a file that cannot be read, for the model's own genome among them, and
@@ -100,28 +99,6 @@ def relate_model(
 
 def _shorten(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
-
-
-def list_genomes(given: Sequence[str | Path]) -> GenomeList:
-    """The genomes of lists and of FASTA files, in the order of their names. Raises `DataError`."""
-    rows: list[GenomeRow] = []
-    for one in given:
-        path = Path(one)
-        if path.suffix.lower() in _LISTS:
-            rows += read_genome_list(path).rows
-            continue
-        if not path.is_file():
-            fix = "give FASTA files, or a list of genomes (.tsv)"
-            raise DataError("is not there (not found)", file=path, fix=fix)
-        name = path.name.removesuffix(".gz").removesuffix(".bgz").rsplit(".", 1)[0]
-        rows.append(GenomeRow(str(path.absolute()), name, 1.0, "", "train", None, 0))
-    names = [row.name for row in rows]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        what = f"two relatives are called {twice[0]}"
-        raise DataError(what, file=given[0], fix="give each a name of its own in a list")
-    shown = ", ".join(map(str, given))
-    return GenomeList(shown, tuple(sorted(rows, key=lambda row: row.name)), sha256_json(names))
 
 
 def cut_fit_windows(store: Store) -> Codes:

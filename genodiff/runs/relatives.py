@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch
 
-from genodiff.data.genomes.build import build_each, check_room, fetch_genome, read_contents
+from genodiff.data.genomes.build import build_each, check_room, find_genome_file, read_contents
 from genodiff.data.genomes.listing import GenomeList, GenomeRow
 from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError
@@ -30,7 +30,13 @@ from genodiff.io.free_memory import read_memory
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
 from genodiff.memory.evidence import ORDER
-from genodiff.memory.index_files import FORMAT, open_memory, read_manifest, write_memory
+from genodiff.memory.index_files import (
+    FORMAT,
+    MANIFEST,
+    open_memory,
+    read_manifest,
+    write_memory,
+)
 from genodiff.memory.memory import Memory
 from genodiff.memory.sampled_table import STEP
 from genodiff.memory.text import MemoryText, TextWriter
@@ -112,7 +118,7 @@ def build_relatives(
 ) -> list[str]:
     """Build what `home` lacks of a list; the names of those that were built. Errors as above."""
     waiting = [row for row in listed.rows if not is_built(row, home)]
-    check_room(waiting, _find_home(home))
+    check_room(waiting, find_home(home))
     jobs = limit_jobs(waiting, min(jobs or count_usable_cores(), len(waiting)))
     threads = 1 if jobs > 1 else None
     build = partial(build_relative, home=home, offline=offline, threads=threads)
@@ -132,7 +138,7 @@ def build_relatives(
 def limit_jobs(rows: list[GenomeRow], jobs: int) -> int:
     """As many of the `jobs` as the free memory holds, and at least one."""
     free = read_memory()[1]
-    sizes = sorted((_guess_bases(row) for row in rows), reverse=True)
+    sizes = sorted((guess_bases(row) for row in rows), reverse=True)
     while free is not None and jobs > 1 and sum(sizes[:jobs]) * BYTES_A_BASE > free:
         jobs -= 1
     return jobs
@@ -141,9 +147,17 @@ def limit_jobs(rows: list[GenomeRow], jobs: int) -> int:
 def is_built(row: GenomeRow, home: str | Path | None = None) -> bool:
     """Whether `home` holds the memory of this row's file as it is now."""
     try:
-        return _find_folder(row, home, offline=True)[0].exists()
+        return find_memory(row, home).exists()
     except DataError:
         return False
+
+
+def find_memory(row: GenomeRow, home: str | Path | None = None) -> Path:
+    """The folder of the memory of a row whose file is here; it may not be there yet.
+
+    Raises `DataError` where the file is not here.
+    """
+    return _find_folder(row, home, offline=True)[0]
 
 
 def build_relative(
@@ -168,6 +182,7 @@ def build_relative(
         text, contigs, found = read_genome_text(path)
         if found != sha256:
             raise DataError("changed while it was being read", file=path, fix="run it again")
+        _check_letters(row, contigs, path)
         memory = Memory.build_sampled(text)
         made_from = {"format": FORMAT, "content": sha256_json(contigs, compact=True)} | _HOW
         write_memory(folder, memory, made_from, contigs=contigs)
@@ -183,6 +198,7 @@ def open_relative(
     memory = open_memory(folder)
     content = manifest["made_from"]["content"]
     rows = [(str(name), int(length), str(digest)) for name, length, digest in manifest["contigs"]]
+    _check_letters(row, rows, path)
     told = {
         "name": row.name,
         "species": row.species,
@@ -233,10 +249,32 @@ def read_genome_text(path: Path) -> tuple[MemoryText, ContigRows, str]:
     return text, rows, source.sha256.hexdigest()
 
 
+def guess_bases(row: GenomeRow) -> int:
+    """About the bases of a row: what its list says, or told from the file; 0 where none does."""
+    if row.bases:
+        return row.bases
+    try:
+        size = Path(row.path).stat().st_size
+    except OSError:
+        return 0
+    return size * 4 if row.path.endswith((".gz", ".bgz")) else size
+
+
+def hash_letters(contigs: ContigRows) -> str:
+    """The sha256 of what a genome spells: of its contigs' hashes, sorted, a line each.
+
+    So it is the same whatever the names, the order, the case and the width of lines; what is no A,
+    C, G or T counts as N, and contigs without letters do not count.
+    """
+    lines = "".join(f"{digest}\n" for digest in sorted(digest for _, _, digest in contigs))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
 _HOW = {"step": STEP, "order": ORDER, "kind": "relative"}
 
 
-def _find_home(home: str | Path | None) -> Path:
+def find_home(home: str | Path | None) -> Path:
+    """The folder that holds the memories' folders: `home`, or one in the cache."""
     return cache_dir() / "memories" if home is None else Path(home)
 
 
@@ -244,13 +282,21 @@ def _find_folder(
     row: GenomeRow, home: str | Path | None, *, offline: bool
 ) -> tuple[Path, Path, str]:
     """The folder of a row's memory, the file that it is made from, and the file's sha256."""
-    path = fetch_genome(row, offline=offline) if row.is_remote else Path(row.path)
+    path = find_genome_file(row, offline=offline)
+    if (path / MANIFEST).is_file():  # a memory that was built, and is opened where it stands
+        return path, path, ""
     sha256 = _find_sha256(path)
     if row.sha256 not in (None, sha256):
         what = f"its sha256 is {sha256}, not {row.sha256}"
         raise DataError(what, file=path, fix="get the file again, or correct the list")
     key = sha256_json({"format": FORMAT, "file": sha256} | _HOW, compact=True)
-    return _find_home(home) / key[:32], path, sha256
+    return find_home(home) / key[:32], path, sha256
+
+
+def _check_letters(row: GenomeRow, contigs: ContigRows, path: Path) -> None:
+    if row.letters not in (None, found := hash_letters(contigs)):
+        what = f"its bases have the sha256 {found}, not {row.letters}"
+        raise DataError(what, file=path, fix="get the file again, or correct the list")
 
 
 def _find_sha256(path: Path) -> str:
@@ -271,12 +317,3 @@ def _find_sha256(path: Path) -> str:
     sha256 = sha256_file(path)
     atomic.write_json(seen, {"stamp": stamp, "sha256": sha256})
     return sha256
-
-
-def _guess_bases(row: GenomeRow) -> int:
-    """About the bases of a row's file; 0 where it is not here."""
-    try:
-        size = Path(row.path).stat().st_size
-    except OSError:
-        return 0
-    return size * 4 if row.path.endswith((".gz", ".bgz")) else size

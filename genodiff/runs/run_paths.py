@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
+from functools import cache
 from pathlib import Path
 
 from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.runs.ready_models import find_ready_model, suggest_ready_model
 
 CONFIG = "config.yaml"
+_log = logging.getLogger("genodiff")
 _OF_MODELS = (CONFIG, "model.json", "predictor.json", "metrics.csv", "results.jsonl")
 
 
@@ -17,7 +22,7 @@ def choose_run(run: str | Path | None) -> Path:
 
 
 def check_run(run: str | Path) -> Path:
-    """The folder of a run or checkpoint.
+    """The folder of a run or checkpoint, or of the ready model of that name.
 
     Raises `CheckpointError` where there is no such path, `UsageError` for what is no path.
     """
@@ -26,9 +31,8 @@ def check_run(run: str | Path) -> Path:
         raise UsageError(what, fix="give a run folder, a checkpoint or a published folder")
     path = find_model_folder(run)
     if not path.exists():
-        raise CheckpointError(
-            "is not there (not found)", file=path, fix="give a run folder or a checkpoint folder"
-        )
+        fix = f"{suggest_ready_model(run)}give a run folder, a checkpoint folder or a ready model"
+        raise CheckpointError("is not there (not found)", file=path, fix=fix)
     return path
 
 
@@ -51,8 +55,12 @@ def find_model_folder(path: str | Path) -> Path:
     """The folder of a run, a checkpoint, a sweep or a unit of one, where `path` is a file of it.
 
     A file and its folder are the same request, and so are the checkpoints of a run or the units of
-    a sweep and the whole. Any other path is given back as it is.
+    a sweep and the whole. The name of a ready model is its folder, where no path is called so. Any
+    other path is given back as it is.
     """
+    if not os.path.lexists(path):
+        return find_ready_model(path) or Path(path)
+    _say_which(str(path))
     path = Path(path)
     if path.is_dir():
         inside = path.name in ("checkpoints", "units")
@@ -62,6 +70,14 @@ def find_model_folder(path: str | Path) -> Path:
         return path
     ours = any((path.parent / name).is_file() for name in _OF_MODELS)
     return path.parent if ours else path
+
+
+@cache
+def _say_which(path: str) -> None:
+    """A line, once, where a path is called as a ready model is."""
+    ready = find_ready_model(path)
+    if ready is not None:
+        _log.warning("%s is the path that is here, not the ready model; that is %s", path, ready)
 
 
 def find_only_run(folder: Path) -> Path:

@@ -14,13 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genodiff.alphabet import DNA
-from genodiff.data.dna_store import find_dna_store
+from genodiff.data.dna_store import build_dna_store, find_dna_store
+from genodiff.data.recipe import Recipe
 from genodiff.data.splits import stretch_intervals
 from genodiff.data.store import Store
 from genodiff.data.stretches import Coded
 from genodiff.errors import CheckpointError, DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
+from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_json
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.index_files import FORMAT, fingerprint_memory, open_memory, write_memory
@@ -84,10 +86,12 @@ def open_train_memory(
     model: TrainedModel,
     store: Store | None = None,
     *,
+    named: str | Path | None = None,
     offline: bool = False,
     fitted: bool = True,
 ) -> TrainMemory:
-    """The memory of what a model was trained on; `store` is looked at first.
+    """The memory of what a model was trained on; `store` is looked at first, then the FASTA file
+    `named`.
 
     Without `fitted` it has the numbers of before a fit. A published folder may have it inside
     (`embedded_memory.py`); then no genome is needed. Raises `CheckpointError` where the model does
@@ -99,7 +103,7 @@ def open_train_memory(
         memory, told = _tell(memory, folder, str(model.run), contigs, model.data.get("memory"))
         return TrainMemory(memory, contigs, told, None)
     if store is None or store.fingerprint != model.data.get("fingerprint"):
-        store = open_trained_store(model, offline)
+        store = open_trained_store(model, offline, named)
     legacy = model.config.data.legacy_caduceus_tiling
     stretches = list_stretches(store, "train", legacy_caduceus_tiling=legacy)
     remembered = model.data.get("memory") or (read_fitted(model.run) if fitted else None)
@@ -194,8 +198,13 @@ def identify_memory(told: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in told.items() if name not in ("folder", "source")}
 
 
-def open_trained_store(model: TrainedModel, offline: bool) -> Store:
-    """The genome that a model was trained on. Raises as `open_train_memory`."""
+def open_trained_store(
+    model: TrainedModel, offline: bool, named: str | Path | None = None
+) -> Store:
+    """The genome that a model was trained on. Raises as `open_train_memory`.
+
+    `named` is a FASTA file that a verb reads. Where it holds that genome no other is looked for.
+    """
     if model.alphabet.domain != DNA.domain or "fingerprint" not in model.data:
         raise CheckpointError(
             "does not say which genome it was trained on, which a memory needs",
@@ -204,7 +213,10 @@ def open_trained_store(model: TrainedModel, offline: bool) -> Store:
         )
     try:
         # The FASTA file itself may be gone: what was built of it serves.
-        store: Store | None = find_dna_store(find_recipe(model.config), model.data)
+        recipe = find_recipe(model.config)
+        store: Store | None = find_dna_store(recipe, model.data)
+        if store is None and named is not None:
+            store = _build_same(recipe, named)
         if store is None:
             store = open_data(
                 model.config, model.run, offline=offline, remembered=model.data, tell_splits=False
@@ -217,6 +229,14 @@ def open_trained_store(model: TrainedModel, offline: bool) -> Store:
             file=fault.file,
             fix="bring it back, or give --memory off",
         ) from None
+
+
+def _build_same(recipe: Recipe, fasta: str | Path) -> Store | None:
+    """The store of `fasta` where it has the contigs of a recipe, which are its check; else None."""
+    with Genome(fasta) as genome:
+        if not recipe.contigs or not recipe.contigs.items() <= genome.contigs.items():
+            return None
+    return build_dna_store(recipe, fasta, offline=True, tell_splits=False)
 
 
 def _open_memory(

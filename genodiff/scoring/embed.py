@@ -10,6 +10,10 @@ laid out along the given one:
     both      s(x) and s(rc x) apart, base by base, channels in the same order
     average   their mean: of x and of rc x it is the same
 
+With relatives, four channels stand behind those of the network, the same on both strands and of all
+layers: which share of the relatives' votes has the window's own base, its transition, a
+transversion, or nothing (`RelatedBackbone.describe_places`). The network's own do not change.
+
 Pooling is over the bases of the window alone. Padding and the number of windows at a time change
 nothing but the last bits.
 """
@@ -26,7 +30,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from genodiff.alphabet import Alphabet
+from genodiff.alphabet import DNA, Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.backbones.strand import flip_positions, stack_strands
 from genodiff.errors import DataError, GenodiffError, UsageError
@@ -34,6 +38,8 @@ from genodiff.io.faidx import Genome
 from genodiff.io.features import read_features
 from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences
+from genodiff.memory.text import MOST_WINDOW, NONE
+from genodiff.runs.related_backbone import PLACE_CHANNELS, RelatedBackbone
 
 LONGEST = 1 << 20
 """Bases of a window that no `--window` has cut."""
@@ -68,6 +74,7 @@ class Reading(NamedTuple):
     layers: tuple[int, ...]  # from 0 to n_layer
     pool: str
     strand: str
+    beside: int = 0  # channels of relatives
 
     def shape(self, width: int, paired: bool) -> tuple[int, ...]:
         """The axes behind that of windows (or of bases, unpooled): strands if both, layers if
@@ -75,7 +82,8 @@ class Reading(NamedTuple):
         """
         axes: tuple[int, ...] = (2,) if self.strand == "both" else ()
         axes += (len(self.layers),) if len(self.layers) > 1 else ()
-        return (*axes, width // 2 if paired and self.strand != "forward" else width)
+        own = width // 2 if paired and self.strand != "forward" else width
+        return (*axes, own + self.beside)
 
     def axes(self) -> list[str]:
         """Their names."""
@@ -105,7 +113,8 @@ def make_reading(
         )
     if strand != "forward" and alphabet.complement is None:
         raise UsageError("the alphabet has no second strand", fix="give --strand forward")
-    return Reading(tuple(layer % (n + 1) for layer in layers), pool, strand)
+    beside = PLACE_CHANNELS if isinstance(backbone, RelatedBackbone) else 0
+    return Reading(tuple(layer % (n + 1) for layer in layers), pool, strand, beside)
 
 
 def cut_windows(
@@ -242,7 +251,25 @@ def _embed_batch(
     if not bool(torch.isfinite(states).all()):
         what = f"the network's values are not finite for {group[0].contig} or a window beside it"
         raise GenodiffError(what, fix="use another checkpoint")
+    if isinstance(backbone, RelatedBackbone):
+        states = torch.cat([states, _read_relatives(backbone, ids, states)], -1)
     return _pooled(states, lengths, how)
+
+
+def _read_relatives(
+    backbone: RelatedBackbone, ids: list[Tensor], states: Float[Tensor, "B L S N D"]
+) -> Float[Tensor, "B L S N C"]:
+    """What relatives say of each place, as wide as the states that it stands beside."""
+    code_of = np.full(256, NONE, np.uint8)
+    code_of[list(DNA.targets)] = range(4)
+    out = torch.zeros(*states.shape[:2], PLACE_CHANNELS, dtype=states.dtype)
+    for i, row in enumerate(ids):
+        if len(row) > MOST_WINDOW:
+            what = f"with relatives a window has at most {MOST_WINDOW:,} bases, not {len(row):,}"
+            raise UsageError(what, fix="cut it with --window")
+        out[i, : len(row)] = torch.from_numpy(backbone.describe_places(code_of[row.numpy()]))
+    wide = out.to(states.device)[:, :, None, None]
+    return wide.expand(*states.shape[:4], PLACE_CHANNELS)
 
 
 def _encode(alphabet: Alphabet, window: Window) -> NDArray[np.uint8]:

@@ -26,6 +26,7 @@ from genodiff.io.identity import sha256_json
 from genodiff.io.target import check_target, read_json_object
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.folder import PROVENANCE
+from genodiff.runs.ready_models import check_may_write
 from genodiff.runs.sealed_files import read_json
 
 log = logging.getLogger("genodiff")
@@ -59,6 +60,7 @@ def find_evaluation_file(
         check_target(out, force=force, known=known)
         return Path(out)
     try:
+        check_may_write(run, "give --out FILE")
         check_target(run / EVAL, force=force, known=known)
     except MachineError as fault:
         log.warning("%s: %s; the figures are not kept (--out FILE)", run / EVAL, fault.what)

@@ -19,25 +19,37 @@ from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variant_alignment import judge_alt
 from genodiff.io.variants import Allele, Unscorable, VariantRecord
 from genodiff.io.vcf import VcfHeader, read_vcf
-from genodiff.scoring.variant_output import ENDINGS, TSV_COLUMNS, TSV_KEYS
+from genodiff.scoring.variant_output import (
+    CONSEQUENCE_COLUMNS,
+    CONSEQUENCE_SCHEMA,
+    ENDINGS,
+    TSV_COLUMNS,
+    TSV_KEYS,
+)
 
 _ROWS = 1 << 16
 _FILTER = "gd_"
 _ABOUT = re.compile(r"##genodiff_score=<(.*)>")
 _NUMBERS = ("score", "se", "percentile", "z", "phred")
 _COUNTS = ("pos", "n_evaluations", "n_background")
+_OF_GENES = ("gene", "consequence", "protein")
 _VCF_KEYS = {
     "GD_SCORE": "score", "GD_SE": "se", "GD_METHOD": "method", "GD_N": "n_evaluations",
     "GD_FLAGS": "flags", "GD_PCT": "percentile", "GD_Z": "z", "GD_PHRED": "phred",
-    "GD_BG": "background", "GD_BGN": "n_background",
+    "GD_BG": "background", "GD_BGN": "n_background", "GD_GENE": "gene", "GD_CSQ": "consequence",
+    "GD_AA": "protein",
 }  # fmt: skip
+_TSV_NAMES = dict(zip(TSV_COLUMNS, TSV_KEYS, strict=True)) | dict(
+    zip(CONSEQUENCE_COLUMNS, CONSEQUENCE_SCHEMA, strict=True)
+)
 
 
 class ScoredRow(NamedTuple):
     """One ALT: its place (`pos` from 1), its alleles as they stand in the file, and its score.
 
     `ref_bases` and `alt_bases` are how many bases differ. `score` is None with a reason first in
-    `flags`; the unit is the file's.
+    `flags`; the unit is the file's. `gene`, `consequence` (terms joined by &) and `protein` are ""
+    in a file without an annotation.
     """
 
     chrom: str
@@ -57,6 +69,9 @@ class ScoredRow(NamedTuple):
     z: float | None
     background: str
     n_background: int
+    gene: str = ""
+    consequence: str = ""
+    protein: str = ""
 
 
 class ScoredFile:
@@ -94,24 +109,24 @@ class ScoredFile:
             yield from _split_record(record)
 
     def _read_tsv(self) -> Iterator[ScoredRow]:
-        known = 0
+        names: list[str] = []
         for number, line in read_text_lines(self.path, "TSV"):
             if line.startswith("## genodiff score: "):
                 said = (one.partition(" ") for one in line[19:].split(", "))
                 self.about = {key: value for key, _, value in said}
             elif tuple(line.split("\t")[: len(TSV_COLUMNS)]) == TSV_COLUMNS:
-                known = line.count("\t") + 1  # haplotypes have a column behind ours
-            elif not known:
+                names = [_TSV_NAMES.get(name, name) for name in line.split("\t")]
+            elif not names:
                 raise self._fault("no table of genodiff score: other columns", number)
             elif line:
                 fields = line.split("\t")
-                if len(fields) != known:
-                    raise self._fault(f"{len(fields)} fields, not {known}", number)
-                told: dict[str, Any] = dict(zip(TSV_KEYS, fields, strict=False))
+                if len(fields) != len(names):
+                    raise self._fault(f"{len(fields)} fields, not {len(names)}", number)
+                told: dict[str, Any] = dict(zip(names, fields, strict=True))
                 told = {key: None if value == "." else value for key, value in told.items()}
                 told["flags"] = (told["flags"] or "").split(";")
                 yield self._make_row({**told, "alt": told["alt"] or "."}, number)
-        if not known:
+        if not names:
             raise self._fault("no table of genodiff score: no line of column names")
 
     def _read_json(self) -> Iterator[ScoredRow]:
@@ -170,7 +185,7 @@ def make_row(told: Mapping[str, Any]) -> ScoredRow:
         str(told["chrom"]), counts["pos"], str(told.get("id") or "."), ref, alt, kind, n_ref, n_alt,
         str(told.get("method") or ""), numbers["score"], numbers["se"], counts["n_evaluations"],
         flags, numbers["percentile"], numbers["z"], str(told.get("background") or ""),
-        counts["n_background"],
+        counts["n_background"], *(str(told.get(key) or "") for key in _OF_GENES),
     )  # fmt: skip
 
 

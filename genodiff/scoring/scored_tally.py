@@ -7,6 +7,7 @@ least likely ones are held, and a few that are drawn at random.
 import heapq
 import zlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from genodiff.scoring.background_strata import SizeClass, find_class
 from genodiff.scoring.scored_file import ScoredRow
+from genodiff.scoring.scored_places import ScoredPlaces
 
 STEP = 0.02
 """Width of a bin of scores, in the file's unit."""
@@ -33,8 +35,13 @@ class ClassScores:
 
     def list_scores(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Middles of the bins that are not empty, in order, and their counts."""
-        bins = sorted(self.grid)
-        return (np.array(bins) + 0.5) * STEP, np.array([self.grid[one] for one in bins], float)
+        return list_grid(self.grid)
+
+
+def list_grid(grid: Mapping[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Middles of the bins of a grid that are not empty, in order, and their counts."""
+    bins = sorted(grid)
+    return (np.array(bins) + 0.5) * STEP, np.array([grid[one] for one in bins], float)
 
 
 class ScoredTally:
@@ -53,6 +60,9 @@ class ScoredTally:
         self.classes: dict[SizeClass, ClassScores] = {}
         self.percentiles: dict[str, NDArray[np.float64]] = {}
         """Counts in `PERCENT_BINS` bins, by kind; each ALT counts 1 in all."""
+        self.consequences: dict[str, Counter[int]] = {}
+        """Scores of SNVs on the grid, by the first term of their consequence."""
+        self.places = ScoredPlaces()
         self._top, self._drawn = top, drawn
         self._least: list[_Held] = []
         self._random: list[_Held] = []
@@ -67,6 +77,10 @@ class ScoredTally:
         self.methods[row.method] += 1
         self.notes.update(row.flags)
         self._add_to_class(row, row.score)
+        self.places.add(row.chrom, row.pos - 1, row.score)
+        if row.consequence and row.kind == "snv":
+            grid = self.consequences.setdefault(row.consequence.partition("&")[0], Counter())
+            grid[int(row.score // STEP)] += 1
         if row.percentile is not None:
             self.ranked += 1
             counts = self.percentiles.setdefault(row.kind, np.zeros(PERCENT_BINS))

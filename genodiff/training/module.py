@@ -9,8 +9,7 @@ same for any split into micro-batches or ranks. A window with many N counts only
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import lightning.pytorch as pl
@@ -25,7 +24,7 @@ from genodiff.data.loader import Batch
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
-from genodiff.kernels.captured import Recorder
+from genodiff.kernels.captured import Recorder, keep_no_casts
 from genodiff.runs.config import RunConfig
 from genodiff.runs.inputs import make_inputs
 from genodiff.training.memory import Remember
@@ -35,21 +34,6 @@ from genodiff.training.spikes import Rewind, SpikeWatch
 from genodiff.training.step_graph import StepGraph
 
 _log = logging.getLogger("genodiff")
-
-
-@contextmanager
-def _keep_no_casts() -> Iterator[None]:
-    """A context in which autocast casts weights wherever they are used.
-
-    A graph would play on with copies that were cast once. And the gradients of a weight that is
-    used twice add up in float32, not in bfloat16.
-    """
-    kept = torch.is_autocast_cache_enabled()
-    torch.set_autocast_cache_enabled(False)
-    try:
-        yield
-    finally:
-        torch.set_autocast_cache_enabled(kept)
 
 
 def batch_loss(
@@ -148,7 +132,7 @@ class Pretraining(pl.LightningModule):
     def _measure(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The loss of a micro-batch, and what `totals` is to grow by."""
         given = self._objective, self.backbone, batch, self._soft_weight
-        with _keep_no_casts():
+        with keep_no_casts():
             terms, weights = batch_loss(*given, self._remember)
         found = torch.stack(
             [terms.nats.detach(), terms.nats_unweighted, terms.n_tokens, weights]

@@ -55,8 +55,7 @@ from genodiff.runs.lock import forget_locks, hold_lock
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective, fill_module
 from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.training.callbacks import Boundary, Counters
-from genodiff.training.faults import name_fault
-from genodiff.training.faulty_batches import keep_batches
+from genodiff.training.faults import keep_batches, name_fault
 from genodiff.training.horizon import open_plan
 from genodiff.training.loggers import RunLoggers
 from genodiff.training.memory import open_run_memory

@@ -88,6 +88,12 @@ def _genomes(run: Path, here: Path) -> Scene:
     return words, here / "mine" / "manifest.json"
 
 
+def _relatives(run: Path, here: Path) -> Scene:
+    (here / "near.fa").write_text(f">chr\n{'ACGTTGCAAC' * 200}\n")
+    words = ["data", "relatives", "near.fa", "--out", "mine", "--threads", 1]
+    return words, here / "mine" / "relatives.json"
+
+
 def _tokenizer(run: Path, here: Path) -> Scene:
     (here / "song.txt").write_text("la la la " * 400)
     words = ["data", "tokenizer", "song.txt", "--out", "mine", "--vocab-size", 300]
@@ -188,6 +194,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "tracks": _tracks,
     "scorecard": _scorecard,
     "data genomes": _genomes,
+    "data relatives": _relatives,
     "finetune table": _table,
     "finetune report": _sweep_report,
     **{f"finetune {name}": _suite(name) for name in describe_suites()},

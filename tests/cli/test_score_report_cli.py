@@ -9,6 +9,8 @@ import pytest
 import genodiff
 from tests.cli.test_score_cli import FASTA, N_ALTS, case, quick, words, write_vcf
 from tests.commands import command
+from tests.runs.test_related_backbone import differ
+from tests.tiny_run import genome_text
 
 __all__ = ["case", "quick"]
 
@@ -60,6 +62,35 @@ def test_a_model_adds_logos_and_second_draws(run: Path, case: Path, capsys: Capt
     assert "no logos" not in page
     assert genodiff.report("o.tsv", model=run, top=1) == Path("o.tsv.html")
     assert 'id="top-2-ref-A"' not in (case / "o.tsv.html").read_text()
+
+
+def test_consequences_and_relatives_stand_on_the_page(
+    run: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fasta = run.parent / "genome.fa"
+    Path("near.fa").write_text(differ(genome_text(), 0.12, 2))
+    genome = fasta.read_text().splitlines()[1].upper()
+    place = "c1\tx\t%s\t2001\t2300\t.\t+\t%s\tID=%s"
+    rows = [place % ("gene", ".", "g;Name=abc"), place % ("mRNA", ".", "t;Parent=g")]
+    rows += [place % ("CDS", "0", "d;Parent=t")]
+    Path("g.gff3").write_text("##gff-version 3\n" + "\n".join(rows) + "\n")
+    alts = [(at, genome[at], "ACGT"["TGCA".index(genome[at])]) for at in range(1990, 2100, 10)]
+    write_vcf(Path("in.vcf"), [f"c1\t{at + 1}\t.\t{a}\t{b}\t.\t.\t." for at, a, b in alts])
+    more = ("--relatives", "near.fa", "--features", "g.gff3", "--threads", 1)
+    code, _, err = command(capsys, "score", run, "in.vcf", "--fasta", fasta, "-o", "o.vcf", *more)
+    assert code == 0, err
+    code, _, err = command(capsys, "report", "o.vcf", "--model", run, "--top", 3)
+    assert code == 0, err
+    page, text = Path("o.vcf.html").read_text(), read_text(Path("o.vcf.html"))
+    assert "fig-places" in page
+    assert "fig-consequences" in page
+    assert "abc" in text
+    assert text.count("What relatives have there") == 3
+    assert " relatives near " in text
+    bare = command(capsys, "report", "o.vcf", "-o", "bare.html")
+    assert bare[0] == 0, bare
+    assert "What relatives have there" not in read_text(Path("bare.html"))
 
 
 @pytest.mark.usefixtures("quick")

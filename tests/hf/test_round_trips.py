@@ -19,7 +19,7 @@ from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
 from tests.commands import exit_code
 from tests.hub.published_folders import sample_ids
-from tests.tiny_run import NETWORK, save_run, write_run
+from tests.tiny_run import NETWORK, genome_text, save_run, write_run
 
 
 def run_logits(run: Path, ids: torch.Tensor) -> torch.Tensor:
@@ -140,3 +140,21 @@ def test_runs_that_cannot_be_published_are_refused_in_one_line(tmp_path: Path) -
         genodiff.hf.from_run(save_run(tmp_path / "dimamba", config))
     with pytest.raises(CheckpointError, match="not found"):
         genodiff.hf.from_run(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("network", [NETWORK, NETWORK | {"strands": "single"}], ids=["ps", "ph"])
+def test_a_folder_of_weights_alone_is_read_where_it_stands(
+    tmp_path: Path, network: dict[str, object]
+) -> None:
+    fasta = tmp_path / "genome.fa"
+    fasta.write_text(genome_text())
+    given = {"recipe": "own", "fasta": str(fasta), "backbone": network, "data": {"seq_len": 64}}
+    run = save_run(tmp_path / "run", resolve_config(given))
+    folder = tmp_path / "ready"
+    genodiff.export_checkpoint(run, out=folder, format="safetensors")
+    ids = sample_ids()
+    assert torch.equal(logits_of(folder, ids), run_logits(run, ids))
+    bare = AutoModel.from_pretrained(folder)
+    assert bare(ids).last_hidden_state.shape[:2] == ids.shape
+    assert AutoModelForSequenceClassification.from_pretrained(folder, num_labels=3).num_labels == 3
+    assert genodiff.hf.CaduceusTokenizer.from_pretrained(folder).model_max_length == 64

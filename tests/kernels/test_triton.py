@@ -277,16 +277,20 @@ def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_fu
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=compiling())
     assert done.returncode == 0, done.stdout + done.stderr
     found = list(map(json.loads, done.stdout.splitlines()))
-    # Slots of before the directions shared a launch, with Triton 3.9; 3.6 makes fewer.
-    before = {("forward", 256): 130.9, ("forward", 236): 136.4} | {
-        ("backward", 256): 349.4, ("backward", 236): 362.9
+    # With Triton 3.9; 3.6 makes fewer. What B and C cost that are loaded one state ahead (forward
+    # 10 slots, backward 52) an H100 gives back: it waited for them. A load is so many instructions
+    # before the first that reads it; at 256 channels it was 23 and 40, and is 77 and 201.
+    most = {("forward", 256): 136, ("forward", 236): 143} | {
+        ("backward", 256): 403, ("backward", 236): 415
     }  # fmt: skip
-    for (way, d_inner), slots in before.items():
+    ahead = {"forward": 30, "backward": 190}
+    for (way, d_inner), slots in most.items():
         (row,) = (
             row for row in found
             if (row["kernel"], row["dtype"], row["d_inner"]) == (f"scan_{way}", "bf16", d_inner)
         )  # fmt: skip
-        assert row["slots_per_step"] <= slots, (way, d_inner)
+        assert row["slots_per_step"] <= slots, (way, d_inner, row)
+        assert row["load_to_use"] >= ahead[way], (way, d_inner, row)
     rows = {(row["kernel"], row["dtype"]): row for row in found if row["d_inner"] == 256}
     assert rows["scan_forward", "bf16"]["mufu_fraction"] > 0.95
     # `scan_chain`, a scan over segments, moves its tiles through shared memory.

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import genodiff
-from genodiff.alphabet import DNA
-from genodiff.errors import DataError
-from genodiff.models.opening import open_language
+from genodiff.alphabet import DNA, reverse_complement
+from genodiff.errors import DataError, UsageError
+from genodiff.models.opening import open_language, refuse_relatives
 from genodiff.runs import related_model
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import RelatedBackbone, find_relatives
@@ -189,6 +189,7 @@ def test_every_verb_reads_relatives_and_names_them(
         "i.tsv.json": ("ism", run, *place, "--out", "i.tsv"),
         "d.tsv.json": ("dependencies", run, *place, "--out", "d.tsv"),
         "t/tracks.json": ("tracks", run, *place, "--out", "t", "--format", "npz"),
+        "e.npz.json": ("embed", run, "--fasta", fasta, "--region", "c1:2001-2040", "-o", "e.npz"),
         "o.fa.json": ("sample", run, "--fasta", "o.fa", "-n", 1, "--length", 40, "--steps", 4),
         "r.fa.json": ("redesign", run, *place, "--out", "r.fa", "--max-edits", 2),
     }
@@ -229,3 +230,48 @@ def test_votes_count_relatives_and_need_them(
     assert found[same + 1]["score"] < -1 < 0 < found[other + 1]["score"]
     assert found[2501]["score"] is None
     assert "votes_are_of_one_base" in json.dumps(found[2501])
+
+
+def test_embeddings_have_what_relatives_say_beside_the_networks_own(
+    run: Path, folder: Path
+) -> None:
+    alone = genodiff.load(run)
+    model = genodiff.load(run, relatives=[folder / "near.fa", folder / "far.fa"])
+    genome = genome_text().splitlines()[1].upper()
+    windows = [genome[2000:2300], genome[2500:2630], "N" * 10]
+    plain, found = alone.embed(windows, pool="none"), model.embed(windows, pool="none")
+    for window, own, both in zip(windows, plain, found, strict=True):
+        np.testing.assert_array_equal(both[:, :-4], own)
+        told = both[:, -4:]
+        np.testing.assert_allclose(told.sum(1), 1, atol=1e-5)
+        same = told[:, 0].mean()
+        assert same == 0 if "N" in window else same > 0.6
+    (turned,) = model.embed([reverse_complement(windows[0].encode()).decode()], pool="none")
+    np.testing.assert_allclose(turned[::-1, -4:], found[0][:, -4:], atol=1e-5)
+    mean = model.embed(windows, pool="mean")
+    np.testing.assert_allclose(mean[1], found[1].mean(0), atol=1e-5)
+    with pytest.raises(UsageError, match="with relatives a window has at most 8,128 bases"):
+        model.embed("ACGT" * 3000)
+
+
+def test_a_run_of_many_genomes_has_relatives_too(tmp_path: Path, folder: Path) -> None:
+    rows = ["path\tname\tsplit"]
+    for i, (name, split) in enumerate((("one", "train"), ("two", "valid"), ("three", "test"))):
+        (tmp_path / f"{name}.fa").write_text(genome_text(i + 1).replace(">c", f">{name}"))
+        rows.append(f"{name}.fa\t{name}\t{split}")
+    (tmp_path / "genomes.tsv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "near.fa").write_text(differ(genome_text(2), 0.1, 8))
+    genodiff.train(
+        genomes=tmp_path / "genomes.tsv", out=tmp_path / "run", max_steps=1, device="cpu",
+        preset="caduceus-ps-tiny", seq_len=64, batch_size=2, validate_windows=2,
+    )  # fmt: skip
+    model = open_language(tmp_path / "run", "cpu", [tmp_path / "near.fa"])
+    assert model.relatives is not None
+    assert [one["name"] for one in model.relatives["genomes"]] == ["near"]
+    with pytest.raises(DataError, match=r"the relative one holds .* of the model's own genome"):
+        open_language(tmp_path / "run", "cpu", [tmp_path / "one.fa"])
+
+
+def test_a_fine_tuned_model_says_that_it_reads_no_relatives(folder: Path) -> None:
+    with pytest.raises(UsageError, match="a fine-tuned model has no use of relatives"):
+        refuse_relatives("runs/tuned", [folder / "near.fa"])

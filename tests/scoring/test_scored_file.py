@@ -12,7 +12,9 @@ from genodiff.io.faidx import Genome
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import read_vcf
 from genodiff.scoring.background_ranks import Rank
+from genodiff.scoring.consequences import TERMS, Consequences
 from genodiff.scoring.scored_file import ScoredFile, measure_change
+from genodiff.scoring.scored_places import CONTIGS, MOST, ScoredPlaces
 from genodiff.scoring.scored_tally import PERCENT_BINS, STEP, ScoredTally, measure_ks
 from genodiff.scoring.scored_variants import AltScore
 from genodiff.scoring.variant_output import OutputForm, format_lines, make_frame, write_frame
@@ -30,8 +32,16 @@ SIZES = [("snv", 1, 1), ("snv", 1, 1), ("ins", 0, 1), ("del", 2, 0), ("", 0, 0),
          ("", 0, 0), ("snv", 1, 1)]  # fmt: skip
 
 
-def write_scores(folder: Path) -> dict[str, Path]:
-    """The same scores in every form."""
+GENES = """##gff-version 3
+c\tx\tgene\t1\t12\t.\t+\t.\tID=g;Name=g
+c\tx\tmRNA\t1\t12\t.\t+\t.\tID=t;Parent=g
+c\tx\tCDS\t1\t12\t.\t+\t0\tID=d;Parent=t
+"""
+
+
+def write_scores(folder: Path, *, features: bool = False) -> dict[str, Path]:
+    """The same scores in every form; with `features` the consequences beside them."""
+    (folder / "g.gff3").write_text(GENES)
     (folder / "g.fa").write_text(">c\n" + "ACGTTGCAAC" * 3 + "\n")
     (folder / "in.vcf").write_text(HEAD + "".join(f"{line}\n" for line in LINES))
     header, records = read_vcf(folder / "in.vcf")
@@ -51,13 +61,14 @@ def write_scores(folder: Path) -> dict[str, Path]:
 
     found = {}
     with Genome(folder / "g.fa") as genome:
+        genes = Consequences(folder / "g.gff3", genome) if features else None
         for ending in (".vcf", ".tsv", ".jsonl"):
-            form = OutputForm(ending, "nats", {"unit": "nats", "seed": 1}, rank)
+            form = OutputForm(ending, "nats", {"unit": "nats", "seed": 1}, rank, None, genes)
             found[ending] = folder / f"out{ending}"
             lines = format_lines(scored, header, genome, form)
             found[ending].write_text("".join(f"{line}\n" for line in lines))
         found[".parquet"] = folder / "out.parquet"
-        write_frame(found[".parquet"], make_frame(scored, genome, "nats", rank).lazy())
+        write_frame(found[".parquet"], make_frame(scored, genome, "nats", rank, None, genes).lazy())
     return found
 
 
@@ -161,6 +172,39 @@ def test_the_least_likely_do_not_depend_on_the_order_and_ranked_ones_come_first(
     assert turned.list_least() == whole.list_least()
     assert turned.list_drawn() == whole.list_drawn()
     assert count(path, top=0, drawn=0).list_least() == []
+
+
+def test_what_an_annotation_says_is_read_of_every_form(tmp_path: Path) -> None:
+    files = write_scores(tmp_path, features=True)
+    rows = {ending: list(ScoredFile(path).rows()) for ending, path in files.items()}
+    assert rows[".vcf"] == rows[".tsv"] == rows[".jsonl"] == rows[".parquet"]
+    first = rows[".vcf"][0]
+    assert (first.gene, first.consequence) == ("g", "stop_gained")
+    assert first.protein
+    tally = count(files[".tsv"])
+    assert sum(sum(grid.values()) for grid in tally.consequences.values()) == 4
+    assert set(tally.consequences) <= set(TERMS)
+
+
+def test_scores_along_a_genome_are_kept_in_a_bounded_number_of_bins() -> None:
+    places, rng = ScoredPlaces(width=1), np.random.default_rng(2)
+    scores = {("a", int(at)): float(rng.normal()) for at in rng.integers(0, 10**6, 3000)}
+    scores |= {("b", int(at)): float(rng.normal()) for at in rng.integers(0, 10**5, 300)}
+    for (contig, at), score in scores.items():
+        places.add(contig, at, score)
+    bins = places.list_bins()
+    assert len(bins) <= MOST
+    assert [one.contig for one in bins] == sorted(one.contig for one in bins)
+    assert sum(one.n for one in bins) == len(scores)
+    for one in bins:
+        inside = [
+            s for (c, at), s in scores.items() if c == one.contig and one.start <= at < one.end
+        ]
+        assert (len(inside), min(inside)) == (one.n, one.least)
+        assert one.mean == pytest.approx(np.mean(inside))
+    for i in range(2 * CONTIGS):
+        places.add(f"c{i}", 5, -1.0)
+    assert (len(places.ends), places.left_out) == (CONTIGS, CONTIGS + 2)
 
 
 def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from genodiff.data.dna_build import (
     make_encoding_table,
     read_dna_manifest,
 )
-from genodiff.data.fetch import fetch_file
+from genodiff.data.fetch import fetch_file, find_local_path, is_present
 from genodiff.data.genomes.listing import GenomeList, GenomeRow
 from genodiff.data.genomes.parquet import PARQUET, read_parquet_contents
 from genodiff.data.genomes.sketches import KMERS, PLACES, SCALE, SketchWriter
@@ -115,7 +115,7 @@ def build_genomes(
 def check_room(waiting: list[GenomeRow], folder: Path) -> None:
     """Raises `MachineError` where the disk has less room than the genomes will certainly take."""
     needed = sum(estimate_bytes(row) for row in waiting)
-    free = shutil.disk_usage(_existing(folder)).free
+    free = shutil.disk_usage(atomic.find_existing(folder)).free
     if needed > free:
         what = f"about {needed / 1e9:.1f} GB are needed, and {free / 1e9:.1f} GB are free"
         raise MachineError(what, file=folder, fix="make room, or give another folder with --out")
@@ -235,12 +235,35 @@ def read_contents(path: Path, source: InputFile) -> Iterator[Content]:
     say_linear(source.shown, circular)
 
 
+def find_genome_file(row: GenomeRow, *, offline: bool) -> Path:
+    """The file of a row on this machine, fetched where needed. Raises `DataError`.
+
+    One that was fetched is not hashed again, unlike what `fetch_genome` gives.
+    """
+    if not row.is_remote:
+        return Path(row.path)
+    source = _describe_source(row)
+    return find_local_path(source) if is_present(source) else fetch_genome(row, offline=offline)
+
+
+def is_genome_here(row: GenomeRow) -> bool:
+    """Whether the file of a row need not be fetched."""
+    return not row.is_remote or is_present(_describe_source(row))
+
+
 def fetch_genome(row: GenomeRow, *, offline: bool) -> Path:
     """The file of a row that is remote, on this machine. Raises `DataError`."""
+    source = _describe_source(row)
+    owner = f"the genome {row.name}"
+    if not row.is_tried:
+        owner += " (from a URL that nobody has tried yet)"
+    return fetch_file(source, owner, "a path in the list:", offline=offline)
+
+
+def _describe_source(row: GenomeRow) -> Source:
     name = row.path.rsplit("/", 1)[-1].split("?")[0] or "genome.fa"
     name = "".join(c if c.isalnum() or c in "._-" else "_" for c in name).lstrip("._-") or "genome"
-    source = Source(url=row.path, filename=name, sha256=row.sha256, licence="not stated")
-    return fetch_file(source, f"the genome {row.name}", "a path in the list:", offline=offline)
+    return Source(url=row.path, filename=name, sha256=row.sha256, licence="not stated")
 
 
 def build_each(
@@ -303,7 +326,3 @@ def _die_with_parent() -> None:
             os._exit(1)
 
         Thread(target=watch, daemon=True).start()
-
-
-def _existing(folder: Path) -> Path:
-    return folder if folder.exists() or folder == folder.parent else _existing(folder.parent)

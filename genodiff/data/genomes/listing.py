@@ -7,6 +7,9 @@ columns.
     species   its label for conditional training (default: none)
     split     what of it trains, validates and tests (default cluster): see below
     sha256    of the file; one that is fetched should have it
+    letters   sha256 of what it spells, however it is written (`runs/relatives.py`)
+    bases     about how many, to plan with a file that is not here
+    tried     no: nobody has fetched it from this URL yet
 
 `path` (or `url`) is needed; a field that is empty or `.` has its default. Lines that begin with #
 are comments. A split is
@@ -36,7 +39,9 @@ log = logging.getLogger("genodiff")
 
 RULES = ("cluster", "assembly", "chromosome", "train", "valid", "test")
 MOST_GENOMES = 100_000
-COLUMNS = ("path", "name", "weight", "species", "split", "sha256")
+COLUMNS = (
+    "path", "name", "weight", "species", "split", "sha256", "letters", "bases", "tried",
+)  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ENDINGS = re.compile(
@@ -57,6 +62,9 @@ class GenomeRow:
     split: str
     sha256: str | None
     line: int
+    letters: str | None = None
+    bases: int = 0
+    is_tried: bool = True
 
     @property
     def is_remote(self) -> bool:
@@ -178,28 +186,36 @@ def _read_row(path: str | Path, number: int, given: dict[str, str], folder: Path
             raise refuse(f"the {what} '{printable(value, 40)}' {spoilt[0]}", spoilt[1])
     if species and not _NAME.fullmatch(species.replace(" ", "_")):
         raise refuse(f"'{printable(species, 40)}' is no label", _NAME_FIX)
-    digest = given.get("sha256", "").lower() or None
-    if digest is not None and not _SHA256.fullmatch(digest):
-        raise refuse("the sha256 is not 64 hexadecimal digits", "give that of the file")
+    for column in ("sha256", "letters"):
+        if column in given and not _SHA256.fullmatch(given[column].lower()):
+            what = f"the {column} is not 64 hexadecimal digits"
+            raise refuse(what, "give it, or leave the field empty")
+    tried = given.get("tried", "yes")
+    if tried not in ("yes", "no"):
+        raise refuse(f"tried '{printable(tried, 20)}' is not yes or no", "give one of these")
     return GenomeRow(
         where,
         name,
-        _read_weight(given.get("weight", "1"), refuse),
+        _read_count("weight", given.get("weight", "1"), refuse),
         species.replace(" ", "_"),
         _read_rule(given.get("split", RULES[0]), folder, refuse),
-        digest,
+        given.get("sha256", "").lower() or None,
         number,
+        letters=given.get("letters", "").lower() or None,
+        bases=int(_read_count("bases", given.get("bases", "0"), refuse)),
+        is_tried=tried == "yes",
     )
 
 
 _Refuse = Callable[[str, str], DataError]
 
 
-def _read_weight(text: str, refuse: _Refuse) -> float:
-    weight = read_number(text)
-    if weight is None or weight < 0:
-        raise refuse(f"the weight '{printable(text, 20)}' is not 0 or more", "give 1, for example")
-    return weight
+def _read_count(column: str, text: str, refuse: _Refuse) -> float:
+    number = read_number(text)
+    if number is None or number < 0:
+        what = f"the {column} '{printable(text, 20)}' is not 0 or more"
+        raise refuse(what, "give 1, for example")
+    return number
 
 
 def _read_rule(text: str, folder: Path, refuse: _Refuse) -> str:

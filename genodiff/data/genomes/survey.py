@@ -20,6 +20,7 @@ from genodiff.data.genomes.store import (
 )
 from genodiff.data.recipe import SPLITS, Recipe
 from genodiff.errors import DataError
+from genodiff.io.atomic import find_existing
 from genodiff.io.counts import format_count
 
 
@@ -127,12 +128,9 @@ def describe_plan(found: dict[str, Any], most: int = 12) -> list[str]:
 
 def measure_room(folder: Path, needed: int = 0, to_build: int = 0) -> dict[str, Any]:
     """The folder, what is still needed there, and what its disk has."""
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
     return {
         "folder": str(folder),
         "to_build": to_build,
         "disk_bytes": needed,
-        "free_bytes": shutil.disk_usage(place).free,
+        "free_bytes": shutil.disk_usage(find_existing(folder)).free,
     }

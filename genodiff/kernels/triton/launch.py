@@ -33,6 +33,7 @@ _KERNELS = (
     "stage",
     "unstage",
 )  # how their kernels' names begin
+_MOST_ROWS = 65_535  # CUDA's limit for the second and third axis of a grid
 
 
 class _Fused(NamedTuple):
@@ -78,11 +79,16 @@ def _is_interpreted() -> bool:
     return find_spec("triton") is not None and kernels().interpreted
 
 
-def fits(*tensors: Tensor | None) -> bool:
-    """Whether the kernels can take these tensors: float32, bfloat16 or float16, on a GPU."""
+def fits(*tensors: Tensor | None, rows: int = 1) -> bool:
+    """Whether the kernels can take these tensors, which may have any strides.
+
+    They are float32, bfloat16 or float16, on a GPU, and none is empty. `rows` is how many programs
+    a grid has along its last axis.
+    """
     dtypes = (torch.float32, torch.bfloat16, torch.float16)
-    return all(
-        x is None or (x.dtype in dtypes and (x.is_cuda or _is_interpreted())) for x in tensors
+    return rows <= _MOST_ROWS and all(
+        x is None or (x.dtype in dtypes and x.numel() > 0 and (x.is_cuda or _is_interpreted()))
+        for x in tensors
     )
 
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.direction import split_weights
-from genodiff.kernels.triton.launch import kernels, use_device
+from genodiff.kernels.triton.launch import kernels, next_power_of_2, use_device
 from genodiff.kernels.triton.scan import (
     compute_states,
     pack_channels,
@@ -35,7 +35,8 @@ from genodiff.kernels.triton.weights import (
     sum_gradients,
 )
 
-_PIECES = 64  # most shares of a row in the gradients of the convolution's weights
+# Tiles of a share of a row in the gradients of the convolution's weights, and most shares.
+_TILES, _PIECES = 8, 256
 
 
 def compute_dtype(h: Tensor) -> torch.dtype:
@@ -89,17 +90,18 @@ def conv_backward(
     """
     (rows, length, channels), (n, _, K) = x.shape, weight.shape
     BT, BE, grid = _blocks(length, channels)
-    tiles = -(-grid[0] // _PIECES)
-    pieces = -(-grid[0] // tiles)
-    dz = torch.empty_like(dy)
-    dw = torch.empty(len(dy), pieces, K + 1, channels, device=x.device, dtype=torch.float32)
     # Half of a tile at a time: with a whole one all registers are taken, and some spill.
     ways, half = _mark_ways(reverse), BT // 2
+    halves = -(-length // half)
+    tiles = max(_TILES, -(-halves // _PIECES))
+    pieces = -(-halves // tiles)
+    dz = torch.empty_like(dy)
+    dw = torch.empty(len(dy), pieces, K + 1, channels, device=x.device, dtype=torch.float32)
     kernels().conv_slope[(pieces, grid[1], len(dy))](
-        x, weight, bias, dy, dz, dw, length, channels, rows, ways, 2 * tiles, x.stride(0),
-        x.stride(1), K=K, ORDERED=ordered, BT=half, BE=BE
+        x, weight, bias, dy, dz, dw, length, channels, rows, ways, tiles, x.stride(0),
+        x.stride(1), K=K, KP=next_power_of_2(K), ORDERED=ordered, BT=half, BE=BE
     )  # fmt: skip
-    kernels().conv_backward[(-(-length // half), grid[1], rows)](
+    kernels().conv_backward[(halves, grid[1], rows)](
         dz, weight, dx, length, channels, rows, ways, dx.stride(0), dx.stride(1), DIRECTIONS=n,
         K=K, ORDERED=ordered, BT=half, BE=BE
     )  # fmt: skip
@@ -243,11 +245,12 @@ class _Mixer(torch.autograd.Function):
                 reverse=False,
                 keep=keep and not recompute,
             )
-            total, gated = (torch.empty(x.shape, device=h.device, dtype=dtype) for _ in range(2))
+            gated = torch.empty(x.shape, device=h.device, dtype=dtype)
+            total = torch.empty_like(gated) if keep else gated
             BT, BE, grid = _blocks(length, channels)
             kernels().gate_forward[(*grid, rows)](
                 y, z, total, gated, length, channels, rows, _mark_ways(reverse), z.stride(0),
-                DIRECTIONS=len(reverse), BT=BT, BE=BE
+                KEEP=keep, DIRECTIONS=len(reverse), BT=BT, BE=BE
             )  # fmt: skip
             out = (gated.view(rows * length, channels) @ w.w_out.t()).view(h.shape)
             if keep:

@@ -77,39 +77,45 @@ def conv_forward(
 @triton.jit
 @no_type_check
 def conv_slope(
-    x, w, b, dy, dz, dw, L, E, rows, ways, tiles, x_b, x_l, K: tl.constexpr, ORDERED: tl.constexpr,
-    BT: tl.constexpr, BE: tl.constexpr,
+    x, w, b, dy, dz, dw, L, E, rows, ways, tiles, x_b, x_l, K: tl.constexpr, KP: tl.constexpr,
+    ORDERED: tl.constexpr, BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """Write dz, the gradient before silu, in the order of dy, and the partial sums of dw.
 
-    dw is (directions · rows, pieces, K + 1, E): the gradients of the taps, then of the bias.
+    dw is (directions · rows, pieces, K + 1, E): the gradients of the taps, then of the bias. All
+    taps of a tile are loaded at once, along an axis of KP ≥ K, and serve both z and dw. The sums
+    stay in registers until a program's last tile.
     """
     piece, own = tl.program_id(0), tl.program_id(2).to(tl.int64)
     which, row = tl.program_id(2) // rows, own % rows
     back = (ways >> which) & 1
-    e = tl.program_id(1) * BE + tl.arange(0, BE)
+    e, k = tl.program_id(1) * BE + tl.arange(0, BE), tl.arange(0, KP)
     there = e < E
+    taps = (k < K)[:, None] & there[None, :]
+    weights = tl.load(w + (which * E + e)[None, :] * K + k[:, None], mask=taps, other=0.0)
+    weights = weights.to(tl.float32)[:, None, :]
+    bias = tl.load(b + which * E + e, mask=there, other=0.0).to(tl.float32)[None, :]
     x += row * x_b
-    w += which * E * K
-    b += which * E
-    dw += (own * tl.num_programs(0) + piece) * (K + 1) * E + e
+    sums = tl.zeros([KP, BT, BE], tl.float32)
+    of_bias = tl.zeros([BT, BE], tl.float32)
     for tile in range(0, tiles):
         t = own * 0 + (piece * tiles + tile) * BT + tl.arange(0, BT)
-        mask = (t < L)[:, None] & there[None, :]
-        z = _linear(x, w, b, t, L, back, e, there, x_l, K)
+        from_ = t[None, :] - (K - 1 - k)[:, None]
+        known = ((from_ >= 0) & (from_ < L))[:, :, None] & taps[:, None, :]
+        at = _turn(from_, L, back)[:, :, None] * x_l + e[None, None, :]
+        x_ = tl.load(x + at, mask=known, other=0.0).to(tl.float32)
+        z = tl.sum(x_ * weights, 0) + bias
         s = _sigmoid(z)
-        to = t if ORDERED else _turn(t, L, back)
-        at = (own * L + to)[:, None] * E + e[None, :]
+        mask = (t < L)[:, None] & there[None, :]
+        at = (own * L + (t if ORDERED else _turn(t, L, back)))[:, None] * E + e[None, :]
         # silu'(p) = s + p s (1 − s), with s the sigmoid of p (here z).
         g = tl.load(dy + at, mask=mask, other=0.0).to(tl.float32) * (s * (1.0 + z * (1.0 - s)))
         tl.store(dz + at, g.to(dz.dtype.element_ty), mask=mask)
-        # dw is summed in memory, because K + 1 more sums would not fit in registers. No other
-        # program writes to the same place. What is there before the first tile is not read.
-        begun = there & (tl.full([BE], tile, tl.int32) > 0)
-        for k in tl.static_range(K):
-            part = tl.sum(g * _load(x, t - (K - 1 - k), L, back, e, there, x_l), 0)
-            tl.store(dw + k * E, tl.load(dw + k * E, mask=begun, other=0.0) + part, mask=there)
-        tl.store(dw + K * E, tl.load(dw + K * E, mask=begun, other=0.0) + tl.sum(g, 0), mask=there)
+        sums += g[None, :, :] * x_
+        of_bias += g
+    dw += (own * tl.num_programs(0) + piece) * (K + 1) * E
+    tl.store(dw + k[:, None] * E + e[None, :], tl.sum(sums, 1), mask=taps)
+    tl.store(dw + K * E + e, tl.sum(of_bias, 0), mask=there)
 
 
 @triton.jit
@@ -142,10 +148,10 @@ def conv_backward(
 @triton.jit
 @no_type_check
 def gate_forward(
-    y, z, total, out, L, E, rows, ways, z_l, DIRECTIONS: tl.constexpr, BT: tl.constexpr,
-    BE: tl.constexpr,
+    y, z, total, out, L, E, rows, ways, z_l, KEEP: tl.constexpr, DIRECTIONS: tl.constexpr,
+    BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """Write total (rows, L, E) = Σ_d y_d, and out = total ⊙ silu(z)."""
+    """Write out = total ⊙ silu(z) with total (rows, L, E) = Σ_d y_d; with KEEP total too."""
     t, e = tl.program_id(0) * BT + tl.arange(0, BT), tl.program_id(1) * BE + tl.arange(0, BE)
     row = tl.program_id(2).to(tl.int64)
     t = row * 0 + t
@@ -158,7 +164,8 @@ def gate_forward(
     kept = sum_.to(total.dtype.element_ty)
     place = row * L + t
     at = place[:, None] * E + e[None, :]
-    tl.store(total + at, kept, mask=mask)
+    if KEEP:
+        tl.store(total + at, kept, mask=mask)
     z_ = tl.load(z + place[:, None] * z_l + e[None, :], mask=mask, other=0.0).to(tl.float32)
     y_ = kept.to(tl.float32)
     tl.store(out + at, (y_ * z_ * _sigmoid(z_)).to(out.dtype.element_ty), mask=mask)

@@ -64,9 +64,9 @@ class _ScanLaunch:
         """The constants of a scan kernel."""
         return self.constants | CHOICES[kernel] | self.kind.get(kernel, {})
 
-    def staged(self, B: Tensor, C: Tensor) -> Tensor:
-        """B and C as the kernels read them: float32 (rows, 2N, padded), time contiguous."""
-        bc = torch.empty(self.rows, 2 * self.N, self.padded, device=B.device, dtype=torch.float32)
+    def staged(self, B: Tensor, C: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """B and C as the kernels read them: (rows, 2N, padded), time contiguous."""
+        bc = torch.empty(self.rows, 2 * self.N, self.padded, device=B.device, dtype=dtype)
         self.k.stage[self.staging](
             B, C, bc, self.length, self.padded, *B.stride(), *C.stride(), N=self.N,
             REVERSE=self.reverse, BN=next_power_of_2(self.N), BT=_STAGED
@@ -185,7 +185,7 @@ def scan_backward(
     """
     go = _ScanLaunch(u, A2, softplus, reverse)
     d, b = _floats(D, A2), _floats(bias, A2)
-    bc = go.staged(B, C)
+    bc = go.staged(B, C, B.dtype if B.dtype == C.dtype else torch.float32)
     # Zeros of all that begins as zero, in one launch.
     zeros = A2.new_zeros(2 + (go.segments > 1), go.rows, go.segments, go.N, go.channels)
     carry, dA, *rest = zeros.unbind()
@@ -240,9 +240,9 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
-        bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None,
+        bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None, keep: bool,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        u, delta, keep = pack_channels(u), pack_channels(delta), any(ctx.needs_input_grad)
+        u, delta = pack_channels(u), pack_channels(delta)
         D_, bias_ = _group(D, bias)
         y, states = scan_forward(
             u,
@@ -275,7 +275,7 @@ class _Scan(torch.autograd.Function):
             g.u, g.delta, g.A.sum((0, 1)).t().to(A.dtype), g.B, g.C,
             None if D is None else g.D.sum((0, 1)).to(D.dtype),
             None if bias is None else g.bias.sum((0, 1)).to(bias.dtype), None, None,
-            None if ctx.h0_dtype is None else g.h0.transpose(1, 2).to(ctx.h0_dtype),
+            None if ctx.h0_dtype is None else g.h0.transpose(1, 2).to(ctx.h0_dtype), None,
         )  # fmt: skip
 
 
@@ -296,5 +296,8 @@ def triton_scan(
 
     y is in the dtype of u, the state after the last step in float32.
     """
-    y, last = _Scan.apply(u, delta, A, B, C, D, delta_bias, delta_softplus, reverse, h0)
+    timed = (u, delta, A, B, C, D, delta_bias)
+    # Under `no_grad` inputs that ask for gradients have none.
+    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (*timed, h0))
+    y, last = _Scan.apply(*timed, delta_softplus, reverse, h0, keep)
     return y if z is None else y * F.silu(z), last

@@ -12,9 +12,11 @@ multiply-adds in each lane, without a shuffle:
 
 States and adjoints pass from tile to tile through memory: the state before each tile is what the
 backward pass needs saved. The loop over n can then be a loop, and its body stays in the instruction
-cache. B and C come as float32 (rows, 2N, L′), with time contiguous and in the order of the scan,
-and padded with zeros: all lanes read the same 16 bytes at once. ∂B and ∂C are summed over the lanes
-by the matrix unit (`sum_lanes`), then over programs in a fixed order, without atomics.
+cache. B and C come as (rows, 2N, L′), with time contiguous and in the order of the scan, and padded
+with zeros: all lanes read the same 16 bytes at once. They are float32 for the forward pass, which
+saves it conversions, and as they came for the backward pass, which saves it registers. ∂B and ∂C
+are summed over the lanes by the matrix unit (`sum_lanes`), then over programs in a fixed order,
+without atomics.
 
 Rows come in groups: all rows of a group have the same A, D and bias. A mixer's two directions are
 two groups of one launch.
@@ -106,15 +108,21 @@ def scan_forward(
         # a number, because Triton 3.9's interpreter turns the latter into integers, not a mask.
         next_tile = tl.full([BE], tile + 1, tl.int32)
         kept = there & ((next_tile < last) | (next_tile == n_tiles)) if KEEP else there
-        # Loads from far away are issued one n ahead, to hide their latency.
+        # Loads are issued one n ahead, to hide their latency: a GPU waited for B and C most.
         next_A, next_before = (
             tl.load(A2, mask=there, other=0.0),
             tl.load(state, mask=there, other=0.0),
         )
+        next_B = tl.load(bc + tile * T)
+        if OUTPUT:
+            next_C = tl.load(bc + N * (n_tiles * T) + tile * T)
         for n in tl.range(0, N, loop_unroll_factor=UNROLL):
-            B = tl.load(bc + n * (n_tiles * T) + tile * T)
-            A_n, before = next_A, next_before
+            A_n, before, B = next_A, next_before, next_B.to(tl.float32)
             ahead = tl.minimum(n + 1, N - 1)
+            next_B = tl.load(bc + ahead * (n_tiles * T) + tile * T)
+            if OUTPUT:
+                C = next_C.to(tl.float32)
+                next_C = tl.load(bc + (N + ahead) * (n_tiles * T) + tile * T)
             next_A = tl.load(A2 + ahead * E, mask=there, other=0.0)
             next_before = tl.load(state + ahead * E, mask=there, other=0.0)
             a = exp2(dt * A_n[:, None], EXACT, ASM)
@@ -123,7 +131,6 @@ def scan_forward(
             b_x = tl.where(begins, tl.fma(a, tl.broadcast_to(before[:, None], (BE, T)), b_x), b_x)
             _, h, _ = tl.associative_scan((a, b_x, b_x), 1, step_forward)
             if OUTPUT:
-                C = tl.load(bc + (N + n) * (n_tiles * T) + tile * T)
                 acc += h * C[None, :]
             # The sum picks the last step: adding zeros within a lane leaves it as it is.
             tl.store(after + n * E, tl.sum(tl.where(ends, h, 0.0), 1), mask=kept)
@@ -178,10 +185,17 @@ def scan_carry(
         dy_ = reverse_time(dy_, ASM)
         span += tl.sum(dt, 1)
         ends = (tl.arange(0, T) == T - 1)[None, :]
+        next_A, next_c = (
+            tl.load(A2 + e, mask=there, other=0.0),
+            tl.load(carry, mask=there, other=0.0),
+        )
+        next_C = tl.load(bc + N * (n_tiles * T) + tile * T)
         for n in tl.range(0, N, loop_unroll_factor=UNROLL):
-            C = tl.load(bc + (N + n) * (n_tiles * T) + tile * T)
-            A_n = tl.load(A2 + n * E + e, mask=there, other=0.0)
-            c_after = tl.load(carry + n * E, mask=there, other=0.0)
+            A_n, c_after, C = next_A, next_c, next_C.to(tl.float32)
+            ahead = tl.minimum(n + 1, N - 1)
+            next_C = tl.load(bc + (N + ahead) * (n_tiles * T) + tile * T)
+            next_A = tl.load(A2 + ahead * E + e, mask=there, other=0.0)
+            next_c = tl.load(carry + ahead * E, mask=there, other=0.0)
             a = exp2(dt * A_n[:, None], EXACT, ASM)
             a = reverse_time(a, ASM)
             C_ = reverse_time(tl.broadcast_to(C[None, :], (BE, T)), ASM)
@@ -262,6 +276,8 @@ def scan_backward(
     d = tl.load(D + which * E + e, mask=there, other=0.0)
     t = tl.arange(0, T)
     padded = n_tiles * T
+    # Of B and C ahead there is room in registers where they are two bytes wide.
+    LOW: tl.constexpr = bc.dtype.element_ty != tl.float32
     own = (row * tl.num_programs(1) + segment) * N * E + e
     carry += own
     dA += own
@@ -295,11 +311,18 @@ def scan_backward(
             tl.load(state, mask=there, other=0.0),
         )
         next_c, next_dA = tl.load(carry, mask=there, other=0.0), tl.load(dA, mask=there, other=0.0)
+        if LOW:
+            next_B, next_C = tl.load(bc + tile * T), tl.load(bc + N * padded + tile * T)
         for n in tl.range(0, N, loop_unroll_factor=UNROLL):
-            B = tl.load(bc + n * padded + tile * T)
-            C = tl.load(bc + (N + n) * padded + tile * T)
             A_n, before, c_after, sum_before = next_A, next_before, next_c, next_dA
             ahead = tl.minimum(n + 1, N - 1)
+            if LOW:
+                B, C = next_B.to(tl.float32), next_C.to(tl.float32)
+                next_B = tl.load(bc + ahead * padded + tile * T)
+                next_C = tl.load(bc + (N + ahead) * padded + tile * T)
+            else:
+                B = tl.load(bc + n * padded + tile * T)
+                C = tl.load(bc + (N + n) * padded + tile * T)
             next_A = tl.load(A2 + ahead * E + e, mask=there, other=0.0)
             next_before = tl.load(state + ahead * E, mask=there, other=0.0)
             next_c, next_dA = (

@@ -13,7 +13,7 @@ def stage(
     B, C, bc, L, padded, B_b, B_l, B_n, C_b, C_l, C_n, N: tl.constexpr, REVERSE: tl.constexpr,
     BN: tl.constexpr, BT: tl.constexpr,
 ):  # fmt: skip
-    """Write bc (rows, 2N, padded) in float32: B, then C, and zero past the end.
+    """Write bc (rows, 2N, padded) in its dtype: B, then C, and zero past the end.
 
     Time is contiguous, and runs in the order of the scan.
     """
@@ -24,11 +24,11 @@ def stage(
     live = (position < L)[:, None] & (n < N)[None, :]
     if which == 0:
         x = tl.load(B + row * B_b + t[:, None] * B_l + n[None, :] * B_n, mask=live, other=0.0).to(
-            tl.float32
+            bc.dtype.element_ty
         )
     else:
         x = tl.load(C + row * C_b + t[:, None] * C_l + n[None, :] * C_n, mask=live, other=0.0).to(
-            tl.float32
+            bc.dtype.element_ty
         )
     at = bc + (row * 2 * N + which * N) * padded + n[None, :] * padded + position[:, None]
     tl.store(at, x, mask=(position < padded)[:, None] & (n < N)[None, :])

@@ -1,0 +1,79 @@
+"""The ready models, and what is known of each: `genodiff.list_models`, `genodiff.show_model`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from genodiff.errors import CheckpointError, UsageError, did_you_mean
+from genodiff.runs.ready_models import find_ready_model, list_ready_models
+
+FACTS, _WEIGHTS, _CARD = "facts.json", "model.safetensors", "model.json"
+
+
+def list_models() -> list[dict[str, Any]]:
+    """Each ready model as `show_model` gives it, in the order of their names.
+
+    >>> [one["name"] for one in genodiff.list_models()]                # doctest: +SKIP
+    ['ecoli', 'yeast']
+    """
+    return [_describe(name, folder) for name, folder in list_ready_models().items()]
+
+
+def show_model(name: str) -> dict[str, Any]:
+    """What is known of a ready model: its name, folder, size in bytes, weights, kind, and facts.
+
+    "facts" is what FOLDER/facts.json holds: what it was trained on, its licence, figures with their
+    commands, and limits; empty for a model without. Raises `UsageError` for an unknown name, naming
+    what is near, and `CheckpointError` for a damaged file.
+
+    >>> genodiff.show_model("yeast")["parameters"]                     # doctest: +SKIP
+    470702
+    """
+    return _describe(name, find_model(name))
+
+
+def find_model(name: str) -> Path:
+    """The folder of a ready model. Raises `UsageError` for an unknown name."""
+    folder = find_ready_model(name)
+    if folder is None:
+        raise UsageError(f"no ready model '{name}'; {did_you_mean(name, list_ready_models())}")
+    return folder
+
+
+def _describe(name: str, folder: Path) -> dict[str, Any]:
+    card = _read(folder / _CARD)
+    return {
+        "name": name,
+        "folder": str(folder),
+        "bytes": sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+        "parameters": _count_weights(folder / _WEIGHTS),
+        "domain": card.get("domain"),
+        "preset": (card.get("config") or {}).get("preset"),
+        "genodiff": card.get("genodiff"),
+        "facts": _read(folder / FACTS) if (folder / FACTS).exists() else {},
+    }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as fault:
+        what = f"cannot be read: missing, truncated or corrupt ({str(fault)[:80]})"
+        raise CheckpointError(what, file=path, fix="install genodiff again") from None
+    if not isinstance(held, dict):
+        raise CheckpointError("is no JSON object", file=path, fix="install genodiff again")
+    return held
+
+
+def _count_weights(path: Path) -> int:
+    """The numbers in a safetensors file, from its header."""
+    try:
+        with path.open("rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        spans = (one["data_offsets"] for key, one in header.items() if key != "__metadata__")
+        return sum(end - start for start, end in spans) // 4
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, MemoryError):
+        what = "is no safetensors file: missing, truncated or corrupt"
+        raise CheckpointError(what, file=path, fix="install genodiff again") from None

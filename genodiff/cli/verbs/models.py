@@ -1,0 +1,98 @@
+"""Ready models, which `--model NAME` takes: list them, and see what is known of each.
+
+They come with genodiff, or stand in a folder that GENODIFF_MODELS names, one folder for each, as
+`genodiff checkpoint export RUN --format safetensors` writes it.
+"""
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from genodiff.api.checkpoint import Layout, export_checkpoint
+from genodiff.api.models import find_model, list_models, show_model
+from genodiff.cli.common import OUTPUT, Common, Force, Json
+
+models = App(name="models")
+Name = Annotated[str, Parameter(help="A name that `genodiff models list` prints.")]
+
+
+@models.default
+@models.command(name="list")
+def list_(*, json: Json = False, common: Common = Common()) -> None:
+    """Names, weights, size, and what each was trained on."""
+    common.prepare()
+    listed = list_models()
+    if json:
+        print(json_module.dumps(listed, indent=2))
+        return
+    if not listed:
+        print("no ready model is here; GENODIFF_MODELS names a folder of your own")
+    for one in listed:
+        size = f"{one['parameters']:>11,} weights {one['bytes'] / 1e6:>6.1f} MB"
+        print(f"{one['name']:<16}{size}  {one['facts'].get('about', one['preset'] or '')}")
+
+
+@models.command
+def show(name: Name, /, *, json: Json = False, common: Common = Common()) -> None:
+    """Data, licence, figures beside those of opponents, and limits of one model."""
+    common.prepare()
+    told = show_model(name)
+    if json:
+        print(json_module.dumps(told, indent=2))
+        return
+    print("\n".join(_format(told)))
+
+
+@models.command
+def path(name: Name, /, *, common: Common = Common()) -> None:
+    """The folder of a model: for `AutoModelForMaskedLM.from_pretrained`, after `import
+    genodiff.hf`, or to copy.
+    """
+    common.prepare()
+    print(find_model(name))
+
+
+@models.command
+def export(
+    name: Name,
+    /,
+    *,
+    out: Annotated[Path, OUTPUT, Parameter(help="The folder to make.")],
+    format: Annotated[
+        Layout, Parameter(help="Which program reads it: caduceus, mdlm or safetensors (genodiff).")
+    ] = "caduceus",
+    with_memory: Annotated[
+        bool, Parameter(negative="", help="With the training genome inside, at 2 bits a base.")
+    ] = False,
+    force: Force = False,
+    json: Json = False,
+    common: Common = Common(),
+) -> None:
+    """Write a folder that other programs read, with a model card."""
+    device = common.apply()
+    told = export_checkpoint(
+        find_model(name), out=out, format=format, with_memory=with_memory, device=device,
+        force=force,
+    )  # fmt: skip
+    print(json_module.dumps(told, indent=2) if json else told["out"])
+
+
+def _format(told: dict[str, Any]) -> list[str]:
+    """What is known of a model, as lines."""
+    facts = told["facts"]
+    rows = [("model", told["name"]), ("about", facts.get("about")), ("folder", told["folder"])]
+    rows += [("weights", f"{told['parameters']:,} ({told['preset']})")]
+    rows += [("size", f"{told['bytes'] / 1e6:.1f} MB"), ("licence", facts.get("licence"))]
+    rows += [("trained on", facts.get("data")), ("held out", facts.get("held_out"))]
+    lines = [f"{key:<11} {value}" for key, value in rows if value]
+    if not facts:
+        return [*lines, "nothing was measured of it: its folder has no facts.json"]
+    lines += ["", "figures"]
+    for one in facts.get("figures", ()):
+        ends = one.get("interval")
+        interval = f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
+        lines.append(f"  {one['value']:.3f}{interval}  {one['what']}")
+    lines += ["", "limits", *(f"  {one}" for one in facts.get("limits", ()))]
+    return lines

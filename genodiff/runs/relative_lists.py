@@ -1,0 +1,148 @@
+"""What `--relatives` takes: lists of genomes, FASTA files, names of recipes, built folders.
+
+A recipe is a list in `data_recipes/relatives/NAME.tsv`, whose first line says what it is for. Its
+genomes are fetched and built by `genodiff data relatives NAME`, and nowhere else: nobody wants a
+verb that begins with the download of ten mammals. A folder that was built with `--out` holds
+`relatives.json`, which says what stands in it, and needs the genomes' own files no longer.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from genodiff.data.genomes.listing import GenomeList, GenomeRow, read_genome_list
+from genodiff.data.recipe import list_recipe_folders
+from genodiff.errors import DataError, did_you_mean
+from genodiff.io import atomic
+from genodiff.io.identity import sha256_json
+from genodiff.runs.relatives import is_built
+from genodiff.version import __version__
+
+BUILT = "relatives.json"
+_FORMAT = 1
+_LISTS = (".tsv", ".txt", ".list")
+_SHOWN = 3
+
+
+class RelativeRecipe(NamedTuple):
+    """A recipe: its name, its file, and the line that says what it is for."""
+
+    name: str
+    path: Path
+    description: str
+
+
+def list_relative_recipes() -> list[RelativeRecipe]:
+    """The recipes, by name.
+
+    >>> [one.name for one in list_relative_recipes()][:2]
+    ['brassicales', 'drosophila']
+    """
+    found = {
+        path.stem: path
+        for folder in list_recipe_folders()
+        for path in sorted((folder / "relatives").glob("*.tsv"))
+    }
+    rows = []
+    for name, path in sorted(found.items()):
+        with open(path, encoding="utf-8") as file:
+            rows.append(RelativeRecipe(name, path, file.readline().lstrip("# ").strip()))
+    return rows
+
+
+def list_genomes(given: Sequence[str | Path], *, fetches: bool = False) -> GenomeList:
+    """The genomes of all that is given, in the order of their names.
+
+    Of a recipe that is given by its name, all are here, unless the caller `fetches` them. Raises
+    `DataError` in one line.
+    """
+    rows: list[GenomeRow] = []
+    for one in given:
+        rows += _list_one(one, fetches)
+    names = [row.name for row in rows]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        what = f"two relatives are called {twice[0]}"
+        raise DataError(what, file=given[0], fix="give each a name of its own in a list")
+    shown = ", ".join(map(str, given))
+    return GenomeList(shown, tuple(sorted(rows, key=lambda row: row.name)), sha256_json(names))
+
+
+def choose_genomes(listed: GenomeList, only: Iterable[str]) -> GenomeList:
+    """The genomes of these names; all without any. Raises `DataError` for a name that is not there.
+
+    Example: `choose_genomes(read_genome_list("yeasts.tsv"), ["CBS432"])`
+    """
+    wanted = set(only)
+    names = [row.name for row in listed.rows]
+    for name in sorted(wanted - set(names)):
+        what = f"has no genome '{name}'; {did_you_mean(name, names)}"
+        raise DataError(what, file=listed.path, fix="give names of the list")
+    rows = tuple(row for row in listed.rows if not wanted or row.name in wanted)
+    return GenomeList(listed.path, rows, listed.sha256)
+
+
+def write_built(folder: Path, rows: Iterable[GenomeRow], find: Callable[[GenomeRow], Path]) -> None:
+    """Say in `folder` which memories stand there: `find` gives that of each row."""
+    genomes = [
+        {"name": row.name, "species": row.species, "weight": row.weight}
+        | {"memory": find(row).name, "source": row.path}
+        for row in rows
+    ]
+    told = {"format": _FORMAT, "genodiff": __version__, "genomes": genomes}
+    atomic.write_json(folder / BUILT, told)
+
+
+def _list_one(given: str | Path, fetches: bool) -> Sequence[GenomeRow]:
+    path = Path(given)
+    if path.suffix.lower() in _LISTS:
+        return read_genome_list(path).rows
+    if path.is_file():
+        name = path.name.removesuffix(".gz").removesuffix(".bgz").rsplit(".", 1)[0]
+        return [GenomeRow(os.path.abspath(path), name, 1.0, "", "train", None, 0)]
+    if (path / BUILT).is_file():
+        return _read_built(path)
+    recipes = {one.name: one.path for one in list_relative_recipes()}
+    if str(given) in recipes:
+        rows = read_genome_list(recipes[str(given)]).rows
+        if not fetches:
+            _check_here(str(given), rows)
+        return rows
+    if path.is_dir():
+        what = "is a folder without relatives"
+        raise DataError(what, file=path, fix="give one that `genodiff data relatives --out` made")
+    what = "is not there (not found)"
+    fix = "give FASTA files, a list of genomes (.tsv), or a recipe: " + ", ".join(recipes)
+    if not path.suffix and os.sep not in str(given):
+        what = f"is no file, and no recipe has that name; {did_you_mean(str(given), recipes)}"
+        fix = "see `genodiff data relatives`"
+    raise DataError(what, file=path, fix=fix)
+
+
+def _check_here(name: str, rows: Sequence[GenomeRow]) -> None:
+    """Raises `DataError` where a genome of a recipe is not here."""
+    gone = [row.name for row in rows if not is_built(row)]
+    if gone:
+        shown = ", ".join(gone[:_SHOWN]) + (", ..." if len(gone) > _SHOWN else "")
+        what = f"{len(gone)} of the {len(rows)} relatives of {name} are not here ({shown})"
+        raise DataError(what, fix=f"genodiff data relatives {name}")
+
+
+def _read_built(folder: Path) -> list[GenomeRow]:
+    """The rows of a folder that was built: their path is the memory's own folder."""
+    try:
+        said = json.loads((folder / BUILT).read_text(encoding="utf-8"))
+        if said["format"] != _FORMAT:
+            raise ValueError
+        return [
+            GenomeRow(
+                os.path.abspath(folder / Path(one["memory"]).name),
+                str(one["name"]), float(one["weight"]), str(one["species"]), "train", None, 0,
+            )
+            for one in said["genomes"]
+        ]  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError):
+        what, fix = "does not say what was built", "run `genodiff data relatives --out` again"
+        raise DataError(what, file=folder / BUILT, fix=fix) from None

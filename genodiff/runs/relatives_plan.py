@@ -1,0 +1,124 @@
+"""What it takes to fetch and build relatives: disk, memory, time; what is too large for a machine.
+
+Measured on one core (benchmarks/relatives/INDEX.md): 1.12 to 1.15 bytes of index a base beside 3
+bits of text, at most 1.9 bytes of memory, and 25 to 33 million bases a second.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from genodiff.data.genomes.build import is_genome_here
+from genodiff.data.genomes.listing import GenomeList, GenomeRow
+from genodiff.errors import MachineError
+from genodiff.io.atomic import find_existing
+from genodiff.io.counts import format_count
+from genodiff.io.free_memory import read_memory
+from genodiff.io.progress import format_duration
+from genodiff.io.target import format_size
+from genodiff.memory.text import MOST_TEXT
+from genodiff.runs.relatives import BYTES_A_BASE, find_home, guess_bases, is_built, limit_jobs
+
+DISK_A_BASE = 1.55
+"""Bytes of a built memory."""
+FETCHED_A_BASE = 0.3
+"""Bytes of a packed FASTA file."""
+BASES_A_SECOND = 2e7
+
+
+def plan_relatives(listed: GenomeList, *, home: str | Path | None, jobs: int) -> dict[str, Any]:
+    """What building the relatives of a list would take, as JSON values. Nothing is fetched.
+
+    Of each genome its `state` (built, here, to fetch), whether its URL is `tried`, its `bases`
+    (null where neither the list nor a file says), and why it is `too_large`, if it is. Together:
+    `fetch_bytes`, `disk_bytes` and `memory_bytes` that are needed, those that are free, `seconds`
+    without fetching.
+    """
+    folder = find_home(home)
+    free = read_memory()[1]
+    rows = [_plan_row(row, home, free) for row in listed.rows]
+    waiting = [row for row, told in zip(listed.rows, rows, strict=True) if told["state"] != "built"]
+    sizes = sorted((guess_bases(row) for row in waiting), reverse=True)
+    jobs = limit_jobs(waiting, max(1, min(jobs, len(waiting))))
+    fetched = [row for row in rows if row["state"] == "to fetch"]
+    return {
+        "genomes": rows,
+        "to_build": len(waiting),
+        "folder": str(folder),
+        "fetch_bytes": int(sum(row["bases"] or 0 for row in fetched) * FETCHED_A_BASE),
+        "disk_bytes": int(sum(sizes) * DISK_A_BASE),
+        "memory_bytes": int(sum(sizes[:jobs]) * BYTES_A_BASE),
+        "jobs": jobs,
+        "seconds": round(sum(sizes) / BASES_A_SECOND / jobs, 1),
+        "unknown": [row["name"] for row in rows if row["bases"] is None],
+        "free_disk_bytes": shutil.disk_usage(find_existing(folder)).free,
+        "free_memory_bytes": free,
+    }
+
+
+def check_relatives_room(plan: dict[str, Any]) -> None:
+    """Raises `MachineError` where the disk lacks what a plan needs, or a genome is too large."""
+    large = [row for row in plan["genomes"] if row["too_large"] and row["state"] != "built"]
+    if large:
+        what = f"{large[0]['name']} is too large for this machine: {large[0]['too_large']}"
+        raise MachineError(
+            what, fix="leave it out (--only names the others), or use another machine"
+        )
+    needed, free = plan["fetch_bytes"] + plan["disk_bytes"], plan["free_disk_bytes"]
+    if needed > free:
+        what = f"about {format_size(needed)} are needed, and {format_size(free)} are free"
+        raise MachineError(what, file=plan["folder"], fix="make room, or give another --out")
+
+
+def describe_relatives(plan: dict[str, Any]) -> list[str]:
+    """A plan for a person to read: a line a genome, and what they take."""
+    rows = plan["genomes"]
+    wide = max(len(row["name"]) for row in rows)
+    species = max(len(row["species"]) for row in rows)
+    lines = []
+    for row in rows:
+        bases = "size not known" if row["bases"] is None else f"{row['bases'] / 1e6:,.2f} Mb"
+        state = row["state"] + (", untried" if not row["tried"] else "")
+        large = f"; too large for this machine: {row['too_large']}" if row["too_large"] else ""
+        name = f"{row['name']:<{wide}} {row['species'].replace('_', ' '):<{species}}"
+        lines.append(f"{name} {bases:>14}  {state}{large}")
+    if not plan["to_build"]:
+        return [*lines, f"all are built in {plan['folder']}"]
+    fetched = sum(row["state"] == "to fetch" for row in rows)
+    fetch = f"{format_size(plan['fetch_bytes'])} to fetch, " if fetched else ""
+    memory = plan["free_memory_bytes"]
+    lines += [
+        f"disk    {fetch}{format_size(plan['disk_bytes'])} to build in {plan['folder']} "
+        f"({format_size(plan['free_disk_bytes'])} free)",
+        f"memory  {format_size(plan['memory_bytes'])} for "
+        f"{format_count(plan['jobs'], 'genome')} at a time"
+        + ("" if memory is None else f" ({format_size(memory)} free)"),
+        f"time    about {format_duration(plan['seconds'])}"
+        + (", and what fetching takes" if fetched else ""),
+    ]
+    if plan["unknown"]:
+        lines.append(f"without {', '.join(plan['unknown'])}, whose size is known when it is here")
+    untried = sum(not row["tried"] for row in rows)
+    if untried:
+        verb = "was" if untried == 1 else "were"
+        lines.append(
+            f"untried: {format_count(untried, 'URL')} {verb} taken from public sources, and could "
+            "not be fetched where the list was written"
+        )
+    return lines
+
+
+def _plan_row(row: GenomeRow, home: str | Path | None, free: int | None) -> dict[str, Any]:
+    bases = guess_bases(row)
+    built = is_built(row, home)
+    state = "built" if built else "here" if is_genome_here(row) else "to fetch"
+    large = None
+    if bases > MOST_TEXT:
+        large = f"a memory holds at most {MOST_TEXT / 1e9:.1f} Gb"
+    elif free is not None and bases * BYTES_A_BASE > free:
+        needed = format_size(bases * BYTES_A_BASE)
+        large = f"{needed} of memory are needed, and {format_size(free)} free"
+    return {
+        "name": row.name, "species": row.species, "path": row.path, "bases": bases or None,
+        "state": state, "tried": row.is_tried or state != "to fetch", "too_large": large,
+    }  # fmt: skip

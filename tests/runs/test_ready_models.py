@@ -1,0 +1,157 @@
+"""Ready models: a name wherever a model goes, never written into, and never believed damaged."""
+
+import json
+import logging
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+import genodiff
+from genodiff.errors import CheckpointError, MachineError, UsageError
+from genodiff.finetuning.model_spec import parse_models
+from genodiff.runs.ready_models import READY_MODELS, find_ready_model, list_ready_models
+from genodiff.runs.run_paths import check_run
+from genodiff.runs.sealed_files import seal
+from tests.commands import exit_code
+from tests.tiny_run import genome_text, write_run
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of ready models with one of them, `tiny`."""
+    base = tmp_path_factory.mktemp("ready")
+    (base / "models").mkdir()
+    run = write_run(base)
+    genodiff.export_checkpoint(run, out=base / "models" / "tiny", format="safetensors")
+    return base / "models"
+
+
+@pytest.fixture
+def ready(exported: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder of `tiny`, which has its name; the working folder is empty."""
+    monkeypatch.setenv("GENODIFF_MODELS", str(exported))
+    monkeypatch.chdir(tmp_path)
+    return exported / "tiny"
+
+
+def list_files(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_the_name_is_the_folder(ready: Path) -> None:
+    assert check_run("tiny") == ready
+    assert genodiff.load("tiny").digest == genodiff.load(ready).digest
+    assert parse_models(["tiny"], [])[0].name == "tiny"
+    assert [one["name"] for one in genodiff.list_models() if one["name"] == "tiny"]
+    shown = genodiff.show_model("tiny")
+    weights = sum(p.numel() for p in genodiff.load(ready).trained.backbone.parameters())
+    assert (shown["parameters"], shown["facts"]) == (weights, {})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sample", "tiny", "--n", "1", "--length", "20", "--steps", "2", "--out", "-"],
+        ["sample", "--model", "tiny", "--n", "1", "--length", "20", "--steps", "2", "--out", "-"],
+        ["ism", "tiny", "--fasta", "genome.fa", "--region", "c2:101-104", "--out", "x.tsv"],
+        ["tracks", "tiny", "--fasta", "genome.fa", "--region", "c2:101-104", "--out", "x"],
+        ["embed", "tiny", "genome.fa", "--region", "c2:101-164", "--out", "x.npz"],
+        ["score", "tiny", "x.vcf", "--fasta", "genome.fa", "--out", "y.vcf"],
+        ["eval", "tiny", "--fasta", "genome.fa", "--max-windows", "2", "--no-baselines"],
+        ["checkpoint", "check", "tiny"],
+        ["models", "export", "tiny", "--out", "there"],
+        ["models", "show", "tiny"],
+    ],
+    ids=lambda words: " ".join(words[:3]),
+)
+def test_every_verb_takes_the_name_and_writes_nothing_into_it(
+    ready: Path, words: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "genome.fa").write_text(genome_text())
+    base = genome_text().split(">")[1].split("\n")[1][100].upper()
+    other = "C" if base != "C" else "G"
+    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+    (tmp_path / "x.vcf").write_text(f"{head}c1\t101\t.\t{base}\t{other}\t.\t.\t.\n")
+    before = list_files(ready)
+    assert exit_code(*words) == 0
+    assert list_files(ready) == before
+
+
+def test_a_path_of_that_name_comes_first_and_is_said(
+    ready: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path("tiny").mkdir()
+    with caplog.at_level(logging.WARNING), pytest.raises(CheckpointError, match="missing"):
+        genodiff.load("tiny")
+    assert f"tiny is the path that is here, not the ready model; that is {ready}" in caplog.text
+
+
+def test_a_name_that_is_not_known_names_what_is_near(ready: Path) -> None:
+    with pytest.raises(CheckpointError, match="did you mean the ready model 'tiny'"):
+        check_run("tinny")
+    with pytest.raises(UsageError, match="did you mean 'tiny'"):
+        genodiff.show_model("tinny")
+    assert find_ready_model("") is find_ready_model("..") is find_ready_model("a/tiny") is None
+
+
+def test_nothing_is_put_into_it(ready: Path) -> None:
+    with pytest.raises(MachineError, match=r"nothing is written there; give --out FILE\.html"):
+        genodiff.report("tiny")
+    with pytest.raises(MachineError, match="nothing is written there; give --out FOLDER"):
+        genodiff.export_checkpoint("tiny")
+    with pytest.raises(MachineError, match="nothing is written there"):
+        genodiff.fit_memory("tiny")
+
+
+def test_a_plug_in_adds_a_model(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GENODIFF_MODELS", raising=False)
+    monkeypatch.setitem(READY_MODELS._pieces, "maize", exported / "tiny")
+    assert list_ready_models()["maize"] == find_ready_model("maize") == exported / "tiny"
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
+def test_a_byte_that_is_flipped_is_an_error_of_one_line(
+    ready: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "models" / "tiny"
+    folder.mkdir(parents=True)
+    for file in ready.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setenv("GENODIFF_MODELS", str(folder.parent))
+    whole = (folder / name).read_bytes()
+    places = random.Random(1).sample(range(len(whole)), 60)
+    for at in [0, len(whole) - 2, *places]:
+        spoilt = bytearray(whole)
+        spoilt[at] ^= 1 << (at % 7)
+        (folder / name).write_bytes(bytes(spoilt))
+        if json_equal(whole, bytes(spoilt)):
+            continue
+        with pytest.raises(CheckpointError) as fault:
+            genodiff.load("tiny", device="cpu")
+        assert "\n" not in str(fault.value)
+        assert name in str(fault.value)
+
+
+def json_equal(one: bytes, other: bytes) -> bool:
+    """Whether a flipped byte left the same values: white space, or e for E."""
+    try:
+        return bool(json.loads(one) == json.loads(other))
+    except ValueError:
+        return False
+
+
+def test_a_folder_of_a_newer_genodiff_says_so(
+    ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "models" / "newer"
+    folder.mkdir(parents=True)
+    for file in ready.iterdir():
+        os.link(file, folder / file.name)
+    card = json.loads((ready / "model.json").read_text()) | {"format_version": 2}
+    (folder / "model.json").unlink()
+    (folder / "model.json").write_text(json.dumps(seal(card)))
+    monkeypatch.setenv("GENODIFF_MODELS", str(folder.parent))
+    with pytest.raises(CheckpointError, match=r"newer than 1.*upgrade genodiff"):
+        genodiff.load("newer", device="cpu")
