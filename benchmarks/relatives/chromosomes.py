@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from paired import write_lines
 from related import FOUR, SIX, Related, open_related, weigh_whole
 from yeast_setting import KEPT, LENGTH, cut
 
@@ -129,7 +130,7 @@ def main() -> None:
         "windows": len(clean), "length": LENGTH, "blocks": len(clean) // BLOCK,
         "seconds": round(time.time() - begun), "sets": lines,
     }  # fmt: skip
-    target.write_text(json.dumps(known, indent=1) + "\n")
+    write_lines(target, known)
 
 
 if __name__ == "__main__":

@@ -4,31 +4,31 @@
 
 RUN was trained without chrVIII, chrXI and chrXIV. A gap of 30, 100 or 300 bases is in the middle of
 a window of 1,024, wholly inside a gene or wholly between two. All of it is hidden at once; the
-likeliest base of each place is taken ("one look"), or `infill` draws it at temperature 1 (and at 0)
-in 32 steps. "Copied" is what the nearest relative has there by its alignment, A where it has
-nothing. Intervals: gaps drawn with replacement.
+likeliest base of each place is taken; gaps of 100 are also filled by `infill` in 16 steps, at the
+temperatures 1 and 0. "Copied" is what the nearest relative has there by its alignment, A where it
+has nothing. Intervals: gaps drawn with replacement.
 """
 
-import json
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 from laws import BED, FASTA, NEW
-from paired import interval
-from related import FOUR, SIX, Related, list_files, open_related
+from paired import interval, write_lines
+from related import FOUR, SIX, Related, open_related
 from yeast_laws import read_genes  # laws.py put its folder on the path
 from yeast_setting import LENGTH, NONE, read_genome
 
 import genodiff
 from genodiff.io.faidx import Genome
 from genodiff.memory.relatives import Relatives
+from genodiff.memory.votes import VoteNumbers
+from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.memory_fit import read_network
 
-SIZES, SEED, STEPS = (30, 100, 300), 1, 32
+SIZES, DRAWN, SEED, STEPS = (30, 100, 300), 100, 1, 16
 SETS = {"CBS432": FOUR[:1], "S. arboricola, S. eubayanus": FOUR[2:], "the four": FOUR, "six": SIX}
-DRAWN = ("the four",)
 Rows = tuple[np.ndarray, np.ndarray]
 
 
@@ -79,8 +79,12 @@ def main() -> None:
     for g in genes:
         inside[g.contig][g.start : g.end] = True
     chosen = {name: related.choose(some) for name, some in SETS.items()}
-    models = {"network alone": genodiff.load(run, device="cpu")} | {
-        name: genodiff.load(run, device="cpu", relatives=list_files(SETS[name])) for name in DRAWN
+    alone, four = genodiff.load(run, device="cpu"), chosen["the four"]
+    votes = VoteNumbers(weights=(1.0,) * len(FOUR), kappa=1.0)  # not asked here
+    backbone = RelatedBackbone(related.network.backbone, four, votes).eval()
+    models = {
+        "network alone": alone,
+        "the four": genodiff.Model(related.network._replace(backbone=backbone), None, None),
     }
     out: dict = {"gaps": n}
     for size in SIZES:
@@ -90,7 +94,7 @@ def main() -> None:
             made["network alone"] = look_once(related, None, clean, gap)
             made |= {name: look_once(related, one, clean, gap) for name, one in chosen.items()}
             for name, model in models.items():
-                for heat in (0.0, 1.0) if size < SIZES[-1] else (1.0,):
+                for heat in (0.0, 1.0) if size == DRAWN else ():
                     title = f"{name}, filled at temperature {heat:g}"
                     made[title] = fill(model, clean, gap, heat)
             right = {
@@ -105,7 +109,7 @@ def main() -> None:
                 out[place][f"the four less {other}"] = interval(d.mean(), d[rows].mean(1))
             for name, value in out[place].items():
                 print(f"{time.time() - begun:.0f} s", place, name, value, flush=True)
-            target.write_text(json.dumps(out, indent=1) + "\n")
+            write_lines(target, out)
 
 
 if __name__ == "__main__":

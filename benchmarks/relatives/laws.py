@@ -1,6 +1,7 @@
 """The seven laws of yeast, and what every SNV of some genes does, by relatives (no strain).
 
     python benchmarks/relatives/laws.py RUN OUT.json
+    python benchmarks/relatives/laws.py RUN OUT.json starts     (why starts are no law of these)
 
 RUN was trained without chrXIV, chrVIII and chrXI. The laws are those of benchmarks/variants, drawn
 in the same way (limit 1,500, seed 1), on chrXIV as there and on the other two. Then every SNV of
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from paired import Draws, interval, make_auroc, make_gap
+from paired import Draws, interval, make_auroc, make_gap, write_lines
 from related import (
     FOUR,
     SHARED,
@@ -109,6 +110,48 @@ def measure_laws(related: Related, codes: dict, genes: list[Gene], contigs: set[
     return out
 
 
+def explain_starts(related: Related, codes: dict, genes: list[Gene], contigs: set[str]) -> dict:
+    """Of the bases of start codons and of ATG inside: how much of the four genomes lies over them,
+    how much of that has the own base, and the law by three genomes on genes where these lie over
+    both.
+    """
+    drawn = draw_variants(genes, contigs, 1500, SEED)
+    drawn = [v for v in drawn if v.kind in ("start codon", "ATG inside")]
+    contig, kind = np.array([v.contig for v in drawn]), np.array([v.kind for v in drawn])
+    at, gene = np.array([v.pos - 1 for v in drawn]), np.array([v.gene for v in drawn])
+    alt = np.array(["ACGT".index(v.alt) for v in drawn])
+    rows, three = related.rows(FOUR), related.choose(FOUR[:3])
+    whole = [related.names[i] in FOUR[:3] for i in rows]  # S. eubayanus is coding sequences alone
+    lies, same, score, own = (np.zeros((len(rows), len(drawn))) for _ in range(4))
+    for name in np.unique(contig):
+        mine = np.flatnonzero(contig == name)
+        places, where = np.unique(at[mine], return_inverse=True)
+        ref = codes[name][places]
+        over, kept = align_places(related.relatives, codes[name], places)
+        lies[:, mine] = over[rows].sum(-1)[:, where]
+        same[:, mine] = over[rows][:, np.arange(len(places)), ref][:, where]
+        logs = weigh_places(three, related.rows(FOUR[:3]), codes[name], places, kept)
+        score[0, mine] = compare(logs, ref)[where, alt[mine]]
+        own[0, mine] = vote(related, related.rows(FOUR[:3]), over, ref)["votes"][where, alt[mine]]
+    out: dict = {"genomes": [related.names[i] for i in rows]}
+    for one in ("start codon", "ATG inside"):
+        of = kind == one
+        out[one] = {
+            "lies over": lies[:, of].mean(1).round(3).tolist(),
+            "has the base where it lies": (same[:, of].sum(1) / lies[:, of].sum(1))
+            .round(3)
+            .tolist(),
+        }
+    least = {g: float(lies[whole][:, gene == g].min()) for g in np.unique(gene)}
+    covered = np.array([least[g] > 0.8 for g in gene])
+    out["genes"], out["covered genes"] = len(least), sum(x > 0.8 for x in least.values())
+    draws = Draws(gene[covered])
+    up, down = (kind[covered] == one for one in ("ATG inside", "start codon"))
+    for way, values in (("relatives' likelihood", score[0]), ("votes", own[0])):
+        out[f"{way}, covered"] = interval(*draws.measure(make_gap(values[covered], up, down)))
+    return out
+
+
 def write_bed(genes: list[Gene], path: Path) -> None:
     """BED12 of genes without introns, for `Consequences`."""
     lines = [
@@ -191,12 +234,18 @@ def main() -> None:
     with Genome(FASTA) as genome:
         genes = read_genes(BED, genome)
     target, out = Path(sys.argv[2]), {}
+    if sys.argv[3:] == ["starts"]:
+        out = json.loads(target.read_text())
+        out["starts"] = explain_starts(related, codes, genes, NEW | {"chrXIV"})
+        print(json.dumps(out["starts"]), flush=True)
+        write_lines(target, out)
+        return
     for title, contigs in (("chrXIV", {"chrXIV"}), ("chrVIII, chrXI", NEW)):
         out[title] = measure_laws(related, codes, genes, contigs)
-        target.write_text(json.dumps(out, indent=1) + "\n")
+        write_lines(target, out)
     out["every SNV of genes"] = measure_genes(related, codes, genes, NEW | {"chrXIV"})
     out["seconds"] = round(time.time() - begun)
-    target.write_text(json.dumps(out, indent=1) + "\n")
+    write_lines(target, out)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@ A figure is a function of how often each row counts. So blocks are drawn once, a
 serve every score: the difference of two scores has its own interval.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -98,3 +100,9 @@ def interval(value: float, drawn: np.ndarray) -> list[float]:
     """The value and the 95 % interval of its draws."""
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     return [round(float(x), 4) for x in (value, low, high)]
+
+
+def write_lines(path: Path, out: Mapping[str, object]) -> None:
+    """JSON with a line for each key."""
+    lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in out.items())
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")

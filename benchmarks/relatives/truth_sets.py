@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from Bio.Align import substitution_matrices
-from paired import Draws, Figure, make_auroc, make_spearman
+from paired import Draws, Figure, make_auroc, make_spearman, write_lines
 from related import (
     FOUR,
     SHARED,
@@ -45,8 +45,8 @@ from genodiff.memory.relatives_fit import measure_distances
 from genodiff.memory.votes import count_votes, weigh_relatives
 from genodiff.scoring.memory_fit import read_network
 
-UBIQUITIN = [("chrXII", 498945, 499405, 1, 0)] + [
-    ("chrXII", 64060, 65207, -1, 76 * i) for i in range(5)
+UBIQUITIN = [("chrXII", 498946, 499405, 1, 0)] + [
+    ("chrXII", 64061, 65207, -1, 76 * i) for i in range(5)
 ]  # contig, start, end, strand, first codon
 CONDITIONS = ("DMSO", "Caffeine", "DTT", "HU", "MG132")
 SCANS: dict[str, tuple[Callable, str, str, int]] = {
@@ -65,7 +65,7 @@ def main() -> None:
     }[what]  # fmt: skip
     known = json.loads(target.read_text()) if target.exists() else {}
     known[what] = measure(run)
-    target.write_text(json.dumps(known, indent=1) + "\n")
+    write_lines(target, known)
 
 
 def show(title: str, judged: dict) -> dict:
@@ -130,7 +130,7 @@ def read_codons(
     row = np.arange(len(masked))[:, None]
     network = read_network(related.network, masked)
     over = related.relatives.align(masked)
-    joint = network * related.relatives.weigh(masked, network)
+    joint = network * related.choose(related.names).weigh(masked, network)
     weights = weigh_relatives(measure_distances(related.over_fit, related.fit))
     votes = count_votes(over, weights) + 0.1 * weights.sum()
     plain = count_votes(over, np.ones(len(over))) + 0.5
@@ -190,7 +190,8 @@ def score_places(related: Related, codes: np.ndarray, places: np.ndarray) -> dic
     over, kept = align_places(related.relatives, codes, places)
     rows = list(range(len(related.names)))
     logs = read_places(related.network, codes, places)
-    both = join(logs, weigh_places(related.relatives, rows, codes, places, kept))
+    factors = weigh_places(related.choose(related.names), rows, codes, places, kept)
+    both = join(logs, factors)
     return {
         "network alone": compare(logs, ref), "likelihood": compare(both, ref),
         **vote(related, rows, over, ref),
