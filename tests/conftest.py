@@ -3,15 +3,17 @@
 import logging
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import hypothesis
+import jaxtyping
 import pytest
 import torch
 from folders import SHARED
-from jaxtyping import install_import_hook
 
 if TYPE_CHECKING:
     from genodiff.runs.model import TrainedModel
@@ -31,8 +33,17 @@ os.environ.pop("PYTHONUNBUFFERED", None)
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-for _room in ("diffusion", "backbones", "kernels"):
-    install_import_hook(f"genodiff.{_room}", "beartype.beartype")
+# Shapes and types of tensors are checked in these rooms, by their own tests: each call of a network
+# takes more than twice as long with it.
+CHECKED = ("diffusion", "backbones", "kernels")
+for _room in CHECKED:
+    jaxtyping.install_import_hook(f"genodiff.{_room}", "beartype.beartype")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Check shapes or not, before the first fixture of the test."""
+    jaxtyping.config.update("jaxtyping_disable", item.path.parent.name not in CHECKED)
 
 
 # No deadline (shared machines are slow now and then) and the same examples every time, so that a
@@ -45,8 +56,19 @@ hypothesis.settings.load_profile("genodiff")
 _LONGEST = {"test_docs.py", "test_notebooks.py", "test_faults.py", "test_evaluate.py"}
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, the others in their order."""
+    """The longest first, the others in their order; cases beyond `few` are slow.
+
+    Which cases stay is drawn by their names, so that no value of a parameter is left out for good.
+    """
+    cases: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if few := item.get_closest_marker("few"):
+            cases[item.nodeid.partition("[")[0], few.args[0]].append(item)
+    for (_, most), several in cases.items():
+        for item in sorted(several, key=lambda item: crc32(item.name.encode()))[most:]:
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.path.name not in _LONGEST)
 
 

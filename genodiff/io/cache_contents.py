@@ -35,6 +35,7 @@ KINDS = {
     "stores": CacheKind(_KEY, "genomes and texts, as training reads them"),
     "genomes": CacheKind(_KEY, "indexes of FASTA files, and collections of genomes"),
     "memories": CacheKind(_KEY, "memories of training genomes and of relatives"),
+    "relatives": CacheKind(rf"{_KEY}\.json", "numbers of relatives, and how near they are"),
     "hashes": CacheKind(rf"{_KEY}\.json", "hashes of relatives' files"),
     "downloads": CacheKind("[0-9a-f]{12}", "fetched files"),
     "remote": CacheKind(_KEY, "copies of genomes that a URL names"),

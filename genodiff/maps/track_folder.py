@@ -19,6 +19,7 @@ from genodiff.jobs.request import find_named
 from genodiff.maps.map_job import WRITE_PICTURE, list_genes
 from genodiff.maps.request import check_gene_file
 from genodiff.scoring.browser_names import name_contigs, rename_blocks
+from genodiff.scoring.related_tracks import list_kinds, name_related
 from genodiff.scoring.track_files import TrackContent, write_format
 from genodiff.scoring.track_format import (
     FORMATS,
@@ -28,19 +29,27 @@ from genodiff.scoring.track_format import (
 )
 from genodiff.scoring.track_hub import HubRequest, name_assembly, write_hub
 from genodiff.scoring.track_run import TrackRun, read_chances
-from genodiff.scoring.track_values import BaseTracks, count_tracks, join_intervals
+from genodiff.scoring.track_values import BaseTracks, TrackKinds, count_tracks, join_intervals
 from genodiff.scoring.variant_merge import ScoreShard
 from genodiff.version import __version__
 
 
 @dataclass(frozen=True)
 class TrackForm:
-    """How tracks are written: formats, what a hub is called, and a file of genes to draw."""
+    """How tracks are written: formats, what a hub is called, a file of genes to draw, and what an
+    output says of the relatives that are drawn, too.
+    """
 
     formats: tuple[str, ...]
     genome: str | None
     email: str
     genes: str | None = None
+    relatives: Mapping[str, Any] | None = None
+
+    @property
+    def kinds(self) -> TrackKinds:
+        """The tracks."""
+        return list_kinds(self.relatives)
 
     def check(self) -> None:
         """Raises `UsageError` for names that a hub cannot hold, `MachineError` for no pyBigWig."""
@@ -63,7 +72,7 @@ class TrackForm:
 
         found = {SIDECAR}
         for one in self.formats:
-            found |= set(FORMATS[one]().list_files())
+            found |= set(FORMATS[one]().list_files(self.kinds))
         if "bigwig" in self.formats:
             found |= {"hub.txt", "genomes.txt", "trackDb.txt", "description.html"}
             found |= set() if self.genome else {f"{assembly}.2bit"}
@@ -98,7 +107,7 @@ def write_folder(
         joined = list(join_intervals(blocks(), run.intervals))
         _draw(path, joined, {**told, **form.describe()}, genes)
 
-    plain = TrackContent(blocks, contigs, run.intervals, draw)
+    plain = TrackContent(blocks, contigs, run.intervals, draw, form.kinds)
     named = plain._replace(blocks=renamed, contigs=lengths)
     own = is_own_folder(out, SIDECAR)
     with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
@@ -154,19 +163,22 @@ def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str,
     check_track_output(out, shard=False)
     check_new_folder(out, force=force or is_own_folder(out, SIDECAR))
     told = parts[0].told
-    form = TrackForm(tuple(told["formats"]), told["genome"], told["email"], told["genes"])
+    form = TrackForm(
+        tuple(told["formats"]), told["genome"], told["email"], told["genes"], told["relatives"]
+    )
     form.check()
     with Genome(told["fasta"]["path"]) as genome:
         if genome.sha256 != told["fasta"]["sha256"]:
             fix = "merge with the genome that was read"
             raise DataError("is not the genome of the shards", file=genome.path, fix=fix)
         intervals = [(str(one[0]), int(one[1]), int(one[2])) for one in told["intervals"]]
-        run = TrackRun.make(genome, intervals, told["context"], None)
+        related = name_related(told["relatives"])
+        run = TrackRun.make(genome, intervals, told["context"], None, related)
         genes = list_genes(form.genes, genome, run.intervals)
         paths = [one.path for one in parts]
 
         def blocks() -> Iterable[Any]:
-            return run.blocks(read_chances(paths, run.pieces(), run.bases))
+            return run.blocks(read_chances(paths, run.pieces(), run.bases, run.columns))
 
         return write_folder(out, run, blocks, form, {
             "genodiff": __version__, "out": out, **{key: told[key] for key in COMMON},

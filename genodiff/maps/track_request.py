@@ -68,7 +68,8 @@ class HeldTracksRequest(TrackFields, Request[Any]):
 
     The tracks of L bases have `p` (L, 4), float32, the chances of A, C, G and T; `logo` (L, 4), the
     heights p times information; and `entropy`, `information` and `surprisal` (L,), in bits.
-    `letters` are those of the reference. N has NaN.
+    `letters` are those of the reference. N has NaN. Of a model with relatives, `related` has what
+    these say, by name (`how-to/tracks.md`).
 
     Each base is masked by itself: L evaluations. `every=m` masks every m-th base of a tile at once,
     which is quicker and not exact. One sequence gives one object, several a list; regions as in
@@ -87,7 +88,8 @@ class TracksRequest(TrackFields, FileRequest):
     """Write the tracks of a genome, or of regions of it.
 
     Tracks are p(A), p(C), p(G) and p(T) given all other bases, the heights of a logo, entropy,
-    information and the surprisal of the reference, in bits. `sequences` is a FASTA file, or strings
+    information and the surprisal of the reference, in bits; with `relatives` also what these say
+    alone, how many of their votes agree, and each relative. `sequences` is a FASTA file, or strings
     and records. `region` or `bed` say which part; without them all is read. Each base is read once,
     wherever regions overlap. Tracks run along the genome: the strand of a row is not used.
 

@@ -19,6 +19,7 @@ from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.own_loci import name_memory, open_loci
 from genodiff.scoring.map_regions import open_contigs
 from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.related_tracks import name_related
 from genodiff.scoring.track_format import HOLDS, choose_formats
 from genodiff.scoring.track_hub import name_assembly
 from genodiff.scoring.track_reader import TrackRequest, measure_company, read_pieces
@@ -41,11 +42,12 @@ class TracksJob(Job[TracksRequest]):
         check_model(self.model)
         self.how = TrackRequest(asked.context or self.model.config.data.seq_len, asked.every)
         self.how.check()
-        self.run_of = TrackRun.make(self.genome, wanted, self.how.context, asked.part)
+        self.related = name_related(self.model.relatives)
+        self.run_of = TrackRun.make(self.genome, wanted, self.how.context, asked.part, self.related)
         intervals = self.run_of.intervals
         formats = choose_formats(asked.formats, self.run_of.bases, len(intervals))
         genes = None if asked.genes is None else str(asked.genes)
-        self.form = TrackForm(formats, asked.genome, asked.email, genes)
+        self.form = TrackForm(formats, asked.genome, asked.email, genes, self.model.relatives)
         self.form.check()
         self.genes = list_genes(asked.genes, self.genome, intervals)
         self.total, self.evaluations = self.run_of.count_evaluations(self.how)
@@ -65,7 +67,7 @@ class TracksJob(Job[TracksRequest]):
         places = ((one.contig, one.start) for one in self.run_of.pieces())
         return {
             "intervals": len(self.run_of.intervals), "bases": self.total,
-            "evaluations": self.evaluations, "journal_bytes": 16 * self.total,
+            "evaluations": self.evaluations, "journal_bytes": 4 * self.run_of.columns * self.total,
             "formats": list(self.form.formats),
             **tell_time(
                 self.model, self.genome, places, self.evaluations, context=self.how.context,
@@ -95,7 +97,7 @@ class TracksJob(Job[TracksRequest]):
             yield p.astype("<f4").tobytes()
 
     def weigh(self, entry: bytes) -> int:
-        return len(entry) // 16
+        return len(entry) // (4 * self.run_of.columns)
 
     def write(self, rows: Rows) -> dict[str, Any]:
         asked, company = self.request, None
@@ -124,7 +126,7 @@ class TracksJob(Job[TracksRequest]):
     def _finish_shard(self, told: dict[str, Any]) -> dict[str, Any]:
         out, work, form = str(self.request.out), self.run_of, self.form.describe()
         bases = sum(one.end - one.start for one in work.pieces())
-        write_chances(out, bases, self.rows())
+        write_chances(out, (bases, work.columns), self.rows())
         keys = ("checkpoint", "context", "every", "fasta", "memory")
         whole = {key: told[key] for key in keys} | {"intervals": work.intervals, **form}
         told |= {
@@ -145,10 +147,11 @@ def map_tracks(asked: HeldTracksRequest, holder: ModelHolder) -> Any:
     how.check()
 
     def read(one: tuple[str, int, int]) -> Iterator[BaseTracks]:
-        work = TrackRun.make(genome, [one], how.context, None)
+        work = TrackRun.make(genome, [one], how.context, None, related)
         pieces = read_pieces(reader, genome, model.alphabet, work.pieces(), how)
-        yield from join_intervals(make_blocks(genome, pieces), [one])
+        yield from join_intervals(make_blocks(genome, pieces, related), [one])
 
+    related = name_related(model.relatives)
     with open_contigs(given) as genome:
         wanted = list_intervals(genome, asked.region, asked.bed)
         loci = open_loci(model, genome, asked.memory, longest=how.context)

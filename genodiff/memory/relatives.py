@@ -68,7 +68,11 @@ class Relatives(NamedTuple):
         """
         if self.columns is None or not windows.size:
             return np.ones((*windows.shape, 4))
-        over = self.align(windows, without)
+        return self.combine(self.align(windows, without), windows, prior)
+
+    def combine(self, over: Floats, windows: Codes, prior: Floats) -> Floats:
+        """As `weigh`, where `over` is what `align` found."""
+        assert self.columns is not None
         factors = combine(over, windows, prior, self.columns)
         silent = ~over.any((0, 3))
         factors[silent] = 1.0

@@ -9,6 +9,7 @@ about `BY_CHANCE` diagonals of the text reach it by chance.
 """
 
 import math
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ def count_sparse(size: int, length: int) -> int:
     return int(SPARSE * length) if size <= LONGEST else -1
 
 
+@cache
 def list_least_hits(size: int) -> NDArray[np.int64]:
     """(2 GROUP,): the least agreements of a group of so many places, for a text of `size`."""
     most = BY_CHANCE / max(size, 1)

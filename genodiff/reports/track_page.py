@@ -16,6 +16,7 @@ from genodiff.io.genes import Gene
 from genodiff.reports.map_page import encode_numbers
 from genodiff.reports.shapes import GLYPHS
 from genodiff.reports.template import render_template
+from genodiff.scoring.related_tracks import list_drawn
 from genodiff.scoring.track_values import BaseTracks
 from genodiff.version import __version__
 
@@ -27,14 +28,22 @@ def render_track_page(
 
     `genes` are those of each region.
     """
+    drawn = list_drawn(told)
     data = {
         "glyphs": GLYPHS,
+        "related": [
+            {"name": one.title, "limits": one.limits, "strip": one.is_strip} for one in drawn
+        ],
         "regions": [
             {
                 "contig": one.contig,
                 "start": one.start + 1,
                 "letters": one.letters,
                 "p": encode_numbers(np.ascontiguousarray(one.p, "<f4")),
+                "related": [
+                    encode_numbers(np.ascontiguousarray(one.related[track.name], "<f4"))
+                    for track in drawn
+                ],
                 "genes": [shift_gene(gene, one.start) for gene in some],
             }
             for one, some in zip(regions, genes or [[]] * len(regions), strict=True)
@@ -48,6 +57,7 @@ def render_track_page(
             "version": __version__,
             "name": _label(regions[0]) if len(regions) == 1 else f"{len(regions):,} regions",
             "has_genes": any(genes),
+            "has_related": bool(drawn),
             "labels": [_label(one) for one in regions],
             "facts": _list_facts(regions, told),
             "data": Markup(text),

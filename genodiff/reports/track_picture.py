@@ -17,11 +17,12 @@ from genodiff.reports.gene_rows import draw_genes
 from genodiff.reports.logo import LETTERS, draw_numbers, stack_letters
 from genodiff.reports.map_page import put_head
 from genodiff.reports.shapes import Box, Line, PlacedText, Shape, measure_text
+from genodiff.scoring.related_tracks import list_drawn
 from genodiff.scoring.track_values import BaseTracks, find_columns
 
 _WIDTH, _CELL = 960.0, 16.0  # pixels of a picture, and of a column at most
 _READABLE = 3.5  # pixels of a column that is drawn as letters
-_LOGO, _HEIGHT, _GAP = 120.0, 60.0, 20.0
+_LOGO, _HEIGHT, _GAP, _STRIP = 120.0, 60.0, 20.0, 10.0
 _ROWS = (("information", "model"), ("entropy", "muted"), ("surprisal", "markov"))
 
 Limits = tuple[float, float]
@@ -49,6 +50,16 @@ def list_track_picture(
         shapes += _frame(name, top, _HEIGHT, scale * n, limits[name])
         shapes += _draw_values(getattr(one, name), scale, top, limits[name], colour)
         top += _HEIGHT + _GAP
+    for track in list_drawn(told):
+        values = one.related[track.name]
+        if track.is_strip:
+            shapes += _draw_strip(values, scale, top)
+            shapes.append(PlacedText(-5, top + _STRIP - 2, track.title, 8, anchor="end"))
+            top += _STRIP + 4
+            continue
+        shapes += _frame(track.title, top, _HEIGHT, scale * n, track.limits, unit="")
+        shapes += _draw_values(values, scale, top, track.limits, "a")
+        top += _HEIGHT + _GAP
     shapes += draw_numbers(one.start + 1, n, scale, top - 4)
     shapes += draw_genes(genes, one.start, one.end, scale, top + 8)
     return put_head(shapes, f"{place} · {told['checkpoint']}"), f"Tracks of {place}"
@@ -68,18 +79,20 @@ def find_limits(one: BaseTracks) -> dict[str, Limits]:
     }
 
 
-def _frame(name: str, top: float, height: float, right: float, limits: Limits) -> list[Shape]:
+def _frame(
+    name: str, top: float, height: float, right: float, limits: Limits, unit: str = "bits"
+) -> list[Shape]:
     """The lines at the ends of a scale, their values, and what is drawn."""
     low, high = limits
     widest = max(20.0, *(measure_text(f"{end:g}", 9.0) for end in (low, high)))
-    whole = "" if name == "surprisal" or (low, high) == (0, 2) else ", of 0 to 2"
+    whole = "" if name == "surprisal" or not unit or (low, high) == (0, 2) else ", of 0 to 2"
     return [
         Line(((0, top), (right, top)), "grid"),
         Line(((0, top + height), (right, top + height)), "grid"),
         PlacedText(-5, top + 8, f"{high:g}", anchor="end"),
         PlacedText(-5, top + height, f"{low:g}", anchor="end"),
         PlacedText(-20 - widest, top + height / 2, name, 9, "ink", turned=True),
-        PlacedText(-10 - widest, top + height / 2, f"bits{whole}", 7, turned=True),
+        PlacedText(-10 - widest, top + height / 2, f"{unit}{whole}", 7, turned=True),
     ]
 
 
@@ -111,6 +124,21 @@ def _draw_heights(
             Box(wide * number, letter.y, wide, letter.height, letter.base.lower())
             for letter in stack
         ]
+    return shapes
+
+
+def _draw_strip(values: NDArray[Any], scale: float, top: float) -> list[Shape]:
+    """Where a relative has the reference base, and below where it has another."""
+    shapes: list[Shape] = []
+    wide = max(scale, 1.0)
+    for number, part in enumerate(split_columns(len(values), scale)):
+        some = values[part][np.isfinite(values[part])]
+        if not len(some):
+            continue
+        same = _STRIP * float(np.maximum(some, 0).mean())
+        other = _STRIP * float(np.maximum(-some, 0).mean())
+        shapes.append(Box(wide * number, top, wide, same, "a"))
+        shapes.append(Box(wide * number, top + same, wide, other, "t"))
     return shapes
 
 

@@ -15,6 +15,7 @@ from genodiff.backbones.backbone import Backbone
 from genodiff.memory.evidence import Floats
 from genodiff.memory.relatives import Relatives, relating
 from genodiff.memory.text import NONE, Codes
+from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import VoteNumbers, count_votes, score_votes
 
 PLACE_CHANNELS = 4
@@ -53,14 +54,25 @@ class RelatedBackbone(Backbone):
         """The network's own."""
         return self.network.hidden_states(*given, **options)
 
-    def count_votes(self, codes: Codes, at: int, ref: int) -> Floats:
+    def read_windows(self, windows: Codes) -> tuple[Floats, Floats]:
+        """What relatives say of each place of windows (B, L), told by all other places.
+
+        That is what each genome has over it, (G, B, L, 4), and the factor of each base, (B, L, 4).
+        Nothing is asked of the network: where a place is hidden, others take the genome's shares.
+        """
+        columns = self.relatives.columns
+        assert columns is not None
+        over = self.relatives.align(windows)
+        prior = np.broadcast_to(share_bases(columns.gc), (*windows.shape, 4))
+        return over, self.relatives.combine(over, windows, prior)
+
+    def score_votes(self, over: Floats, ref: int) -> Floats:
         """(4,): the score of A, C, G and T in place of `ref`, by votes, in nats.
 
-        `codes` (L,) are those of a window, 4 at `at` and where no base is known.
+        `over` (G, 4): what each genome has over the place.
         """
-        over = self.relatives.align(codes[None])[:, 0, at]
-        weights = np.array(self.votes.weights)
-        votes, kappa = count_votes(over, weights)[None], self.votes.kappa
+        weights, kappa = np.array(self.votes.weights), self.votes.kappa
+        votes = count_votes(over, weights)[None]
         return score_votes(votes, np.array([ref]), total=weights.sum(), kappa=kappa)[0]
 
     def describe_places(self, codes: Codes) -> Floats:

@@ -3,21 +3,27 @@
 With the same species at hand, a test of evolution is a look-up. So windows of the target are drawn
 at even distances, searched in each relative, and their identities measured (`memory/identity.py`).
 Where most windows are nearly identical, the relative is left out, unless strains are asked for.
+How near a relative is to a stored genome is kept in the cache folder.
 """
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from genodiff.alphabet import DNA
 from genodiff.data.stretches import encode_bases
-from genodiff.errors import DataError
+from genodiff.errors import DataError, MachineError
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir
+from genodiff.io.identity import sha256_json
+from genodiff.io.target import read_json_object
 from genodiff.memory.identity import STRAIN, measure_identities
 from genodiff.memory.text import NONE, Codes
 from genodiff.runs.known_contigs import LetterSource
-from genodiff.runs.relatives import Relative
+from genodiff.runs.relatives import Relative, identify_relatives
 
 WINDOWS, LENGTH = 200, 1024
 _MOST_GAPS = 0.1
@@ -68,6 +74,27 @@ def measure_kinship(relative: Relative, windows: Codes) -> Kinship:
     return Kinship(relative.name, homologous, found.mean, found.share_same, found.is_strain)
 
 
+def keep_kinships(relatives: Sequence[Relative], genome: LetterSource) -> list[Kinship]:
+    """`measure_kinship` of each: what the cache holds of a genome that says its `content`, or
+    measured now.
+    """
+    windows: Codes | None = None
+    content, found = getattr(genome, "content", None), []
+    for one, identity in zip(relatives, identify_relatives(relatives), strict=True):
+        key = {"relative": identity, "genome": content, "windows": [WINDOWS, LENGTH, STRAIN]}
+        path = cache_dir() / "relatives" / f"{sha256_json(key)[:32]}.json"
+        told = read_json_object(path) if content else {}
+        if set(told) == set(Kinship._fields):
+            found.append(Kinship(**told))
+            continue
+        windows = draw_windows(genome) if windows is None else windows
+        found.append(measure_kinship(one, windows))
+        if content:
+            with suppress(MachineError):
+                atomic.write_json(path, found[-1].describe())
+    return found
+
+
 def leave_strains_out(
     relatives: Sequence[Relative], genome: LetterSource, *, strains: bool = False
 ) -> tuple[list[Relative], list[Kinship]]:
@@ -76,12 +103,11 @@ def leave_strains_out(
     Raises `DataError` where one of them is the genome itself: where most of its bases stand in
     contigs that the relative has base for base.
     """
-    windows = draw_windows(genome)
-    kept, near = [], []
+    kept = []
     for relative in relatives:
         refuse_same(relative, genome)
-        kinship = measure_kinship(relative, windows)
-        near.append(kinship)
+    near = keep_kinships(relatives, genome)
+    for relative, kinship in zip(relatives, near, strict=True):
         if kinship.strain and not strains:
             _log.warning(
                 "%s is left out: %.0f %% of the windows have more than %.0f %% identity, so it is "

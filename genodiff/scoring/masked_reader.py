@@ -9,7 +9,9 @@ complement are averaged, base by base.
 With a memory of the training genome, a window that says where it is from does not read that place.
 """
 
+import copy
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 import torch
@@ -22,6 +24,7 @@ from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place
+from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.spelling_pair import Ids, Logs
 
 _Key = tuple[bytes, tuple[int, int]]
@@ -74,6 +77,12 @@ class MaskedReader:
     def columns(self, ids: Ids) -> NDArray[np.int64]:
         """The column of each id in what `read` gives."""
         return self._column[ids]
+
+    def with_denoiser(self, denoiser: Denoiser) -> Self:
+        """A reader with another denoiser, all else being the same."""
+        other = copy.copy(self)
+        other.denoiser, other.evaluations = denoiser, 0
+        return other
 
     @torch.inference_mode()
     def read(
@@ -169,3 +178,14 @@ def open_reader(
         device=next(backbone.parameters()).device,
         loci=loci,
     )
+
+
+def leave_relatives_out(reader: MaskedReader) -> MaskedReader:
+    """The reader of a network without its relatives, whose part of a site's score is added.
+
+    With a memory too, the reader itself: a memory is mixed with all else.
+    """
+    related = reader.denoiser
+    if reader.loci is None and isinstance(related, RelatedBackbone):
+        return reader.with_denoiser(related.network)
+    return reader

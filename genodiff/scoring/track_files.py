@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from genodiff.scoring.track_format import FORMATS as FORMATS
 from genodiff.scoring.track_hub import write_sizes
-from genodiff.scoring.track_values import TRACKS, BaseTracks
+from genodiff.scoring.track_values import TRACKS, BaseTracks, TrackKinds
 
 
 class TrackContent(NamedTuple):
@@ -22,13 +22,14 @@ class TrackContent(NamedTuple):
 
     `blocks` may be called several times. `contigs` are the lengths of all contigs, and `intervals`
     those that were asked for, 0-based and half-open. `draw` writes the page of all intervals, or
-    the picture of one, by the ending of its path.
+    the picture of one, by the ending of its path. `kinds` are the tracks.
     """
 
     blocks: Callable[[], Iterable[BaseTracks]]
     contigs: Mapping[str, int]
     intervals: Sequence[tuple[str, int, int]]
     draw: Callable[[Path], None]
+    kinds: TrackKinds = TRACKS
 
 
 class TrackFormat(ABC):
@@ -56,11 +57,11 @@ class TrackFormat(ABC):
         """Raises `MachineError` where a package is missing."""
         return
 
-    def list_files(self) -> list[str]:
-        """The names of its files."""
+    def list_files(self, kinds: TrackKinds = TRACKS) -> list[str]:
+        """The names of its files of these tracks."""
         if self.kind != "tracks":
             return [f"tracks{self.suffix}"]
-        return ["chrom.sizes", *(f"{name}{self.suffix}" for name in TRACKS)]
+        return ["chrom.sizes", *(f"{name}{self.suffix}" for name in kinds)]
 
     @abstractmethod
     def write(self, folder: Path, content: TrackContent) -> None:

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from genodiff.io.atomic import write_text
 from genodiff.io.two_bit import write_two_bit
 from genodiff.scoring.map_regions import BASES
-from genodiff.scoring.track_values import TRACKS
+from genodiff.scoring.related_tracks import list_kinds
+from genodiff.scoring.track_values import TRACKS, TrackKinds
 from genodiff.scoring.variant_windows import Contigs
 
 _WIDE = "128:64:16"  # maximal, usual and minimal pixels of a track
@@ -51,6 +52,7 @@ def name_assembly(path: str | None) -> str:
 
 def write_hub(folder: Path, genome: Contigs, request: HubRequest, told: Mapping[str, Any]) -> None:
     """Write the files of a hub into `folder`, where the bigWigs are."""
+    kinds = list_kinds(told.get("relatives"))
     name = request.genome or request.assembly
     hub = {
         "hub": f"genodiff_{request.digest}",
@@ -62,8 +64,8 @@ def write_hub(folder: Path, genome: Contigs, request: HubRequest, told: Mapping[
     }
     write_text(folder / "hub.txt", format_stanzas([hub]))
     write_text(folder / "genomes.txt", format_stanzas([_describe_genome(request)]))
-    write_text(folder / "trackDb.txt", format_stanzas(list_tracks(request.digest)))
-    write_text(folder / "description.html", _describe_hub(name, told))
+    write_text(folder / "trackDb.txt", format_stanzas(list_tracks(request.digest, kinds)))
+    write_text(folder / "description.html", _describe_hub(name, told, kinds))
     if request.genome is None:
         write_two_bit(folder / f"{name}.2bit", genome.contigs, genome.fetch)
 
@@ -79,7 +81,7 @@ def sort_contigs(contigs: Mapping[str, int]) -> list[str]:
     return sorted(contigs, key=str.encode)
 
 
-def list_tracks(digest: str) -> list[Stanza]:
+def list_tracks(digest: str, kinds: TrackKinds = TRACKS) -> list[Stanza]:
     """The stanzas of trackDb.txt."""
     of = f" ({digest})"
     found: list[Stanza] = []
@@ -88,7 +90,7 @@ def list_tracks(digest: str) -> list[Stanza]:
         ("p", "chances", "Chances of A, C, G and T given all other bases", {}),
     )
     for number, (key, short, long, more) in enumerate(containers, 1):
-        parent, limits = f"genodiff_{key}", TRACKS[f"{key}_A"].limits
+        parent, limits = f"genodiff_{key}", kinds[f"{key}_A"].limits
         found.append(
             {
                 "track": parent,
@@ -108,19 +110,20 @@ def list_tracks(digest: str) -> list[Stanza]:
             }
         )
         for place, base in enumerate(BASES, 1):
-            line = _describe_track(f"{key}_{base}", place)
+            line = _describe_track(f"{key}_{base}", kinds, place)
             found.append({**line, "shortLabel": base, "parent": parent})
-    for number, key in enumerate(("information", "entropy", "surprisal"), 3):
-        line = _describe_track(key, number)
+    alone = ["information", "entropy", "surprisal", *(key for key in kinds if key not in TRACKS)]
+    for number, key in enumerate(alone, 3):
+        line = _describe_track(key, kinds, number)
         more = {"autoScale": "off", "maxHeightPixels": _WIDE, "windowingFunction": "mean"}
-        limits = TRACKS[key].limits
+        limits = kinds[key].limits
         view = {"viewLimits": f"{limits[0]}:{limits[1]}", "visibility": "full"}
         found.append({**line, **more, **view})
     return found
 
 
-def _describe_track(key: str, priority: int) -> Stanza:
-    kind = TRACKS[key]
+def _describe_track(key: str, kinds: TrackKinds, priority: int) -> Stanza:
+    kind = kinds[key]
     return {
         "track": f"genodiff_{key}",
         "type": f"bigWig {kind.limits[0]} {kind.limits[1]}",
@@ -150,7 +153,7 @@ def _describe_genome(request: HubRequest) -> Stanza:
     }
 
 
-def _describe_hub(name: str, told: Mapping[str, Any]) -> str:
+def _describe_hub(name: str, told: Mapping[str, Any], kinds: TrackKinds) -> str:
     every = told.get("every")
     how = f"every {every} bases masked together" if every else "each base masked by itself"
     rows = {
@@ -163,7 +166,7 @@ def _describe_hub(name: str, told: Mapping[str, Any]) -> str:
         f"<tr><td>{escape(key)}</td><td>{escape(str(value))}</td></tr>\n"
         for key, value in rows.items()
     )
-    tracks = "".join(f"<li>{escape(one.label)}</li>\n" for one in TRACKS.values())
+    tracks = "".join(f"<li>{escape(one.label)}</li>\n" for one in kinds.values())
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f"<title>genodiff tracks of {escape(name)}</title></head>\n<body>\n"

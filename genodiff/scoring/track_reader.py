@@ -20,13 +20,16 @@ from genodiff.alphabet import Alphabet
 from genodiff.counter import Purpose, uniforms
 from genodiff.errors import DataError, UsageError
 from genodiff.runs.own_loci import Place
-from genodiff.scoring.masked_reader import Logs, MaskedReader
+from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.scoring.masked_reader import Logs, MaskedReader, leave_relatives_out
+from genodiff.scoring.related_sites import read_related
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.track_tiles import LEAST_CONTEXT, TrackPiece, find_tile, place_tile
 from genodiff.scoring.variant_windows import Contigs
 
 Chances = NDArray[np.float32]
-"""(bases, 4): p(A), p(C), p(G), p(T); NaN where the reference has no base."""
+"""(bases, 4): p(A), p(C), p(G), p(T); NaN where the reference has no base. With relatives there are
+the columns of `related_tracks.py` beside them."""
 
 SITES = 64
 """Bases at which `measure_company` compares the two."""
@@ -74,6 +77,7 @@ class _PieceWindows(NamedTuple):
 
     piece: TrackPiece
     place: Place
+    clean: Ids
     windows: list[Ids]
     rows: list[NDArray[np.int64]]  # rows of each window's answer that are wanted
     places: list[NDArray[np.int64]]  # and their bases, from the piece's start
@@ -90,10 +94,23 @@ def read_pieces(
 
     A piece is read by itself: windows in one batch may move one another's last bit. So a piece has
     the same bits whatever was read before it, also after a break. Memory holds the windows of one
-    piece. Raises `DataError` for a letter that is no DNA.
+    piece. What relatives say of it comes from one pass over its window without masks
+    (`related_sites.py`). Raises `DataError` for a letter that is no DNA.
     """
+    related, network = reader.denoiser, leave_relatives_out(reader)
     for piece in pieces:
-        yield piece, _read_piece(reader, _mask_piece(reader, genome, alphabet, piece, request))
+        masked = _mask_piece(reader, genome, alphabet, piece, request)
+        chances = _read_piece(network, masked)
+        if isinstance(related, RelatedBackbone):
+            start = piece.start - masked.place[1]
+            at = slice(start, start + len(chances))
+            said = read_related(related, masked.clean, at)
+            if network is not reader:
+                chances = _normalise(np.log(chances) + np.log(said.factors)).astype(np.float32)
+            information = find_information(said.p)[:, None]
+            chances = np.concatenate([chances, information, said.columns], 1).astype(np.float32)
+            chances[np.isnan(chances[:, 0])] = np.nan
+        yield piece, chances
 
 
 def encode_window(genome: Contigs, alphabet: Alphabet, contig: str, start: int, end: int) -> Ids:
@@ -114,7 +131,7 @@ def _mask_piece(
     start, end = place_tile(piece, request.context, genome.contigs[piece.contig])
     ids = encode_window(genome, alphabet, piece.contig, start, end)
     known, step = reader.are_targets(ids), request.step(piece)
-    found = _PieceWindows(piece, (piece.contig, start, end), [], [], [])
+    found = _PieceWindows(piece, (piece.contig, start, end), ids, [], [], [])
     for phase in range(step):
         masked = np.arange(piece.first + phase, piece.last, step)
         masked = masked[known[masked - start]]
@@ -159,7 +176,7 @@ def measure_company(
     if not pieces:
         return None
     alone, together = (
-        np.concatenate([p for _, p in read_pieces(reader, genome, alphabet, pieces, one)])
+        np.concatenate([p[:, :4] for _, p in read_pieces(reader, genome, alphabet, pieces, one)])
         for one in (request._replace(every=None), request)
     )
     change = np.log(alone.astype(np.float64)) - np.log(together.astype(np.float64))

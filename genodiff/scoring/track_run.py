@@ -52,11 +52,14 @@ class TrackRun(NamedTuple):
     intervals: list[Interval]
     context: int
     cut: tuple[int, int]
+    related: tuple[str, ...] = ()
+    """Columns beside the four chances: `related_tracks.name_related`."""
 
     @classmethod
     def make(
-        cls, genome: Contigs, wanted: Iterable[Interval], context: int, shard: Shard | None
-    ) -> "TrackRun":
+        cls, genome: Contigs, wanted: Iterable[Interval], context: int, shard: Shard | None,
+        related: tuple[str, ...] = (),
+    ) -> "TrackRun":  # fmt: skip
         """Raises `UsageError` for a shard that has nothing."""
         intervals = merge_intervals(wanted)
         contigs = dict(genome.contigs)
@@ -65,7 +68,12 @@ class TrackRun(NamedTuple):
         if shard is not None and cut[0] == cut[1]:
             what = f"--shard {shard.number}/{shard.of} has none of {total:,} pieces"
             raise UsageError(what, fix="give fewer shards")
-        return cls(genome, intervals, context, cut)
+        return cls(genome, intervals, context, cut, related)
+
+    @property
+    def columns(self) -> int:
+        """Numbers of a base."""
+        return 4 + len(self.related)
 
     @property
     def bases(self) -> int:
@@ -107,31 +115,32 @@ class TrackRun(NamedTuple):
     def blocks(self, rows: Iterable[bytes]) -> Iterator[BaseTracks]:
         """The tracks of its pieces; `rows` are the bytes of each piece's chances."""
         pairs = zip(self.pieces(), rows, strict=True)
-        return make_blocks(self.genome, ((piece, _read_row(row)) for piece, row in pairs))
+        values = ((piece, _read_row(row, self.columns)) for piece, row in pairs)
+        return make_blocks(self.genome, values, self.related)
 
 
-def _read_row(row: bytes) -> Chances:
-    found: Chances = np.frombuffer(row, "<f4").reshape(-1, 4).astype(np.float32)
+def _read_row(row: bytes, columns: int) -> Chances:
+    found: Chances = np.frombuffer(row, "<f4").reshape(-1, columns).astype(np.float32)
     return found
 
 
-def write_chances(path: str | Path, bases: int, rows: Iterable[bytes]) -> None:
-    """Write the chances of a shard as .npy (bases, 4), atomically."""
+def write_chances(path: str | Path, shape: tuple[int, int], rows: Iterable[bytes]) -> None:
+    """Write the chances of a shard as .npy (bases, columns), atomically."""
     with open_atomic(path) as file:
-        head = {"descr": "<f4", "fortran_order": False, "shape": (bases, 4)}
+        head = {"descr": "<f4", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, head)
         for row in rows:
             file.write(row)
 
 
 def read_chances(
-    paths: Sequence[str | Path], pieces: Iterable[TrackPiece], bases: int
+    paths: Sequence[str | Path], pieces: Iterable[TrackPiece], bases: int, columns: int = 4
 ) -> Iterator[bytes]:
     """The bytes of each piece's chances, from the files of all shards in their order.
 
     Raises `DataError` for a file that is none, and where they hold more or fewer than `bases`.
     """
-    arrays = [_open_chances(path) for path in paths]
+    arrays = [_open_chances(path, columns) for path in paths]
     if sum(map(len, arrays)) != bases:
         what = "the shards hold more or fewer bases than their request"
         raise DataError(what, file=paths[0], fix="make them again")
@@ -147,11 +156,11 @@ def read_chances(
         yield b"".join(parts)
 
 
-def _open_chances(path: str | Path) -> Any:
+def _open_chances(path: str | Path, columns: int) -> Any:
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as fault:
         raise DataError(f"holds no tracks: {fault}", file=path, fix="make it again") from None
-    if found.ndim != 2 or found.shape[1] != 4 or found.dtype != np.dtype("<f4"):
+    if found.ndim != 2 or found.shape[1] != columns or found.dtype != np.dtype("<f4"):
         raise DataError("holds no chances of bases", file=path, fix="make it again")
     return found

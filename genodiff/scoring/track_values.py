@@ -6,11 +6,11 @@
     surprisal     −log2 p(reference), in bits
 
 Logos: Schneider and Stephens 1990, without their correction for small samples. A base that is not
-A, C, G or T has no value, which is NaN in arrays.
+A, C, G or T has no value, which is NaN in arrays. What relatives say is in `related_tracks.py`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -35,13 +35,15 @@ class BaseTracks:
     """The tracks of contig[start:end], 0-based.
 
     `letters` are those of the reference, N for any that is no base. `p` (L, 4) are the chances of
-    A, C, G and T given all other bases.
+    A, C, G and T given all other bases. `related` are the tracks of a model's relatives by name,
+    (L,) each; none without relatives.
     """
 
     contig: str
     start: int
     letters: str
     p: Chances
+    related: Mapping[str, Track] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
@@ -86,6 +88,10 @@ class TrackKind(NamedTuple):
     compute: Callable[[BaseTracks], Track]
 
 
+TrackKinds = Mapping[str, TrackKind]
+"""The tracks of an output, by the names of their files."""
+
+
 _COLOURS = ("26,127,55", "11,92,173", "150,96,10", "179,38,30")  # those of the pages
 
 
@@ -119,7 +125,7 @@ def _list_kinds() -> dict[str, TrackKind]:
 
 
 TRACKS: dict[str, TrackKind] = _list_kinds()
-"""All tracks, by the names of their files."""
+"""The tracks of any model."""
 
 
 def find_columns(letters: str) -> NDArray[np.int64]:
@@ -138,21 +144,24 @@ def read_letters(genome: Contigs, contig: str, start: int, end: int) -> str:
 
 
 def make_blocks(
-    genome: Contigs, pieces: Iterable[tuple[TrackPiece, Chances]]
+    genome: Contigs, pieces: Iterable[tuple[TrackPiece, Chances]], related: Sequence[str] = ()
 ) -> Iterator[BaseTracks]:
-    """The tracks of pieces that follow one another, neighbours together; memory holds one block."""
+    """The tracks of pieces that follow one another, neighbours together; memory holds one block.
+
+    `related` are the names of the columns beside the four chances.
+    """
     held: list[tuple[TrackPiece, Chances]] = []
     size = 0
     for piece, p in pieces:
         if held:
             last = held[-1][0]
             if last.contig != piece.contig or last.end != piece.start or size >= _BLOCK:
-                yield _join(genome, held)
+                yield _join(genome, held, related)
                 held, size = [], 0
         held.append((piece, p))
         size += len(p)
     if held:
-        yield _join(genome, held)
+        yield _join(genome, held, related)
 
 
 def join_intervals(
@@ -165,13 +174,20 @@ def join_intervals(
         while not held or held[-1].end < end:
             held.append(next(rest))
         letters = "".join(one.letters for one in held)
-        yield BaseTracks(contig, start, letters, np.concatenate([one.p for one in held]))
+        p = np.concatenate([one.p for one in held])
+        names = held[0].related
+        related = {name: np.concatenate([one.related[name] for one in held]) for name in names}
+        yield BaseTracks(contig, start, letters, p, related)
 
 
-def _join(genome: Contigs, held: Sequence[tuple[TrackPiece, Chances]]) -> BaseTracks:
+def _join(
+    genome: Contigs, held: Sequence[tuple[TrackPiece, Chances]], related: Sequence[str]
+) -> BaseTracks:
     first, last = held[0][0], held[-1][0]
     letters = read_letters(genome, first.contig, first.start, last.end)
-    return BaseTracks(first.contig, first.start, letters, np.concatenate([p for _, p in held]))
+    values = np.concatenate([p for _, p in held])
+    columns = dict(zip(related, values[:, 4:].T, strict=True))
+    return BaseTracks(first.contig, first.start, letters, values[:, :4], columns)
 
 
 class TrackTally(NamedTuple):

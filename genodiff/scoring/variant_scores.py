@@ -21,9 +21,10 @@ from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place, open_loci
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.training_memory import identify_memory
-from genodiff.scoring.masked_reader import MaskedReader, open_reader
+from genodiff.scoring.masked_reader import MaskedReader, leave_relatives_out, open_reader
 from genodiff.scoring.methods import AUTO, check_method, choose_method, find_method
 from genodiff.scoring.methods.chain import ORDERS
+from genodiff.scoring.related_sites import RelatedSites
 from genodiff.scoring.shared_sites import (
     SiteScores,
     Spacing,
@@ -104,6 +105,7 @@ class AlleleScore(NamedTuple):
     evaluations: int  # windows that the value rests on; a shared one counts for each
     note: str = ""
     doubled: float | None = None  # the value at double context
+    votes: float | None = None  # of the relatives, where the model has some and it is of one base
 
 
 class _SiteJob(NamedTuple):
@@ -154,7 +156,7 @@ def score_alleles(
     reader = open_reader(model, batch_size=options.batch_size, loci=loci)
     spacing = None
     if not options.exact and find_method((1, 1), options.method).takes_sites:
-        spacing = find_spacing(reader, model, genome, context)
+        spacing = find_spacing(leave_relatives_out(reader), model, genome, context)
     scorer = Scorer(reader, model.alphabet, genome, options, context, spacing)
     if not options.double:
         yield from scorer.score(alleles)
@@ -192,10 +194,11 @@ def find_spacing(
     """`measure_spacing`, once for a model, genome and context: a file's genome has a name."""
     memory = None if reader.loci is None else identify_memory(reader.loci.told)
     name = getattr(genome, "sha256", None)
-    known = (model.digest, name or str(id(genome)), context, sha256_json(memory))
+    digest = model.digest.partition("~")[0] if memory is None else model.digest  # as there
+    known = (digest, name or str(id(genome)), context, sha256_json(memory))
     if known not in _SPACINGS:
         measure = partial(measure_spacing, reader, model.alphabet, genome, context)
-        key = {"model": model.digest, "genome": name, "context": context, "memory": memory}
+        key = {"model": digest, "genome": name, "context": context, "memory": memory}
         _SPACINGS[known] = keep_spacing(key, measure) if name else measure()
     return _SPACINGS[known]
 
@@ -217,14 +220,21 @@ class Scorer:
     ) -> None:
         self.reader, self.alphabet, self.genome = reader, alphabet, genome
         self.options, self.context, self.spacing = options, context, spacing
-        self._sites = None
-        of_bases = find_method((1, 1), options.method)
-        if of_bases.needs_relatives and not isinstance(reader.denoiser, RelatedBackbone):
+        self._sites: SiteScores | None = None
+        self._related: RelatedSites | None = None
+        self._of_bases = find_method((1, 1), options.method)
+        if isinstance(reader.denoiser, RelatedBackbone):
+            given = genome, alphabet, reader.denoiser, context
+            self._related = RelatedSites(*given, exact=options.exact)
+        elif self._of_bases.needs_relatives:
             what = f"--method {options.method} counts relatives, and there are none"
             raise UsageError(what, fix="give --relatives, FASTA files or a list of genomes")
-        if of_bases.takes_sites:
+        if self._of_bases.takes_sites:
             apart = None if spacing is None else spacing.bases
-            self._sites = SiteScores(genome, alphabet, reader, context, apart)
+            self._of_sites = leave_relatives_out(reader)
+            self._sites = SiteScores(genome, alphabet, self._of_sites, context, apart)
+        both = self._sites, self._related
+        self._readers = [one for one in both if one is not None]
 
     def score(self, alleles: Iterable[Item]) -> Iterator[AlleleScore]:
         """A score for each, in their order."""
@@ -234,7 +244,7 @@ class Scorer:
             held.append(self._start([one] if isinstance(one, Allele) else list(one)))
             if isinstance(held[-1], _ScoreJob):
                 spans, sites = spans + (not held[-1].light), sites + held[-1].light
-            windows = sites + (0 if self._sites is None else len(self._sites))
+            windows = sites + sum(len(one) for one in self._readers)
             if spans == self._spans_held or windows >= self._sites_held or len(held) == _HELD:
                 yield from self._finish(held)
                 held, spans, sites = [], 0, 0
@@ -252,8 +262,9 @@ class Scorer:
         try:
             if not alleles:
                 raise UnscorableError("no_alt", "no allele", "give one at least")
-            if self._sites is not None and len(alleles) == 1 and alleles[0].kind == "snv":
-                return self._start_site(self._sites, alleles[0])
+            of_sites = self._of_bases.takes_sites or self._of_bases.needs_relatives
+            if of_sites and len(alleles) == 1 and alleles[0].kind == "snv":
+                return self._start_site(alleles[0])
             cut = cut_window(self.genome, self.alphabet, alleles, self.context)
             self._check(cut)
             place = cut.contig, cut.start, cut.end
@@ -264,12 +275,23 @@ class Scorer:
         light = find_method(widths, asked).windows(*widths) <= 2
         return _ScoreJob(steps, choose_method(widths, asked), *place, light)
 
-    def _start_site(self, sites: SiteScores, allele: Allele) -> _SiteJob:
+    def _start_site(self, allele: Allele) -> _SiteJob:
         check_alleles(self.genome, [allele])
         if allele.ref == allele.alt:
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
         method = choose_method((1, 1), self.options.method)
-        return _SiteJob(allele, method, *sites.prepare(allele))
+        places = [one.prepare(allele) for one in self._readers]
+        return _SiteJob(allele, method, *places[0])
+
+    def _score_site(self, one: _SiteJob) -> AlleleScore:
+        votes = None if self._related is None else self._related.count_votes(one.allele)
+        value = votes or 0.0
+        if self._sites is not None:
+            value = self._sites.score(one.allele)
+            if self._related is not None and self._of_sites is not self.reader:
+                value += self._related.compare(one.allele)
+        place = one.start, one.end
+        return AlleleScore(value, 0.0, (value, value), one.method, *place, 1, votes=votes)
 
     def _check(self, cut: CutWindow) -> None:
         """Raises `UnscorableError` for a pair of equal spellings."""
@@ -277,8 +299,8 @@ class Scorer:
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
 
     def _finish(self, held: list["_Held"]) -> Iterator[AlleleScore]:
-        if self._sites is not None:
-            self._sites.read()
+        for sites in self._readers:
+            sites.read()
         jobs = [one for one in held if isinstance(one, _ScoreJob)]
         estimates = run_together(
             [one.steps for one in jobs],
@@ -290,9 +312,7 @@ class Scorer:
                 yield one
                 continue
             if isinstance(one, _SiteJob):
-                assert self._sites is not None
-                value = self._sites.score(one.allele)
-                yield AlleleScore(value, 0.0, (value, value), one.method, one.start, one.end, 1)
+                yield self._score_site(one)
                 continue
             found = next(estimates)
             if math.isnan(found.value):
@@ -303,8 +323,8 @@ class Scorer:
                 found.value, found.se, find_ci95(found), one.method, one.start, one.end,
                 found.windows, found.note,
             )  # fmt: skip
-        if self._sites is not None:
-            self._sites.clear()
+        for sites in self._readers:
+            sites.clear()
 
 
 def run_together(

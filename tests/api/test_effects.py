@@ -124,6 +124,7 @@ def test_the_log_likelihood_is_that_of_leave_one_out(model: genodiff.Model) -> N
     assert found.item() == pytest.approx(wanted, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_both_strands_have_one_log_likelihood(model: genodiff.Model) -> None:
     array = random_arrays(2, 40)
     turned = encode_one_hot([str(reverse_complement(one)) for one in decode_one_hot(array)])

@@ -99,6 +99,7 @@ def alone(run: Path) -> dict[str, Any]:
     return everything(run)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SURROUNDINGS)
 def test_every_result_has_the_same_bits_in_any_surroundings(
     name: str, run: Path, alone: dict[str, Any]
@@ -110,6 +111,7 @@ def test_every_result_has_the_same_bits_in_any_surroundings(
         assert str(found[key]) == str(value), key
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["float64", "a default device", "inference"])
 def test_training_has_the_same_bits_in_any_surroundings(
     name: str, tmp_path: Path, run: Path

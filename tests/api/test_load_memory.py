@@ -48,6 +48,7 @@ CALLS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_model_that_was_loaded_with_a_memory_takes_it_everywhere(run: Path, name: str) -> None:
     fasta, call = run.parent / "genome.fa", CALLS[name]

@@ -2,10 +2,8 @@
 
 import io
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
-import jaxtyping
 import pytest
 import torch
 from torch.export import Dim, export
@@ -19,14 +17,7 @@ IDS = torch.tensor([[7, 8, 9, 3, 10, 11, 7], [10, 3, 9, 8, 7, 7, 8]])
 OTHERS = torch.tensor([[7, 8, 9, 3, 10, 11, 7, 7, 9, 3, 8], [10] * 11, [8, 3] * 5 + [9]])
 
 
-@pytest.fixture(autouse=True)
-def no_checked_shapes() -> Iterator[None]:
-    """A recorder has symbols for sizes, which the tests' checks of shapes do not take."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
-
-
+@pytest.mark.slow
 def test_an_exported_network_takes_any_batch_and_length(model: genodiff.Model) -> None:
     shapes = {"ids": {0: Dim("batch"), 1: Dim("length")}}
     with torch.no_grad():

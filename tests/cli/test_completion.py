@@ -10,6 +10,7 @@ from genodiff.cli.verbs import VERBS
 from tests.commands import command
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell_names_every_verb(
     shell: str, capsys: pytest.CaptureFixture[str]

@@ -154,6 +154,7 @@ def test_each_copy_has_its_outcome_and_all_else_stays(
     assert "GD_HAP" not in (case / "plain.vcf").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_shards_that_were_killed_go_on_and_all_of_them_are_one_run(
     run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -10,25 +10,21 @@ from genodiff.settings import to_yaml
 
 HEAVY = ("torch", "lightning", "polars", "sklearn", "scipy", "matplotlib", "transformers")
 
-# A child of the test imports the command line once, and forks for each line of words.
+# A child of the test runs all lines of words in turn: what one of them loads stays loaded, so the
+# first line that tells of a heavy module is the one that loads it.
 CHILD = """
-import contextlib, io, json, os, sys
+import contextlib, io, json, sys
 from genodiff.cli import main
 HEAVY = json.loads(sys.argv[1])
 for words in json.loads(sys.argv[2]):
-    sys.stdout.flush()
-    if os.fork() == 0:
-        out, err, code = io.StringIO(), io.StringIO(), 0
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                main(words)
-            except SystemExit as end:
-                code = end.code or 0
-        loaded = [name for name in HEAVY if name in sys.modules]
-        print(json.dumps([words, code, loaded, err.getvalue()]))
-        sys.stdout.flush()
-        os._exit(0)
-    os.wait()
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(words)
+        except SystemExit as end:
+            code = end.code or 0
+    loaded = [name for name in HEAVY if name in sys.modules]
+    print(json.dumps([words, code, loaded, err.getvalue()]))
 """
 
 

@@ -25,6 +25,7 @@ def words(verb: str, run: Path, out: str, *more: object) -> list[object]:
     return [verb, "--model", run, "--fasta", "ref.fa", "-o", out, "--threads", 1, *more]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("verb", ["ism", "dependencies"])
 def test_every_format_has_the_same_numbers(
     verb: str, run: Path, case: Path, capsys: pytest.CaptureFixture[str]

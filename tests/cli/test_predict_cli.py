@@ -176,6 +176,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     assert {p: p.read_bytes() for p in sweep.iterdir() if p.is_file()} == before
 
 
+@pytest.mark.slow
 def test_a_fault_found_late_leaves_no_file(sweep: Path, tmp_path: Path) -> None:
     given = "".join(f">s{i}\nACGTACGT\n" for i in range(1500)) + ">bad\nACXT\n"
     words = ["predict", str(sweep / "sweep"), "-", "--seed", "1", "--threads", "1", "-q"]

@@ -8,6 +8,7 @@ from tiny_run import genome_text
 from tests.commands import command
 
 
+@pytest.mark.slow
 def test_any_file_of_samples_is_compared_and_the_run_keeps_its_page(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,6 +67,7 @@ def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_threads_or_how_many_
     assert first.startswith((here / "5.fa").read_bytes())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("sampler", ["first-hitting", "confidence"])
 def test_every_sampler_gives_the_same_bytes_in_any_batch(
     run: Path, sample: Command, here: Path, sampler: str

@@ -103,6 +103,7 @@ def test_what_the_checkpoint_cannot_do_is_one_line_too(
     assert list(here.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever_the_process_dies(
     run: Path, sample: Command, here: Path
 ) -> None:
@@ -148,6 +149,7 @@ def test_the_old_file_and_its_sidecar_are_never_mixed_with_the_new_ones_wherever
     assert states == {(False, 1), (False, None), (True, None), (True, 2)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_with_its_own_code_and_leaves_finished_records_alone(
     run: Path, here: Path, signum: int, code: int
@@ -207,6 +209,7 @@ def forked(words: list[str], crash_at: int) -> int:
     return ended(fork(words, crash_at))
 
 
+@pytest.mark.slow
 def test_a_pipe_that_is_closed_early_and_a_full_stdout_end_without_a_traceback(
     run: Path, here: Path
 ) -> None:

@@ -40,6 +40,7 @@ def whole(run: Path, sample: Command, here: Path, *words: object) -> bytes:
     return (here / "whole.fa").read_bytes()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("records", [1, 5, 11])
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
     run: Path, sample: Command, here: Path, monkeypatch: pytest.MonkeyPatch, records: int
@@ -71,6 +72,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
     assert not (here / "o.fa.partial").exists()
 
 
+@pytest.mark.slow
 def test_another_request_is_refused_and_fresh_starts_anew(
     run: Path, sample: Command, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ def test_a_setting_that_cannot_be_is_one_line_and_nothing_is_written(
     assert list(here.iterdir()) == []
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "sampler",
     ["remdm-cap", "remdm-rescale", "remdm-loop", "p2", "strand-symmetric", "entropy-bounded"],
@@ -53,8 +54,8 @@ def test_a_setting_that_cannot_be_is_one_line_and_nothing_is_written(
 def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_or_threads(
     run: Path, sample: Command, here: Path, sampler: str
 ) -> None:
-    words = ["--checkpoint", run, "--n", 6, "--sampler", sampler, "--length"]
-    words += [30] if sampler == "entropy-bounded" else [70, "--steps", 8]
+    words = ["--checkpoint", run, "--n", 5, "--sampler", sampler, "--length"]
+    words += [16] if sampler == "entropy-bounded" else [40, "--steps", 6]
     found = []
     for i, (seed, size, threads) in enumerate(((1, 1, 1), (1, 4, 2), (2, 4, 1))):
         how = ["--seed", seed, "--batch-size", size, "--threads", threads]

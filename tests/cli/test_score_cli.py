@@ -243,6 +243,7 @@ def test_a_shard_is_refused_where_the_whole_file_is_and_judges_no_other_records(
     assert [shard(n) for n in (1, 2, 3)] == [(0, True, 2), (3, True, 2 + 6), (3, False, 2 + 6)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_background_ranks_scores_in_the_same_bytes_however_it_is_carried_out(
     run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

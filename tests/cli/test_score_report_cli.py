@@ -23,6 +23,7 @@ def read_text(page: Path) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", body).split())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_every_form_and_merged_shards_say_the_same(run: Path, case: Path, capsys: Capture) -> None:
     (case / "ref.fa").write_text(FASTA + ">chr3\n" + "ACGGTTTAACCGTAGGCATA" * 40 + "\n")

@@ -161,6 +161,7 @@ def test_a_killed_process_goes_on_to_the_same_bytes(run: Path, case: Path, capsy
     assert read_folder(case / "o") == read_folder(case / "whole")
 
 
+@pytest.mark.slow
 def test_shards_in_any_order_are_the_bytes_of_one_run(
     run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
 ) -> None:

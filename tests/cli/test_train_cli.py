@@ -262,6 +262,7 @@ def test_config_check_judges_a_file(
     assert [p.name for p in tmp_path.iterdir()] == ["run.yaml"]
 
 
+@pytest.mark.slow
 def test_a_terminal_that_says_stop_twice_is_obeyed_at_once(tmp_path: Path) -> None:
     run = tmp_path / "run"
     words = ["train", "toy", *TINY, "--steps", "100000", "--out", str(run)]

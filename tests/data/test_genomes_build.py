@@ -37,6 +37,7 @@ def listed(tmp_path: Path) -> Path:
     return write_list(tmp_path / "l.tsv", rows)
 
 
+@pytest.mark.slow
 def test_bytes_depend_on_neither_order_nor_processes(listed: Path, tmp_path: Path) -> None:
     genomes = read_genome_list(listed)
     build_collection(genomes, tmp_path / "one")
@@ -115,6 +116,7 @@ def test_files_that_are_not_as_listed_are_told_with_their_lines(
     assert open_genomes(tmp_path / "out").genome_names == ("g00", "g01", "g03")
 
 
+@pytest.mark.slow
 def test_a_build_that_was_killed_ends_with_the_same_bytes(listed: Path, tmp_path: Path) -> None:
     build_collection(read_genome_list(listed), tmp_path / "calm")
     command = [sys.executable, "-c", _BUILD, str(listed), str(tmp_path / "killed")]
@@ -136,6 +138,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_parent_that_was_killed(listed: Path, tmp_path: Path) -> None:
     code = _BUILD.replace("sys.argv[2])", "sys.argv[2]), jobs=2")
     script = tmp_path / "build.py"

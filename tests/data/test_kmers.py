@@ -111,6 +111,7 @@ def test_a_planted_copy_is_found_on_either_strand_and_one_base_less_is_not() -> 
     np.testing.assert_allclose(found, [0, 24 / 500, 24 / 500, 0])
 
 
+@pytest.mark.slow
 def test_about_one_yeast_window_in_fourteen_is_mostly_copied_and_one_in_six_touched() -> None:
     genome = yeast_codes()
     train = [codes for name, codes in genome.items() if name not in ("chrXIV", "chrXVI", "chrM")]

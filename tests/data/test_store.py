@@ -257,6 +257,7 @@ print(store.fingerprint)
 """
 
 
+@pytest.mark.slow
 def test_processes_that_build_one_store_at_once_all_get_it_whole(tmp_path: Path) -> None:
     path = write_fasta(tmp_path / "in.fa", {"a": random_dna(200_000, 77), "b": "N" * 50_000})
     start = str(time.time() + 3)
@@ -270,6 +271,7 @@ def test_processes_that_build_one_store_at_once_all_get_it_whole(tmp_path: Path)
     assert len({out for out, _, _ in ends}) == 1
 
 
+@pytest.mark.slow
 def test_building_keeps_up_with_a_hundred_million_bases_a_second_or_near_it(tmp_path: Path) -> None:
     path = tmp_path / "in.fa"
     line = (random_dna(5_000_000, 3) + "\n").encode()

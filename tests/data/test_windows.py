@@ -251,6 +251,7 @@ def test_sizes_and_names_that_cannot_be_meant_are_usage_errors(
         DnaWindows(store, recipe, **{"split": "train", **values})
 
 
+@pytest.mark.slow
 def test_the_sparse_human_genome_gives_train_valid_and_test_windows_quickly(shared: Path) -> None:
     from genodiff.data.dna_store import build_dna_store
     from genodiff.data.recipe import load_recipe

@@ -262,6 +262,7 @@ def test_discrete_time_averages_to_the_bound_of_t_steps(noise: Schedule, n_steps
     assert mean == pytest.approx(nelbo_discrete(world_terms(F1), noise, n_steps).item(), abs=1e-9)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("method", ["iid", "stratified", "systematic"])
 @pytest.mark.parametrize("estimate", ["exact count", "continuous", "discrete"])
 def test_estimates_with_drawn_times_average_to_the_bound_within_four_sigma(

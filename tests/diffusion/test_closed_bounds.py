@@ -56,6 +56,7 @@ def find_chances(masks: Tensor, share: float) -> Tensor:
     return torch.where(masks, share, 1 - share).double().prod(-1)
 
 
+@pytest.mark.few(60)
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
 @pytest.mark.parametrize(
     ("told", "steps"), [(False, 1), (False, 2), (False, 10), (False, 1000), (True, 1), (True, 6)]

@@ -73,6 +73,7 @@ def noisy(
 LAWS = [(1.0, 1.0), (0.7, 1.0), (0.05, 1.0), (0.0, 1.0), (1.0, 0.8), (1.3, 0.5)]
 
 
+@pytest.mark.few(10)
 @each_sampler
 @pytest.mark.parametrize(("temperature", "top_p"), LAWS)
 def test_with_refinement_rounding_errors_change_no_token(
@@ -295,6 +296,7 @@ def mean_surprise(n_tokens: int, length: int) -> tuple[float, float]:
     return surprise.mean().item(), surprise.std().item() / math.sqrt(n_tokens)
 
 
+@pytest.mark.slow
 def test_a_large_vocabulary_is_sampled_at_its_own_temperature() -> None:
     """Single-precision Gumbel noise gives 5.63 nats at 1,024 steps; the truth is 7.566."""
     mean, error = mean_surprise(2048, 1024)

@@ -101,6 +101,7 @@ def assert_law(world: World, samples: Tensor, law: Tensor) -> None:
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("noise", "steps"),
     [
@@ -148,6 +149,7 @@ def network(world: World, sampler: Sampler) -> Callable[[Tensor, Tensor], Tensor
     return kinds[sampler.fits[0]]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("sampler", [one for one in SAMPLERS.values() if not one.judges_tokens])
 @pytest.mark.parametrize("steps", [1, 3])
 def test_independent_tokens_follow_their_law_whatever_the_steps(
@@ -199,6 +201,7 @@ def test_one_token_per_step_never_breaks_the_copy() -> None:
         assert (world.index(x0) >= 0).all()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", [name for name, one in SAMPLERS.items() if one in MASKED and not one.judges_tokens]
 )

@@ -47,6 +47,7 @@ def spread(repeats: int, stay: float) -> dict[tuple[str, str], torch.Tensor]:
     return {key: torch.stack(values) for key, values in found.items()}
 
 
+@pytest.mark.slow
 def test_exact_count_systematic_varies_at_most_half_as_much_as_stratified() -> None:
     found = spread(120, stay=0.4)
     assert found["exact count", "systematic"].std() <= found["continuous", "stratified"].std() / 2

@@ -148,6 +148,7 @@ def test_a_spoilt_adaptation_is_made_again(tmp_path: Path) -> None:
     assert again["weights_sha256"] == record["weights_sha256"]
 
 
+@pytest.mark.slow
 def test_adapting_learns_what_the_train_sequences_are_made_of(tmp_path: Path) -> None:
     data = task_data(32)
     data.train.sequences[:] = [b"AACGT"[i % 5 :] + b"AACGT" * 6 for i in range(32)]

@@ -75,6 +75,7 @@ def test_every_kind_of_task_can_be_fitted(kind: str) -> None:
         assert ((predicted >= 0) & (predicted <= 1)).all()
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("ema", [0.0, 0.9])
 @pytest.mark.parametrize("stop_at", [1, 4, 7, 9])

@@ -28,7 +28,7 @@ from genodiff.tasks.unlabelled import Query
 from tests.finetuning.motif_task import task_data
 from tests.tiny_run import save_run, write_run
 
-THOUSAND = 1000
+MANY = 120
 TRANSFORMER = {"kind": "dit", "d_model": 16, "n_layer": 1, "n_head": 2}
 
 
@@ -63,10 +63,10 @@ def fitted(home: Path, out: Path, data: TaskData, word: str, **more: object) -> 
 
 
 @pytest.mark.parametrize("head", ["parts", "attention", "conv"])
-def test_a_thousand_sequences_are_answered_as_in_the_test_pass_at_any_batch_size(
+def test_sequences_are_answered_as_in_the_test_pass_at_any_batch_size(
     home: Path, tmp_path: Path, head: str
 ) -> None:
-    data = task_data(32, THOUSAND, (12, 30))
+    data = task_data(32, MANY, (12, 30))
     model = fitted(home, tmp_path, data, "run", head=head)
     found = [model.score(data.test.sequences, batch_size=size) for size in (1, 7, 64)]
     in_the_test_pass = read_predictions(model.folder)[0]
@@ -75,6 +75,7 @@ def test_a_thousand_sequences_are_answered_as_in_the_test_pass_at_any_batch_size
     assert all(np.array_equal(found[0], other) for other in found[1:])
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize(
     ("word", "settings"),
@@ -104,6 +105,7 @@ def test_every_form_and_kind_answers_as_its_test_pass_did_in_any_company(
     assert model.labels == data.task.classes
 
 
+@pytest.mark.slow
 def test_both_strands_get_the_same_answer_where_the_protocol_reads_both(
     home: Path, tmp_path: Path
 ) -> None:

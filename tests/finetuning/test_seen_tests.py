@@ -91,6 +91,7 @@ def test_rows_of_older_sessions_are_told_too_and_until_then_the_table_says_so(ho
     assert [row.get("pretraining") for row in again] == [row.get("pretraining") for row in rows]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("level", "dropped"), [("some", 8), ("half", 6), ("all", 6)])
 def test_what_pretraining_saw_is_left_out_for_all_models_alike(
     home: Path, level: str, dropped: int
@@ -104,6 +105,7 @@ def test_what_pretraining_saw_is_left_out_for_all_models_alike(
     assert ours["pretraining"][level] == 0  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_results_with_and_without_never_stand_in_one_table(home: Path) -> None:
     whole, less = fit(home, "both"), fit(home, "both", exclude_overlap="half")
     assert not {row["key"] for row in whole} & {row["key"] for row in less}

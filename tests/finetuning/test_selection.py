@@ -89,6 +89,7 @@ def list_two(start: FitSettings, *_: Any) -> list[Candidate]:
     return [Candidate("as given", slow), Candidate("fast", start)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("budget", [None, 5.0])
 def test_the_test_part_is_read_once_for_each_frozen_choice(
     home: Path, monkeypatch: pytest.MonkeyPatch, budget: float | None
@@ -167,6 +168,7 @@ def test_a_choice_does_not_depend_on_the_test_part(calm: Path, tmp_path: Path) -
     assert row["choices"] == before["choices"]
 
 
+@pytest.mark.slow
 def test_what_was_tried_before_a_stop_is_not_tried_again(
     home: Path, calm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +210,7 @@ def test_too_few_examples_choose_the_simplest_and_nothing_is_tried(
     assert not (home / "few" / FILE).exists()
 
 
+@pytest.mark.slow
 def test_with_a_budget_the_protocol_is_chosen_too_and_within_it(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +242,7 @@ def test_with_a_budget_the_protocol_is_chosen_too_and_within_it(
     assert less[0]["settings"]["head"] == "mean"
 
 
+@pytest.mark.slow
 def test_the_best_head_is_taken_and_a_simpler_one_only_before_another_look(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +322,7 @@ def test_few_examples_are_offered_fits_of_many_epochs_first() -> None:
     assert {c.settings.epochs for c in capped} == {10, 20}
 
 
+@pytest.mark.slow
 def test_few_validation_examples_are_joined_by_those_of_more_seeds(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def test_a_finished_sweep_is_not_run_again(home: Path, calm: Path) -> None:
     assert {p: p.stat().st_mtime_ns for p in before} == before
 
 
+@pytest.mark.slow
 def test_units_side_by_side_give_the_rows_of_units_one_after_another(
     home: Path, calm: Path
 ) -> None:
@@ -484,7 +485,7 @@ def test_what_was_done_without_weights_says_so_and_is_kept_when_asked(
     assert "--keep-weights" in caplog.text
     assert not list(out.glob("units/*/predictor.json"))
     caplog.clear()
-    sweep(plan._replace(keep="all"), out, jobs=2)
+    sweep(plan._replace(keep="all"), out)
     assert (out / FILE).read_bytes() == before
     kept = [json.loads(p.read_text()) for p in out.glob("units/*/predictor.json")]
     assert sorted(card["form"] for card in kept) == ["kmer-lr", "network"]

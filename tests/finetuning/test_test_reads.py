@@ -117,6 +117,7 @@ def check_sweep(plan: SweepPlan, out: Path, readers: Readers) -> list[dict[str, 
 OVER = {"epochs": 1, "batch_size": 16, "lr": 1e-2}
 
 
+@pytest.mark.slow
 def test_networks_are_chosen_without_the_test_part(home: Path, readers: Readers) -> None:
     words = [SCRATCH, f"adapted:{SCRATCH}"]
     plan = make_plan(home, words, over=OVER | {"adapt": 1}, methods=("full", "frozen", "probe"))
@@ -140,6 +141,7 @@ def test_baselines_are_fitted_and_tuned_without_the_test_part(home: Path, reader
     assert all(row["choices"][0]["trials"] for row in tuned)
 
 
+@pytest.mark.slow
 def test_a_sweep_that_goes_on_does_not_read_the_test_part_again(
     home: Path, readers: Readers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("genodiff.finetuning.position_boosting.TREES", 8)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize("name", TUNED)
 def test_every_tuned_baseline_answers_every_kind_of_task_in_its_shape(name: str, kind: str) -> None:
@@ -84,6 +85,7 @@ def test_every_tuned_baseline_answers_every_kind_of_task_in_its_shape(name: str,
         assert found.max() <= 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", TUNED)
 def test_they_find_the_motif_and_see_no_label_of_the_test_part(name: str) -> None:
     task, data = motif_examples(500)
@@ -177,6 +179,7 @@ def test_settings_are_chosen_once_on_seed_1_and_frozen_for_the_others(
     assert json.loads(kept.read_text())["choice"] == choice
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "regression"])
 @pytest.mark.parametrize("name", [name for name in TUNED if name != "pos-kmer-gb"])
 def test_a_kept_fit_predicts_what_the_fit_predicted(name: str, kind: str, tmp_path: Path) -> None:

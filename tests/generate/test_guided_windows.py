@@ -45,6 +45,7 @@ def count_c(sequences: list[str]) -> list[int]:
     return [one.count("C") for one in sequences]
 
 
+@pytest.mark.slow
 def test_cfg_of_strength_one_is_the_conditional_run_over_all_windows(
     models: list[genodiff.Model],
 ) -> None:
@@ -92,6 +93,7 @@ class Even(nn.Module):
         return torch.zeros(*xt.shape, 16)
 
 
+@pytest.mark.slow
 def test_the_law_over_two_windows_is_that_of_one_after_the_other(
     models: list[genodiff.Model],
 ) -> None:

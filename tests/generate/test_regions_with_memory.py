@@ -64,6 +64,7 @@ def list_designs(request: RedesignRequest, seed: int = 1) -> list[str]:
     return [text.decode() for _, _, text in request.draw_designs(seed)]
 
 
+@pytest.mark.slow
 def test_designs_follow_the_law_of_the_network_that_remembers(
     model: TrainedModel, genome: Genome
 ) -> None:
@@ -140,6 +141,7 @@ def sharpen(backbone: Any) -> Any:
     return other
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("guidance", [None, "smc", "beam", "best-of-n", "cfg"])
 def test_a_memory_is_a_denoiser_to_constraints_and_guidance(
     model: TrainedModel, genome: Genome, guidance: str | None

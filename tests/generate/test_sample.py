@@ -37,6 +37,7 @@ from genodiff.generate.step_choice import bits_lost
 MASKED = [name for name, one in SAMPLERS.items() if "masked" in one.fits]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("steps", [1, 2, 4])
 def test_samples_follow_the_exact_law_of_the_ancestral_sampler(steps: int) -> None:
     chain = sticky(0.9)
@@ -55,6 +56,7 @@ def test_one_base_at_a_time_follows_the_law_of_the_data(sampler: str) -> None:
     assert abs(chi_square(np.bincount(codes(ids), minlength=256), chain_law(chain, 4))) < 4
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", ["NANN", "CNNG", "NNNT"])
 @pytest.mark.parametrize("steps", [None, 2])
 def test_a_template_is_filled_by_the_exact_conditional_law(text: str, steps: int | None) -> None:
@@ -79,6 +81,7 @@ def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps: int, l
     assert abs(nfe.mean() - expected) <= 4 * nfe.std() / np.sqrt(len(nfe)) + 1e-12
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", ["linear", "cosine", "one_minus_cosine"])
 @pytest.mark.parametrize("sampler", MASKED)
 def test_the_workload_foretells_what_sampling_takes(sampler: str, name: str) -> None:
@@ -124,6 +127,7 @@ def test_evaluations_are_counted_where_made_and_only_active_sequences_are_evalua
     assert sum(s.nfe for s in found) == chain.rows
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("sampler", "length"), [*((name, 24) for name in MASKED), ("ancestral", 61)]
 )
@@ -208,6 +212,7 @@ def test_temperature_0_takes_the_likeliest_base_and_top_p_drops_the_unlikely_one
     assert abs(chi_square(np.bincount(cold.ravel() - BASES[0], minlength=4), p / p.sum())) < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["ancestral", "first-hitting"])
 def test_an_equivariant_denoiser_gives_a_law_without_strand(sampler: str) -> None:
     chain = turned()

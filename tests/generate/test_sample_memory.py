@@ -66,6 +66,7 @@ def test_records_do_not_depend_on_their_company(
     assert one == other
 
 
+@pytest.mark.slow
 def test_every_record_tells_its_longest_train_match(
     run: Path, model: TrainedModel, train: list[np.ndarray], tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ def run_script(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trust", ["", ", trust_remote_code=True"])
 def test_the_script_of_a_model_card_runs_on_a_folder(tmp_path: Path, trust: str) -> None:
     write_with_remote_code(tmp_path / "hub")

@@ -174,6 +174,7 @@ def losses(trainer: Trainer) -> list[float]:
     return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 
 
+@pytest.mark.few(1)
 def test_twenty_steps_of_the_trainer_lower_the_masked_loss(folder: Path, tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForMaskedLM.from_pretrained(folder)
@@ -193,6 +194,7 @@ def test_twenty_steps_of_the_trainer_lower_the_masked_loss(folder: Path, tmp_pat
     assert torch.equal(saved(ids).logits, model.eval()(ids).logits)
 
 
+@pytest.mark.slow
 def test_twenty_steps_of_the_trainer_teach_a_class(folder: Path, tmp_path: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     torch.manual_seed(0)

@@ -78,6 +78,7 @@ def golden_cases() -> list[str]:
     return sorted(p.stem for p in (SHARED / "conformance" / "cases").glob("caduceus_*.json"))
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", golden_cases())
 def test_golden_numbers_hidden_states_and_gradients_by_their_published_names(
     name: str, shared: Path
@@ -195,6 +196,7 @@ def test_device_maps_and_old_options_change_nothing(folder: Path) -> None:
     same(direct(ids).logits.detach(), wanted)
 
 
+@pytest.mark.slow
 def test_a_repository_of_the_hubs_cache_is_read_offline(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_every_published_form_comes_back_byte_for_byte(
     assert json.loads((out / "config.json").read_text()) == config
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "changes",
     [

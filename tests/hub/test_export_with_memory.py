@@ -85,6 +85,7 @@ def anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("layout", ["safetensors", "caduceus"])
 def test_it_says_the_same_bit_for_bit_without_the_genome(
     made: tuple[Path, dict[str, Path], Answers], layout: str, anew: Path

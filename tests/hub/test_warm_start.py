@@ -41,6 +41,7 @@ def begin(fasta: Path, init: Path, out: Path, *more: str, code: int = 0) -> None
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", ["published", "run", "file"])
 @pytest.mark.parametrize("changes", [{}, {"rcps": False}], ids=["both strands", "one strand"])
 def test_training_begins_from_the_weights(
@@ -89,6 +90,7 @@ def test_the_average_begins_from_the_weights_too(tmp_path: Path, fasta: Path) ->
     assert 0 < share <= 1.0
 
 
+@pytest.mark.slow
 def test_a_run_resumes_exactly_without_its_source(tmp_path: Path, fasta: Path) -> None:
     write_published(tmp_path / "hf")
     begin(fasta, tmp_path / "hf", tmp_path / "whole", "--max-steps", "4")

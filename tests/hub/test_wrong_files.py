@@ -352,6 +352,7 @@ def damaged(raw: bytes, kind: str, where: float, bit: int) -> bytes:
     return raw[:at] + bytes([raw[at] ^ (1 << bit)]) + raw[at + 1 :]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["safetensors", "bin", "config"])
 @settings(
     max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None

@@ -95,6 +95,7 @@ def enumerate_states(
     return over, whole
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("codes", [[0, NONE, 3], [2, 1, 3], [NONE, NONE, 1]])
 def test_it_is_the_sum_over_all_sequences_of_states(codes: list[int]) -> None:
     letters = [0, 1, 2, 3]

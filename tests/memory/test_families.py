@@ -35,6 +35,7 @@ def family() -> Memory:
     return Memory.build([("one", 0, np.concatenate([*pieces, np.tile(UNIT[:31], 12)]))], k=8)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("length", [641, 23])
 def test_rows_that_are_computed_again(family: Memory, length: int) -> None:
     memory = family.with_effort(Effort(most=64))
@@ -55,6 +56,7 @@ def test_rows_that_are_computed_again(family: Memory, length: int) -> None:
     np.testing.assert_allclose(back.copy[:, ::-1, ::-1], there.copy, atol=1e-9)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("run", [3000, 20_000])
 def test_long_runs_of_n_are_passed_over(run: int) -> None:
     """Bases stand at the ends of runs, in their middle and where a step over them may end."""

@@ -52,6 +52,7 @@ def list_windows(length: int) -> list[tuple[Codes, tuple[int, int]]]:
     return rows
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("length", "effort"),
     [

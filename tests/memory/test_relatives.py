@@ -48,6 +48,7 @@ def measure(relatives: Relatives) -> float:
     return float(measure_bits(p / p.sum(-1, keepdims=True), MASKED, CLEAN).mean())
 
 
+@pytest.mark.slow
 def test_a_second_genome_says_more_and_a_shuffled_one_nothing(relatives: Relatives) -> None:
     windows = cut(range(0, 3000, 500))
     alone = fit_relatives(build(NEAR), windows, rounds=3)

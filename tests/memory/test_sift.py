@@ -26,6 +26,7 @@ def make_genome(n: int) -> Codes:
     return genome
 
 
+@pytest.mark.few(5)
 @NO_LIBRARY
 @pytest.mark.parametrize("n", [900, 4097, 9000])
 @pytest.mark.parametrize("length", [1, 9, 64, 300, 1100])
@@ -46,6 +47,7 @@ def test_the_same_diagonals_in_c(n: int, length: int) -> None:
     assert some > 4 or length < 64
 
 
+@pytest.mark.slow
 @NO_LIBRARY
 def test_the_longest_window() -> None:
     genome = draw_bases(9000, 5)

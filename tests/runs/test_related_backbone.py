@@ -16,24 +16,10 @@ from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import RelatedBackbone, find_relatives
 from genodiff.scoring.masked_reader import open_reader
 from tests.commands import command
+from tests.related_genomes import differ
 from tests.tiny_run import genome_text
 
-LETTERS = np.frombuffer(b"ACGT", np.uint8)
 IDS = np.array([*DNA.targets, DNA.mask_id])
-
-
-def differ(text: str, share: float, seed: int) -> str:
-    """A genome in FASTA, of which a share of the bases is another; its contigs have other names."""
-    rng, lines = np.random.default_rng(seed), []
-    for line in text.splitlines():
-        if line.startswith(">"):
-            lines.append(f">r{seed}_{line[1:]}")
-            continue
-        bases = np.frombuffer(line.upper().encode(), np.uint8).copy()
-        here = (rng.random(len(bases)) < share) & (bases != ord("N"))
-        bases[here] = LETTERS[rng.integers(0, 4, int(here.sum()))]
-        lines.append(bases.tobytes().decode())
-    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +84,7 @@ def test_the_other_strand_has_the_complement(run: Path, folder: Path) -> None:
     np.testing.assert_allclose(ask(model, window), there[::-1, ::-1], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_order_and_company_decide_nothing(run: Path, folder: Path) -> None:
     one, two = (open_language(run, "cpu", [folder / f"{x}.tsv"]) for x in ("two", "turned"))
     assert one.digest == two.digest

@@ -91,6 +91,7 @@ def test_a_list_is_built_once_and_opened_in_the_order_of_names(tmp_path: Path) -
     assert np.array_equal(relatives[0].memory.text.planes, text.planes)
 
 
+@pytest.mark.slow
 def test_bytes_depend_on_neither_order_nor_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +105,7 @@ def test_bytes_depend_on_neither_order_nor_processes(
     assert len(trees[0]) == 2 * 6
 
 
+@pytest.mark.slow
 def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +205,7 @@ def test_the_same_genome_twice_is_refused(tmp_path: Path) -> None:
         open_relatives(read_genome_list(write_list(tmp_path / "l.tsv", rows)), jobs=1)
 
 
+@pytest.mark.slow
 def test_strains_are_told_by_their_bases_and_left_out(target: Path, tmp_path: Path) -> None:
     rows = write_relatives(tmp_path, strain=0.008, near=0.08, far=0.25)
     listed = read_genome_list(write_list(tmp_path / "l.tsv", rows))

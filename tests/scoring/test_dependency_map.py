@@ -116,6 +116,7 @@ def test_independent_letters_depend_on_nothing() -> None:
     assert read_map(reader, letters(24)) == pytest.approx(0, abs=1e-6)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize(("length", "unknown"), [(1, ()), (5, ()), (6, (0, 3))])
 def test_the_fast_form_is_the_double_loop(
@@ -132,6 +133,7 @@ def test_the_fast_form_is_the_double_loop(
     assert length == 1 or np.nanmax(found) > 0.01
 
 
+@pytest.mark.slow
 def test_a_region_of_a_window_is_a_block_of_its_map() -> None:
     reader, ids = network_reader(), letters(8, 4)
     whole = naive_dependencies(reader.denoiser, reader.diffusion, ids)
@@ -140,6 +142,7 @@ def test_a_region_of_a_window_is_a_block_of_its_map() -> None:
         assert found == pytest.approx(whole[first:last, first:last], abs=1e-5)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("every", [None, 3])
 def test_the_other_strand_has_the_map_turned(strands: str, every: int | None) -> None:
@@ -182,6 +185,7 @@ def test_groups_are_the_exact_map_where_company_says_nothing() -> None:
     assert np.nanmax(exact) > 1
 
 
+@pytest.mark.slow
 def test_company_is_measured_at_the_strongest_pairs_and_over_the_map() -> None:
     reader, ids = network_reader(), letters(9, 8)
     exact = open_map(reader, ids)
@@ -197,6 +201,7 @@ def test_company_is_measured_at_the_strongest_pairs_and_over_the_map() -> None:
     assert check_pairs(exact, np.zeros((1, 1), np.float32)) is None
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("every", [None, 2, 3, 50])
 @pytest.mark.parametrize("unknown", [(), (0, 1, 6)])
 def test_evaluations_are_known_beforehand(every: int | None, unknown: tuple[int, ...]) -> None:

@@ -67,6 +67,7 @@ def found(
     return [array for _, array in embed(model, DNA, windows, how, batch_size=batch_size)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
 def test_embeddings_equal_a_direct_forward(strands: str, batch_size: int) -> None:

@@ -284,6 +284,7 @@ def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_
     assert len(chosen) == 11
 
 
+@pytest.mark.slow
 def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_the_n_between_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ def seen_of(codes: Codes, train: list[Codes], tables: KmerCounts | None = None) 
     return look_up(codes, codes < 4, tables or count(train, mixture.TABLED), lambda: train)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("tabled", "examples"), [(4, 40), (TABLED, 3)])
 def test_every_order_is_counted_on_both_strands_as_the_slow_way_does(
     tabled: int, examples: int, monkeypatch: pytest.MonkeyPatch
@@ -67,6 +68,7 @@ def test_every_order_is_counted_on_both_strands_as_the_slow_way_does(
     agree()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("chunk", [1, 7, 26, 1000])
 def test_the_counts_do_not_depend_on_how_the_train_split_is_read(
     chunk: int, monkeypatch: pytest.MonkeyPatch

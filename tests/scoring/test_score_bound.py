@@ -185,6 +185,7 @@ def test_a_bound_that_is_not_finite_is_an_error_and_not_a_figure() -> None:
         scored(None, rows, denoiser=lambda xt, sigma: flat_denoiser(xt, sigma) * torch.nan)
 
 
+@pytest.mark.slow
 def test_nineteen_of_twenty_intervals_hold_the_source_s_entropy_and_the_bound_is_not_below_it() -> (
     None
 ):

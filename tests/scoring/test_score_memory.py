@@ -202,6 +202,7 @@ def test_the_sidecar_of_a_map_names_the_memory(
     assert "folder" not in told["memory"]
 
 
+@pytest.mark.slow
 def test_the_sidecar_and_the_vcf_say_so_and_the_report_draws_again_with_it(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     genome: Genome,

@@ -101,6 +101,7 @@ def test_a_method_gives_its_own_number_for_every_kind(
     assert reader.evaluations <= (options.most if method.until_se else planned)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", OF_NETWORKS)
 @pytest.mark.parametrize("widths", [(1, 1), (2, 0), (0, 3), (3, 3), (2, 5), (12, 0)])
 @pytest.mark.parametrize("strands", ["paired", "single"])

@@ -29,6 +29,7 @@ def fasta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "in.fa"
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("ending", ["npz", "parquet"])
 @pytest.mark.parametrize("pool", ["mean", "none"])
 @pytest.mark.parametrize("n", [1, 3, 5])

@@ -154,6 +154,7 @@ def draw_world(
     return step_bits(objective, size, ALL, np.zeros(windows), chains, sets[0], chains, sets[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", [Linear(), OneMinusCosine()])
 def test_the_curve_that_is_taken_out_leaves_the_mean_as_it_is(schedule: Schedule) -> None:
     runs = [draw_world(seed, 80, schedule, (2, 5)) for seed in range(60)]

@@ -276,6 +276,7 @@ def test_the_page_of_tracks_names_every_format() -> None:
     assert set(FORMATS) <= named
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_same_tracks_are_the_same_bytes(
     form: str, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]

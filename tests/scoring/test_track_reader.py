@@ -107,6 +107,7 @@ def test_an_exact_denoiser_gives_the_chain_s_conditional_law(length: int) -> Non
         assert found[i] == pytest.approx(wanted, abs=1e-6)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("every", [None, 3, 5, 40])
 @pytest.mark.parametrize("length", [1, 15, 17, 40])
@@ -128,6 +129,7 @@ def test_the_fast_form_is_the_naive_form(strands: str, every: int | None, length
     assert found[~missing].sum(1) == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("every", [None, 4])
 @pytest.mark.parametrize("length", [7, 16, 33, 40])
@@ -175,6 +177,7 @@ def test_threads_change_no_bit() -> None:
     assert one.tobytes() == two.tobytes()
 
 
+@pytest.mark.slow
 def test_the_difference_of_every_to_leave_one_out_is_that_of_all_bases() -> None:
     reader, contig = read_network(), letters(60, 4)
     genome = HeldContigs({"c": contig})

@@ -101,6 +101,7 @@ def test_llr_is_exact_for_one_base_and_not_for_two() -> None:
         assert found.windows == 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("ref", "alt"), [(1, 1), (3, 3), (0, 2), (3, 1)])
 def test_fast_forms_are_the_naive_forms(ref: int, alt: int) -> None:
     reader = read_network()
@@ -132,6 +133,7 @@ def score(reader: MaskedReader, pair: SpellingPair, method: Any, seed: int = 1) 
     return run_steps(start_score(reader, pair, ScoreOptions(method, se=9.0, seed=seed)), reader)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize(
     "method", [name for name, one in SCORE_METHODS.items() if not one.needs_relatives]
@@ -163,6 +165,7 @@ def test_both_strands_of_a_network_that_reads_one_are_averaged() -> None:
     assert score(reader, pair, "llr").value == pytest.approx(sum(parts) / 2, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_company_batches_and_threads_change_no_bit() -> None:
     pairs = [make_pair(i, 1 + i % 3, 1 + i % 4) for i in range(5)]
 
@@ -227,6 +230,7 @@ def test_nelbo_never_reads_more_windows_than_it_may() -> None:
         assert found.windows <= most
 
 
+@pytest.mark.slow
 def test_intervals_of_nelbo_hold_the_truth_as_often_as_they_say() -> None:
     chain, inside = make_chain(), 0
     reader = make_reader(chain.denoiser, batch_size=256)

@@ -105,6 +105,7 @@ def test_rows_see_equal_tokens_and_a_second_call_only_reads(tmp_path: Path) -> N
     assert figures[2]["variance"] < figures[0]["variance"]
 
 
+@pytest.mark.slow
 def test_several_seeds_are_judged_over_seeds_and_windows_together(tmp_path: Path) -> None:
     path = written(tmp_path, schedules=[], against="AR")
     spec = read_spec(path, {"seeds": [1, 2, 3], "tokens": 512})
@@ -127,6 +128,7 @@ def test_several_seeds_are_judged_over_seeds_and_windows_together(tmp_path: Path
     assert "within ±1 |" in table
 
 
+@pytest.mark.slow
 def test_rows_may_have_tokens_of_their_own_and_their_compute_is_counted(tmp_path: Path) -> None:
     """Paired strands and D3PM's loss run the network twice on every window."""
     small = {"preset": "caduceus-ps-tiny", "batch_size": 4}

@@ -22,6 +22,7 @@ def shape(name: str) -> dict[str, Any]:
     return ONE_WAY if OBJECTIVES[name].kind == "causal" else {}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_objective_trains_validates_and_is_known_again(name: str, tmp_path: Path) -> None:
     run_tiny(

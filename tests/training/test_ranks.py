@@ -27,6 +27,7 @@ print(torch.distributed.is_initialized())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("begun", "stays"), [("before", "True"), ("within", "False")])
 def test_a_process_group_ends_with_the_run_that_began_it(begun: str, stays: str) -> None:
     said = subprocess.run(

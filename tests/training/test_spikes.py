@@ -87,6 +87,7 @@ def test_stop_leaves_the_last_checkpoint_from_which_another_policy_goes_on(
     assert run_tiny(tmp_path / "run", **SHORT, on_spike="skip").step == 10
 
 
+@pytest.mark.slow
 def test_rewind_goes_back_and_past_the_batches_and_so_does_a_run_that_was_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

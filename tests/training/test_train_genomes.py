@@ -46,6 +46,7 @@ def test_a_run_on_genomes_is_conditional_and_evaluated_by_genome(
     assert total == pytest.approx(found["nelbo_nats_total"])
 
 
+@pytest.mark.slow
 def test_a_run_that_died_goes_on_to_the_same_weights(
     listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +68,7 @@ def test_a_run_that_died_goes_on_to_the_same_weights(
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
+@pytest.mark.slow
 def test_other_genomes_are_refused_when_a_run_goes_on(listed: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     genodiff.train(**(NETWORK | {"genomes": listed, "steps": 1}), out=out)

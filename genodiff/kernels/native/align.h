@@ -12,9 +12,30 @@
 #define ALIGN_NEAR_ODDS 3.0
 
 typedef double ve __attribute__((vector_size(KINDS * 8)));
+typedef int64_t ve_places __attribute__((vector_size(KINDS * 8)));
+typedef uint8_t ve_bytes __attribute__((vector_size(KINDS)));
 
-INLINE double ve_sum(ve v) {
-    return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+/* The sum of the lanes, in each lane. */
+INLINE ve ve_spread(ve v) {
+#if defined(__AVX512F__)
+    v += (ve)_mm512_permute_pd((__m512d)v, 0x55);
+    v += (ve)_mm512_permutex_pd((__m512d)v, 0x4e);
+    return v + (ve)_mm512_shuffle_f64x2((__m512d)v, (__m512d)v, 0x4e);
+#else
+    return (ve){0} + (((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7])));
+#endif
+}
+INLINE double ve_sum(ve v) { return ve_spread(v)[0]; }
+
+/* The lanes of `of` that `at` names. */
+INLINE ve ve_pick(ve of, ve_places at) {
+#if defined(__AVX512F__)
+    return (ve)_mm512_permutexvar_pd((__m512i)at, (__m512d)of);
+#else
+    ve out;
+    for (int i = 0; i < KINDS; i++) out[i] = of[at[i]];
+    return out;
+#endif
 }
 
 typedef struct {
@@ -25,7 +46,9 @@ typedef struct {
 typedef struct {
     recall_args text; /* planes, their bytes, L and shift: what recall_rows.h reads */
     recall_space o;   /* sources, linked diagonals */
-    ve *likely[2];    /* (L, 5) of each strand, in its own order */
+    ve *likely;       /* (L, 5), of strand 0 */
+    ve shown[5][KINDS]; /* by base of the window (4: hidden) and class, the chance of it over each
+                           base of the source (4: none) */
     weighed *list;
     ve *rows, *marks, *now, *passed;
     double *background, *total;
@@ -41,8 +64,7 @@ static uintptr_t align_lay(const align_args *s, align_space *a, uintptr_t space)
     int64_t L = s->L, D = align_states(), held = PLACES_HELD * D;
     held = held > STATES_HELD ? held : STATES_HELD;
     held = held < L * D ? held : L * D;
-    for (int strand_ = 0; strand_ < 2; strand_++)
-        a->likely[strand_] = recall_cut(&space, L * 5 * (int64_t)sizeof(ve));
+    a->likely = recall_cut(&space, L * 5 * (int64_t)sizeof(ve));
     int64_t listed = s->most > ALIGN_NEAR ? s->most : ALIGN_NEAR;
     a->list = recall_cut(&space, listed * (int64_t)sizeof(weighed));
     a->rows = recall_cut(&space, held * (int64_t)sizeof(ve));
@@ -57,36 +79,76 @@ static uintptr_t align_lay(const align_args *s, align_space *a, uintptr_t space)
     return space;
 }
 
-/* The likelihood of each place of a strand by what its source shows. */
-static void align_likely(const align_args *s, int64_t b, int strand_, ve *likely) {
+/* The likelihood of each place by what its source shows on strand 0. */
+static void align_likely(const align_args *s, int64_t b, align_space *a) {
     const uint8_t *codes = s->codes + b * s->L;
     const double *evidence = s->evidence + b * s->L;
+    ve *likely = a->likely;
     for (int64_t i = 0; i < s->L; i++, likely += 5) {
-        int64_t at = strand_ ? s->L - 1 - i : i;
-        int x = codes[at] > 3 ? 4 : strand_ ? 3 - codes[at] : codes[at];
+        int x = codes[i] > 3 ? 4 : codes[i];
         for (int c = 0; c < 4; c++)
             for (int e = 0; e < KINDS; e++)
-                likely[c][e] = x > 3 ? 1 : s->emission[(e * 4 + c) * 4 + x] / evidence[at];
+                likely[c][e] = x > 3 ? 1 : s->emission[(e * 4 + c) * 4 + x] / evidence[i];
         likely[4] = (ve){0};
     }
+    for (int x = 0; x < 5; x++)
+        for (int e = 0; e < KINDS; e++) {
+            a->shown[x][e] = (ve){0};
+            for (int c = 0; c < 4; c++)
+                a->shown[x][e][c] = x > 3 ? 1 : s->emission[(e * 4 + c) * 4 + x];
+        }
 }
 
-/* ln of the odds of one diagonal alone: `copying.weigh_diagonals`. */
-static double align_weigh(const align_args *s, const align_space *a, const int64_t *without,
-                          const ve *likely, int64_t d) {
-    ve states = {0}, total = {0}, entry = a->rate;
-    double scale = 0;
+/* ln of the odds of each of KINDS diagonals of a strand alone: `copying.weigh_diagonals`. A lane is
+   a diagonal here, and the classes follow one another. */
+static void align_weigh(const align_args *s, const align_space *a, const int64_t *without,
+                        int64_t b, int strand_, const int64_t *d, double *odds) {
+    const uint8_t *codes = s->codes + b * s->L;
+    const double *evidence = s->evidence + b * s->L;
+    ve states[KINDS], total = {0}, sum = {0}, entry = (ve){0} + 1;
+    double scale[KINDS] = {0};
+    for (int e = 0; e < KINDS; e++) states[e] = (ve){0};
     for (int64_t i = 0; i < s->L; i += LOOK) {
-        uint64_t codes = read_eight(&a->text, without, d + i, 0);
+        uint64_t w[KINDS];
+        for (int m = 0; m < KINDS; m++) w[m] = read_eight(&a->text, without, d[m] + i, 0);
+        turn_eights(w);
         int64_t end = i + LOOK < s->L ? LOOK : s->L - i;
-        for (int64_t j = 0; j < end; j++, likely += 5, codes >>= 8) {
-            states = (states * a->stay + (entry + a->turned * ve_sum(states))) * likely[codes & 7];
-            total += states;
+        for (int64_t j = 0; j < end; j++) {
+            int64_t at = strand_ ? s->L - 1 - i - j : i + j;
+            int x = codes[at] > 3 ? 4 : strand_ ? 3 - codes[at] : codes[at];
+            double per = x > 3 ? 1 : 1 / evidence[at], stay = a->stay * per;
+            ve begun = entry * per, turned = sum * per, next = {0};
+            ve_bytes bytes;
+            memcpy(&bytes, w + j, sizeof bytes);
+            ve_places from = __builtin_convertvector(bytes, ve_places);
+            for (int e = 0; e < KINDS; e++) {
+                states[e] = (states[e] * stay + (begun * a->rate[e] + turned * a->turned[e])) *
+                            ve_pick(a->shown[x][e], from);
+                next += states[e];
+            }
+            sum = next, total += sum;
         }
-        if (ve_sum(total) > HUGE_ODDS)
-            states /= HUGE_ODDS, total /= HUGE_ODDS, entry /= HUGE_ODDS, scale += log(HUGE_ODDS);
+        ve_places large = total > HUGE_ODDS;
+        for (int m = 0; m < KINDS; m++) {
+            if (!large[m]) continue;
+            for (int e = 0; e < KINDS; e++) states[e][m] /= HUGE_ODDS;
+            total[m] /= HUGE_ODDS, sum[m] /= HUGE_ODDS, entry[m] /= HUGE_ODDS;
+            scale[m] += log(HUGE_ODDS);
+        }
     }
-    return log(a->end * ve_sum(total)) + scale;
+    for (int m = 0; m < KINDS; m++) odds[m] = log(a->end * total[m]) + scale[m];
+}
+
+/* As `align_weigh`, of n diagonals. */
+static void align_weigh_all(const align_args *s, const align_space *a, const int64_t *without,
+                            int64_t b, int strand_, const int64_t *d, int64_t n, weighed *out) {
+    for (int64_t i = 0; i < n; i += KINDS) {
+        int64_t some[KINDS];
+        double odds[KINDS];
+        for (int m = 0; m < KINDS; m++) some[m] = d[i + m < n ? i + m : i];
+        align_weigh(s, a, without, b, strand_, some, odds);
+        for (int m = 0; m < KINDS && i + m < n; m++) out[i + m] = (weighed){odds[m], some[m]};
+    }
 }
 
 static int compare_weighed(const void *a, const void *b) {
@@ -100,8 +162,7 @@ static int64_t align_rank(const align_args *s, align_space *a, const int64_t *wi
                           int strand_, weighed *kept) {
     const int64_t *found = s->diagonals + (2 * b + strand_) * s->most;
     int64_t n = s->counts[2 * b + strand_], some = 0;
-    for (int64_t i = 0; i < n; i++)
-        a->list[i] = (weighed){align_weigh(s, a, without, a->likely[strand_], found[i]), found[i]};
+    align_weigh_all(s, a, without, b, strand_, found, n, a->list);
     qsort(a->list, n, sizeof(weighed), compare_weighed);
     for (; some < n && some < ALIGN_MOST && a->list[some].odds >= ALIGN_LEAST; some++)
         kept[some] = a->list[some];
@@ -110,10 +171,11 @@ static int64_t align_rank(const align_args *s, align_space *a, const int64_t *wi
 
 /* The diagonals of a strand, ascending, into `out`: the best, and those within reach of the very
    best that are worth it where the place costs nothing. */
-static int64_t align_choose(const align_args *s, align_space *a, const int64_t *without,
-                            int64_t loci, int strand_, const weighed *kept, int64_t n, double best,
+static int64_t align_choose(const align_args *s, align_space *a, const int64_t *without, int64_t b,
+                            int strand_, const weighed *kept, int64_t n, double best,
                             int64_t *out) {
-    int64_t all = 0;
+    int64_t all = 0, new = 0;
+    double loci = log((double)s->loci[b]);
     for (int64_t i = 0; i < n; i++) out[all++] = kept[i].at;
     int64_t near[ALIGN_NEAR], some = 0;
     for (int64_t i = 0; i < n && i < ALIGN_CENTRES; i++)
@@ -121,14 +183,17 @@ static int64_t align_choose(const align_args *s, align_space *a, const int64_t *
             for (int64_t d = kept[i].at - REACH; d <= kept[i].at + REACH; d++)
                 if (d > -s->L && d < s->size) near[some++] = d;
     qsort(near, some, sizeof(int64_t), compare_places);
+    int64_t last = 0;
     for (int64_t i = 0; i < some; i++) {
-        if (i && near[i] == near[i - 1]) continue;
+        if (i && near[i] == last) continue;
+        last = near[i];
         int known = 0;
         for (int64_t j = 0; j < n; j++) known |= kept[j].at == near[i];
-        if (known) continue;
-        double odds = align_weigh(s, a, without, a->likely[strand_], near[i]);
-        if (odds + log((double)loci) >= ALIGN_NEAR_ODDS) out[all++] = near[i];
+        if (!known) near[new++] = near[i];
     }
+    align_weigh_all(s, a, without, b, strand_, near, new, a->list);
+    for (int64_t i = 0; i < new; i++)
+        if (a->list[i].odds + loci >= ALIGN_NEAR_ODDS) out[all++] = a->list[i].at;
     qsort(out, all, sizeof(int64_t), compare_places);
     return all;
 }
@@ -145,10 +210,10 @@ static double align_row(const align_space *a, int64_t D, int64_t i, const ve *be
     double per = i ? 1 / a->total[i - 1] : 0, stay = a->stay * per;
     ve enter = i ? a->rate * (a->background[i - 1] * per) : a->rate / (a->start + a->end),
        turned = a->turned * per, sum = {0};
-    const ve *likely = a->likely[0] + 5 * i;
+    const ve *likely = a->likely + 5 * i;
     const uint8_t *from = a->o.sources + i * D;
     for (int64_t m = 0; m < D; m++) {
-        f[m] = (before[m] * stay + (enter + turned * ve_sum(before[m]))) * likely[from[m]];
+        f[m] = (before[m] * stay + (enter + turned * ve_spread(before[m]))) * likely[from[m]];
         sum += f[m];
     }
     for (int64_t p = 0; p < a->o.n_linked; p++) {
@@ -167,14 +232,14 @@ static ve align_back(const align_space *a, int64_t D, int64_t i, const ve *f, do
                      double back, ve *by) {
     const uint8_t *from = a->o.sources + i * D;
     ve likely[5], sum = {0};
-    for (int k = 0; k < 5; k++) likely[k] = a->likely[0][5 * i + k] * per, by[k] = (ve){0};
+    for (int k = 0; k < 5; k++) likely[k] = a->likely[5 * i + k] * per, by[k] = (ve){0};
     ve share = a->turned; /* turn times share */
     for (int64_t m = 0; m < D; m++) {
         ve passed = a->now[m] * likely[from[m]];
         by[from[m]] += f[m] * a->now[m];
         sum += passed;
         a->passed[m] = passed;
-        a->now[m] = passed * a->stay + (back + ve_sum(share * passed));
+        a->now[m] = passed * a->stay + (back + ve_spread(share * passed));
     }
     for (int64_t p = 0; p < a->o.n_linked; p++) {
         const reach *to = a->o.linked + p;
@@ -222,7 +287,7 @@ static void align_sum(const align_args *s, align_space *a, int64_t D, double *ov
         ve sum = align_back(a, D, i, a->rows + i % C * D, per, a->end * old, by);
         for (int k = 0; k < 4; k++) { /* without the place's own base */
             all += by[k];
-            others[k] = by[k] / a->likely[0][5 * i + k];
+            others[k] = by[k] / a->likely[5 * i + k];
             rest += others[k];
         }
         double told_by_all = silent + ve_sum(rest),
@@ -255,13 +320,13 @@ static void align_task(const void *args, int64_t b, void *own, int backward) {
     weighed kept[2][ALIGN_MOST];
     int64_t ranked[2];
     double best = -INFINITY;
+    align_likely(s, b, &a);
     for (int strand_ = 0; strand_ < 2; strand_++) {
-        align_likely(s, b, strand_, a.likely[strand_]);
         ranked[strand_] = align_rank(s, &a, without, b, strand_, kept[strand_]);
         if (s->counts[2 * b + strand_] && a.list[0].odds > best) best = a.list[0].odds;
     }
     for (int strand_ = 0; strand_ < 2; strand_++)
-        counts[strand_] = align_choose(s, &a, without, loci, strand_, kept[strand_],
+        counts[strand_] = align_choose(s, &a, without, b, strand_, kept[strand_],
                                        ranked[strand_], best,
                                        a.o.diagonals + (strand_ ? counts[0] : 0));
     int64_t D = fill_up(counts[0]) + fill_up(counts[1]);

@@ -10,7 +10,6 @@ from Bio import bgzf
 
 from genodiff.io.atomic import write_error
 from genodiff.scoring.track_files import FORMATS, TrackContent, TrackFormat
-from genodiff.scoring.track_values import TRACKS
 
 
 @FORMATS.register("bedgraph")
@@ -25,7 +24,7 @@ class BedGraph(TrackFormat):
         """Write them into `folder`."""
         with ExitStack() as stack:
             sinks: dict[str, Any] = {}
-            for name in TRACKS:
+            for name in content.kinds:
                 path = folder / f"{name}{self.suffix}"
                 file = stack.enter_context(open(path, "wb"))
                 sinks[name] = bgzf.BgzfWriter(fileobj=file) if self.zipped else file
@@ -35,7 +34,7 @@ class BedGraph(TrackFormat):
                     places = pl.DataFrame({"start": at, "end": at + 1}).insert_column(
                         0, pl.repeat(block.contig, len(at), eager=True).alias("contig")
                     )
-                    for name, kind in TRACKS.items():
+                    for name, kind in content.kinds.items():
                         values = pl.Series("value", kind.compute(block)[block.known], pl.Float32)
                         text = places.with_columns(values).write_csv(
                             separator="\t", include_header=False, float_precision=6

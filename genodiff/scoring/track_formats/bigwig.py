@@ -11,7 +11,6 @@ from genodiff.errors import MachineError
 from genodiff.io.file_names import find_plain_path
 from genodiff.scoring.track_files import FORMATS, TrackContent, TrackFormat
 from genodiff.scoring.track_hub import sort_contigs
-from genodiff.scoring.track_values import TRACKS
 
 _VALUES = 1 << 9  # of a block of a bigWig: closing one holds 100,000 blocks at a time
 
@@ -34,12 +33,12 @@ class BigWig(TrackFormat):
         files: dict[str, Any] = {}
         plain = find_plain_path(folder)
         try:
-            for name in TRACKS:
+            for name in content.kinds:
                 files[name] = bigwig.open(f"{plain}/{name}{self.suffix}", "w")
                 files[name].addHeader(header)
             for block in content.blocks():
                 runs = list(_find_runs(block.known))
-                for name, kind in TRACKS.items():
+                for name, kind in content.kinds.items():
                     values = np.ascontiguousarray(kind.compute(block), np.float32)
                     for first, last in runs:
                         at = block.start + first

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.scoring.track_files import FORMATS, TrackContent, TrackFormat
-from genodiff.scoring.track_values import BaseTracks
+from genodiff.scoring.track_values import TRACKS, BaseTracks
 
 
 @FORMATS.register("npz")
@@ -32,6 +32,11 @@ class Npz(TrackFormat):
             "entropy": ("<f4", (total,), lambda one: one.entropy),
             "information": ("<f4", (total,), lambda one: one.information),
             "surprisal": ("<f4", (total,), lambda one: one.surprisal),
+            **{
+                name: ("<f4", (total,), kind.compute)
+                for name, kind in content.kinds.items()
+                if name not in TRACKS
+            },
             "letters": ("|S1", (total,), lambda one: np.frombuffer(one.letters.encode(), "S1")),
         }
         ends = np.cumsum([0, *(end - start for _, start, end in intervals)])

@@ -8,7 +8,7 @@ import polars as pl
 
 from genodiff.io.file_names import find_plain_path
 from genodiff.scoring.track_files import FORMATS, TrackContent, TrackFormat
-from genodiff.scoring.track_values import TRACKS, BaseTracks
+from genodiff.scoring.track_values import TRACKS, BaseTracks, TrackKinds
 
 _PART = 1 << 18  # bases of a part
 _TABLE = ("p_A", "p_C", "p_G", "p_T", "entropy", "information", "surprisal")
@@ -36,7 +36,7 @@ class Parquet(TrackFormat):
                     held, size, parts = [], 0, parts + 1
 
             for block in content.blocks():
-                held.append(make_track_frame(block))
+                held.append(make_track_frame(block, content.kinds))
                 size += held[-1].height
                 if size >= _PART:
                     put()
@@ -47,7 +47,7 @@ class Parquet(TrackFormat):
             )
 
 
-def make_track_frame(block: BaseTracks) -> pl.DataFrame:
+def make_track_frame(block: BaseTracks, kinds: TrackKinds = TRACKS) -> pl.DataFrame:
     """A row for each base with values: contig, pos (from 1), ref, and the tracks."""
     known = block.known
     at = np.flatnonzero(known)
@@ -58,8 +58,8 @@ def make_track_frame(block: BaseTracks) -> pl.DataFrame:
             "pos": at + block.start + 1,
             "ref": pl.Series(letters.tolist(), dtype=pl.String),
             **{
-                name: pl.Series(np.ascontiguousarray(TRACKS[name].compute(block)[known]))
-                for name in _TABLE
+                name: pl.Series(np.ascontiguousarray(kinds[name].compute(block)[known]))
+                for name in (*_TABLE, *block.related)
             },
         }
     )

@@ -1,0 +1,150 @@
+"""What relatives say at the sites of variants, from one pass over a window for all its sites.
+
+Each place of a window is told what all other places say of it (`memory/relatives.py`). So a window
+that hides nothing gives what relatives say of all its places at once: the likelihood and the votes.
+With L from such a window, and p of the network alone,
+
+    score = log p(alt) − log p(ref) + log L(alt) − log L(ref)
+
+A contig is cut into the tiles of `track_tiles`, with a window around each. So what is said of a
+site depends on its place in the contig alone.
+
+It is near to the score as it is defined, and not equal: what lies over the places around a site has
+been told the site's own base, and the site is not in the middle. With `exact`, a site is masked in
+the middle of a window of its own. Then the sum above is what the network with relatives says.
+`benchmarks/relatives/fast_scores.py` shows how near the two are.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from genodiff.alphabet import Alphabet
+from genodiff.data.stretches import encode_bases
+from genodiff.io.variants import Allele
+from genodiff.memory.evidence import Floats
+from genodiff.memory.text import NONE, Codes, turn_codes
+from genodiff.memory.tree import share_bases
+from genodiff.memory.votes import count_votes
+from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.scoring.spelling_pair import Ids
+from genodiff.scoring.track_tiles import find_tile
+from genodiff.scoring.variant_windows import Contigs, place_window
+
+_BYTES = 1 << 26  # of what lies over a batch of windows
+_CODE_OF = {base: code for code, base in enumerate("ACGT")}
+
+Tile = tuple[str, int, int]
+"""A contig, and the first place and the last + 1 of a tile."""
+
+
+class RelatedSites:
+    """What the relatives of `network` say of substitutions, each window cut and read once."""
+
+    def __init__(
+        self, genome: Contigs, alphabet: Alphabet, network: RelatedBackbone, context: int,
+        *, exact: bool = False,
+    ) -> None:  # fmt: skip
+        self._genome, self._alphabet, self._network = genome, alphabet, network
+        self._context, self._exact = context, exact
+        self._sites: dict[Tile, set[int]] = {}
+        self._said: dict[tuple[str, int], tuple[Floats, Floats]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sites)
+
+    def prepare(self, allele: Allele) -> tuple[int, int]:
+        """Start and end of the window of a substitution, which the next `read` reads."""
+        contig, site = allele.chrom, allele.start
+        first, last = site, site + 1
+        if not self._exact:
+            first, last = find_tile(self._genome.contigs[contig], self._context, site)
+        self._sites.setdefault((contig, first, last), set()).add(site)
+        return self._place((contig, first, last))
+
+    def read(self) -> None:
+        """Read all windows that were prepared."""
+        alike: dict[int, list[tuple[Tile, int]]] = {}
+        for tile in self._sites:
+            start, end = self._place(tile)
+            alike.setdefault(end - start, []).append((tile, start))
+        each = 32 * max(1, len(self._network.relatives.genomes))
+        for length, windows in sorted(alike.items()):
+            rows = max(1, _BYTES // (length * each))
+            for first in range(0, len(windows), rows):
+                self._read(windows[first : first + rows], length)
+
+    def compare(self, allele: Allele) -> float:
+        """log L(alt) − log L(ref) of a prepared substitution, after `read`, in nats."""
+        factors, _ = self._said[allele.chrom, allele.start]
+        ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
+        return float(np.log(factors[alt]) - np.log(factors[ref]))
+
+    def count_votes(self, allele: Allele) -> float:
+        """The votes for a prepared substitution, after `read`, in nats."""
+        _, over = self._said[allele.chrom, allele.start]
+        ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
+        return float(self._network.score_votes(over, ref)[alt])
+
+    def clear(self) -> None:
+        """Forget the windows."""
+        self._sites, self._said = {}, {}
+
+    def _place(self, tile: Tile) -> tuple[int, int]:
+        contig, first, last = tile
+        length = self._genome.contigs[contig]
+        return place_window(first, last, last - first, self._context, length)
+
+    def _cut(self, contig: str, start: int, end: int) -> Codes:
+        letters = self._genome.fetch(contig, start, end)
+        return np.array(encode_bases(self._alphabet.encode(letters)))
+
+    def _read(self, some: list[tuple[Tile, int]], length: int) -> None:
+        """A window of a site alone is read on the strand whose bases come first: so a substitution
+        and the same of the other strand have the same bits.
+        """
+        windows = np.stack([self._cut(tile[0], start, start + length) for tile, start in some])
+        turned = np.zeros(len(some), np.bool_)
+        if self._exact:
+            for i, ((_, site, _), start) in enumerate(some):
+                windows[i, site - start] = NONE
+                other = turn_codes(windows[i])
+                turned[i] = other.tobytes() < windows[i].tobytes()
+                windows[i] = other if turned[i] else windows[i]
+        over, factors = self._network.read_windows(windows)
+        for i, (tile, start) in enumerate(some):
+            for site in self._sites[tile]:
+                at = site - start
+                said = factors[i, at], over[:, i, at]
+                if turned[i]:
+                    said = factors[i, length - 1 - at, ::-1], over[:, i, length - 1 - at, ::-1]
+                self._said[tile[0], site] = said[0].copy(), said[1].copy()
+
+
+class RelatedColumns(NamedTuple):
+    """What relatives say of n bases: `factors` (n, 4), L of A, C, G and T; `p` (n, 4), the chances
+    of these by relatives alone; and `columns` (n, 2 + G), numbers that tracks draw
+    (`related_tracks.py`).
+    """
+
+    factors: Floats
+    p: Floats
+    columns: Floats
+
+
+def read_related(network: RelatedBackbone, ids: Ids, at: slice) -> RelatedColumns:
+    """Of the bases `at` of a window (L,) that hides nothing; NaN where it has no base."""
+    codes = np.array(encode_bases(ids))[None]
+    over, factors = network.read_windows(codes)
+    over, factors, codes = over[:, 0, at], factors[0, at], codes[0, at]
+    columns, weights = network.relatives.columns, np.array(network.votes.weights)
+    assert columns is not None
+    p = factors * share_bases(columns.gc)
+    rows, known = np.arange(len(codes)), codes < NONE
+    own = np.where(known, codes, 0)
+    votes = count_votes(over, weights / weights.sum())
+    same = votes[rows, own]
+    of_genomes = 2 * over[:, rows, own] - over.sum(-1)
+    table = np.stack([same, votes.sum(-1) - same, *of_genomes], 1)
+    table[~known] = np.nan
+    return RelatedColumns(factors, p / p.sum(-1, keepdims=True), table)

@@ -1,0 +1,132 @@
+"""Scores of sites with relatives: one pass for a window's sites, beside each masked by itself."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from genodiff.alphabet import DNA
+from genodiff.io.variants import Allele
+from genodiff.models.opening import open_language
+from genodiff.runs.model import TrainedModel
+from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.naive_variants import naive_llr
+from genodiff.scoring.span_scores import run_steps
+from genodiff.scoring.variant_scores import AlleleScore, ScoreOptions, score_alleles, start_score
+from genodiff.scoring.variant_windows import HeldContigs, cut_window
+from tests.related_genomes import differ
+from tests.tiny_run import SEQ_LEN, genome_text
+
+TURNED = str.maketrans("ACGT", "TGCA")
+
+
+def read_text() -> dict[str, str]:
+    lines = genome_text().splitlines()
+    return {name[1:]: text.upper() for name, text in zip(lines[::2], lines[1::2], strict=True)}
+
+
+TEXT = read_text()
+GENOME = HeldContigs({name: text.encode() for name, text in TEXT.items()})
+
+
+def exchange(contig: str, start: int) -> Allele:
+    """A transition of one base."""
+    ref = TEXT[contig][start]
+    return Allele(contig, start, ref, "GTAC"["ACGT".index(ref)])
+
+
+SITES = [exchange("c1", at) for at in range(2000, 2200, 3)] + [exchange("c2", 0)]
+SITES += [exchange("c4", len(TEXT["c4"]) - 1)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, run: Path) -> TrainedModel:
+    folder = tmp_path_factory.mktemp("related_sites")
+    for name, share, seed in (("near", 0.12, 2), ("far", 0.2, 3)):
+        (folder / f"{name}.fa").write_text(differ(genome_text(), share, seed))
+    return open_language(run, "cpu", [folder / "near.fa", folder / "far.fa"])
+
+
+Ask = Callable[..., list[AlleleScore]]
+
+
+@pytest.fixture(scope="module")
+def ask(model: TrainedModel) -> Ask:
+    def score(
+        alleles: list[Allele], genome: HeldContigs = GENOME, **how: object
+    ) -> list[AlleleScore]:
+        options = ScoreOptions(**how)  # type: ignore[arg-type]
+        return list(score_alleles(model, genome, alleles, options))
+
+    return score
+
+
+def take(found: list[AlleleScore]) -> tuple[np.ndarray, np.ndarray]:
+    """The values and the votes."""
+    return np.array([x.value for x in found], float), np.array([x.votes for x in found], float)
+
+
+def test_exact_is_the_network_with_relatives_at_a_masked_site(
+    model: TrainedModel, ask: Ask
+) -> None:
+    reader = open_reader(model)
+    for allele, found in zip(SITES, ask(SITES, exact=True), strict=True):
+        pair = cut_window(GENOME, DNA, [allele], SEQ_LEN).pair
+        expected = naive_llr(model.backbone, model.diffusion, pair)
+        assert found.value == pytest.approx(expected, abs=1e-4)
+        votes = run_steps(start_score(reader, pair, ScoreOptions("votes")), reader)
+        assert found.votes == pytest.approx(votes.value, abs=1e-6)
+
+
+def test_one_pass_for_all_sites_is_near_to_it(ask: Ask) -> None:
+    """In windows of 64 bases; in those of 1,024 it is much nearer (benchmarks/relatives)."""
+    fast, exact = take(ask(SITES)), take(ask(SITES, exact=True))
+    for one, other in zip(fast, exact, strict=True):
+        assert np.corrcoef(one, other)[0, 1] > 0.9
+        assert np.median(np.abs(one - other)) < 0.2 * other.std()
+
+
+def test_company_and_order_change_no_bit(ask: Ask) -> None:
+    together = take(ask(SITES))
+    turned = take(ask(SITES[::-1]))
+    some = take(ask(SITES[4:9]))
+    for one, other, few in zip(together, turned, some, strict=True):
+        np.testing.assert_array_equal(one, other[::-1])
+        np.testing.assert_array_equal(one[4:9], few)
+
+
+def test_the_other_strand_has_the_same_exact_score(ask: Ask) -> None:
+    other = HeldContigs({n: x.translate(TURNED)[::-1].encode() for n, x in TEXT.items()})
+    some = SITES[:8]
+    turned = [
+        Allele(
+            x.chrom,
+            len(TEXT[x.chrom]) - 1 - x.start,
+            x.ref.translate(TURNED),
+            x.alt.translate(TURNED),
+        )
+        for x in some
+    ]
+    there, back = ask(some, exact=True), ask(turned, other, exact=True)
+    assert [(x.value, x.votes) for x in there] == [(x.value, x.votes) for x in back]
+
+
+def test_both_read_outs_are_told_of_one_base_alone(ask: Ask) -> None:
+    deletion = Allele("c1", 2010, TEXT["c1"][2010:2013], "")
+    one, none = ask([SITES[0], deletion])
+    assert one.votes is not None
+    assert (none.value is None, none.votes) == (False, None)
+    (voted,) = ask([SITES[0]], method="votes")
+    assert voted.value == voted.votes == one.votes
+
+
+def test_votes_of_a_base_that_a_relative_has_are_more(ask: Ask, model: TrainedModel) -> None:
+    near = differ(genome_text(), 0.12, 2).upper().splitlines()[1]
+    sites = [i for i in range(2000, 2600) if near[i] != TEXT["c1"][i] != "N"][:20]
+    seen = [Allele("c1", i, TEXT["c1"][i], near[i]) for i in sites]
+    others = [replace(x, alt=next(b for b in "ACGT" if b not in (x.ref, x.alt))) for x in seen]
+    values, votes = (a - b for a, b in zip(take(ask(seen)), take(ask(others)), strict=True))
+    assert (votes > 0).mean() > 0.9
+    assert values.mean() > 1
