@@ -28,7 +28,7 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     runs/test_checkpoint.py runs/test_config.py scoring/test_interval.py scoring/test_markov.py \
     scoring/test_steps.py statistics/test_comparisons.py studies/test_compare.py \
     tasks/test_metrics_of_tasks.py \
-    training/test_head_rows.py training/test_optimizer.py)
+    training/test_head_rows.py training/test_optimizer.py variants/test_scored_file.py)
 
 .PHONY: demo test test-all check lint bench docs faults clean
 

@@ -68,8 +68,8 @@ VERBS = {
     "predict stdout": "predict fits s.fa --json",
     "predict bed": "predict fits r.bed --fasta g.fa --out @.tsv",
     "predict region": f"predict fits --fasta g.fa {PLACES} --out @.parquet",
-    "eval shards": "eval net --shard 1/2 --json --out @.1.npy --max-windows 20 ; "
-    "eval net --shard 2/2 --json --out @.2.npy --max-windows 20 ; "
+    "eval shards": "eval net --shard 1/2 --json --out @.1.npy --max-windows 20 --batch-size 4 ; "
+    "eval net --shard 2/2 --json --out @.2.npy --max-windows 20 --batch-size 4 ; "
     "merge @.1.npy @.2.npy --out @.json",
     "score vcf": "score net v.vcf --fasta g.fa --out @.vcf",
     "score tsv": "score net v.vcf --fasta g.fa --out @.tsv --unit bits",

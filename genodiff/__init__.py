@@ -53,7 +53,7 @@ _DOOR = {
     "report": "genodiff.api.report",
     "sample": "genodiff.api.sample",
     "score": "genodiff.api.score",
-    "score_variants": "genodiff.api.score",
+    "score_variants": "genodiff.api.load",
     "show_model": "genodiff.api.models",
     "scorecard": "genodiff.api.scorecard",
     "substitution_effect": "genodiff.api.effects",
@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from genodiff.api.genomes import build_genomes as build_genomes
     from genodiff.api.judge import judge as judge
     from genodiff.api.load import load as load
+    from genodiff.api.load import score_variants as score_variants
     from genodiff.api.maps import dependencies as dependencies
     from genodiff.api.maps import ism as ism
     from genodiff.api.maps import tracks as tracks
@@ -105,7 +106,6 @@ if TYPE_CHECKING:
     from genodiff.api.report import report as report
     from genodiff.api.sample import sample as sample
     from genodiff.api.score import score as score
-    from genodiff.api.score import score_variants as score_variants
     from genodiff.api.scorecard import scorecard as scorecard
     from genodiff.api.train import train as train
     from genodiff.api.watch import watch as watch

@@ -143,3 +143,17 @@ def threads() -> Iterator[list[int]]:
     before = torch.get_num_threads()
     yield [1, 2, 3]
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def text_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 6 steps on a song, in a folder with the song."""
+    from tests.commands import exit_code
+    from tests.texts import write_song
+
+    folder = tmp_path_factory.mktemp("text")
+    words = ["train", write_song(folder), "--domain", "text", "--seq-len", 32, "--max-steps", 6]
+    words += "--d-model 16 --n-layer 1 --n-head 2 --batch-size 4 --validate-windows 4".split()
+    out = folder / "run"
+    assert exit_code(*words, "--out", out, "--threads", 1, "-q") == 0
+    return out

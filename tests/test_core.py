@@ -10,7 +10,10 @@ from pathlib import Path
 from tests.test_floors import FLOOR
 
 PACKAGE = Path(__file__).resolve().parent.parent / "genodiff"
-WINGS = ("embedding", "finetuning", "hf", "hub", "maps", "reports", "studies", "tasks")
+WINGS = (
+    "design", "embedding", "finetuning", "hf", "hub", "maps", "quality", "reports", "studies",
+    "tasks",
+)  # fmt: skip
 """What no part of the core imports. ARCHITECTURE.md draws them beside it."""
 
 STORY = """

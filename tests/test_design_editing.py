@@ -21,7 +21,7 @@ from editing import (
 )
 
 from genodiff.alphabet import DNA
-from genodiff.generate.scorecard import kmer_counts
+from genodiff.quality.scorecard import kmer_counts
 
 
 def write_texts(n: int, seed: int, letters: str = "ACGT") -> list[str]:

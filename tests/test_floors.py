@@ -16,12 +16,13 @@ FLOOR = {
     "diffusion": 1, "backbones": 1, "data": 1, "memory": 1,
     "runs": 2,
     "training": 3, "tasks": 3, "jobs": 3,
-    "finetuning": 4, "generate": 4, "scoring": 4, "hub": 4,
-    "reports": 5, "models": 5,
-    "maps": 6, "embedding": 6,
-    "studies": 6,
-    "api": 7, "hf": 7,
-    "cli": 8,
+    "finetuning": 4, "quality": 4, "scoring": 4, "hub": 4,
+    "models": 5,
+    "variants": 6, "maps": 6, "embedding": 6, "generate": 6,
+    "reports": 7, "design": 7,
+    "studies": 8,
+    "api": 9, "hf": 9,
+    "cli": 10,
 }  # fmt: skip
 # The ground floor: its rooms may import one another, but not torch.
 GROUND = {

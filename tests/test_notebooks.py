@@ -16,7 +16,7 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("
 # Minutes each: CI runs the others, and `make test-all` these too.
 LONG = {
     "an_honest_comparison", "design_of_promoters", "fine_tune_and_predict",
-    "fine_tuning_on_a_small_task", "from_fasta_to_new_dna",
+    "fine_tuning_on_a_small_task", "from_fasta_to_new_dna", "variants_with_relatives",
 }  # fmt: skip
 
 

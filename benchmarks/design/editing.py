@@ -25,9 +25,9 @@ from torch import nn
 from yeast import read_fasta
 
 from genodiff.alphabet import DNA
-from genodiff.generate.match_index import MatchIndex
 from genodiff.generate.sample import infill
 from genodiff.generate.sampling import Sampling
+from genodiff.quality.match_index import MatchIndex
 from genodiff.runs.model import load_model
 
 SIZE, KEPT, STEPS = 32, 4, 2

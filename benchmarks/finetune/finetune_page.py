@@ -127,8 +127,18 @@ def draw(panels: list[TaskResult], of: str, title: str) -> str:
         about = f"Score on each task of {title} against {AXES[of]}"
         raw = io.StringIO()
         figure.savefig(raw, format="svg", metadata={"Date": None, "Title": about})
-    short = re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.2f}", raw.getvalue())
-    return re.sub(r"\n\s+", "\n", short)
+    return shorten(raw.getvalue())
+
+
+def shorten(svg: str) -> str:
+    """The picture with two digits for coordinates and each style written once, as a class."""
+    text = re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.2f}", svg)
+    text = re.sub(r"\n\s+", "\n", text)
+    styles = list(dict.fromkeys(re.findall(r' style="([^"]*)"', text)))
+    for number, style in enumerate(styles):
+        text = text.replace(f' style="{style}"', f' class="s{number}"')
+    classes = "".join(f".s{number}{{{style}}}\n" for number, style in enumerate(styles))
+    return text.replace("</style>", f"{classes}</style>", 1)
 
 
 def _draw_field(ax: Any, panel: TaskResult, of: str) -> None:

@@ -54,7 +54,7 @@ trap 'rm -rf "$site"' EXIT
   pydantic==2.12.5 pydantic-core==2.41.5 annotated-types typing-inspection 'cyclopts>=5.2,<6' docstring-parser rich-rst docutils \
   polars==1.30.0 'pyfaidx>=0.9' 'biopython>=1.85' 'platformdirs>=4.3' 'pooch>=1.9' beartype importlib-metadata zipp \
   'typing-extensions>=4.14.1' lightning==2.6.6 'lightning-utilities>=0.15' einops \
-  'pytest>=8.4' pluggy iniconfig 'hypothesis>=6.130' sortedcontainers 'pytest-xdist>=3.6' execnet $peers
+  'pyBigWig>=0.3.23' 'pytest>=8.4' pluggy iniconfig 'hypothesis>=6.130' sortedcontainers 'pytest-xdist>=3.6' execnet $peers
 find "$site" -name '*.so' -exec strip --strip-unneeded {} + # two thirds of polars
 tar c -C "$site" . | xz -9 -T0 >"$to/site.tar.xz"
 [ -z "${GENODIFF_GPU_FASTA:-}" ] || cp -L "$GENODIFF_GPU_FASTA" "$to/genome.fa.gz"

@@ -55,7 +55,7 @@ def main() -> None:
     memories = [open_relative(name) for name in NAMES]
     fit = cut_codes(codes, 60)
     scores = {"length": np.array([float(b - a) for a, b in spans])}
-    for names in (NAMES[:1], NAMES[1:], NAMES):
+    for names in (NAMES,):
         relatives = fit_relatives([memories[NAMES.index(name)] for name in names], fit)
         logs, same = read_places(relatives, codes)
         shown = " and ".join(name.split("_")[0] for name in names)

@@ -18,6 +18,7 @@ from genodiff.memory.relatives_fit import measure_distances
 from genodiff.memory.search import Effort
 from genodiff.memory.votes import (
     count_votes,
+    measure_change,
     measure_kappa,
     score_plainly,
     score_votes,
@@ -129,17 +130,17 @@ def main() -> None:
             weights = weigh_relatives(to_target, reaches=reaches)
             votes = count_votes(over, weights)
             of = {"total": float(weights.sum()), "kappa": kappa, "added": added}
-            judge(f"votes, reaches {reaches}, added {added}", score_votes(votes, ref, **of), truth)
+            change = measure_change(over[:, None], target[None], weights)[0]
+            by_base = score_votes(votes, ref, change, **of)
+            judge(f"votes, reaches {reaches}, added {added}", by_base, truth)
     sizes = np.argsort(-same, kind="stable")
     for n in (4, 24, 67):  # the nearest only
         some = sizes[:n]
         weights = weigh_relatives(to_target[np.ix_([0, *(some + 1)], [0, *(some + 1)])])
         of = {"total": float(weights.sum()), "kappa": kappa}
-        judge(
-            f"votes of the nearest {n}",
-            score_votes(count_votes(over[some], weights), ref, **of),
-            truth,
-        )
+        change = measure_change(over[some][:, None], target[None], weights)[0]
+        by_base = score_votes(count_votes(over[some], weights), ref, change, **of)
+        judge(f"votes of the nearest {n}", by_base, truth)
 
 
 if __name__ == "__main__":

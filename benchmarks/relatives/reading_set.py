@@ -30,7 +30,7 @@ from genodiff.runs.model import load_model
 from genodiff.scoring.memory_fit import read_network
 
 TRAIN = ("chrII", "chrIV", "chrVII", "chrX", "chrXII", "chrXV")
-WINDOWS, DRAWS, TEST = 130, 3, 150
+WINDOWS, DRAWS, TEST = 80, 3, 150
 DROPPED, BATCH, SEEDS = 0.25, 12, (1, 2, 3)
 
 

@@ -163,12 +163,17 @@ def compare(logs: np.ndarray, ref: np.ndarray) -> np.ndarray:
 
 
 def vote(related: Related, rows: Sequence[int], over: np.ndarray, ref: np.ndarray) -> dict:
-    """Votes and plain votes (P, 4), of the genomes `rows`; `over` (all of them, P, 4)."""
+    """Votes and plain votes (P, 4), of the genomes `rows`; `over` (all of them, P, 4).
+
+    Votes are those of commit 53dd101: each place is taken to change alike.
+    """
     some = list(rows)
     distances = measure_distances(related.over_fit[some], related.fit)
     weights, kappa = weigh_relatives(distances), measure_kappa(related.over_fit[some], related.fit)
     votes = count_votes(over[some], weights)
+    change = np.full(len(ref), 0.3)
+    given = {"total": float(weights.sum()), "kappa": kappa, "first": 0.0, "added": 0.3}
     return {
-        "votes": score_votes(votes, ref, total=float(weights.sum()), kappa=kappa),
+        "votes": score_votes(votes, ref, change, **given),
         "votes, plain": score_plainly(count_votes(over[some], np.ones(len(some))), ref),
     }

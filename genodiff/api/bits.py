@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from genodiff.api.sequences import read_records
+from genodiff.io.held_sequences import read_records
 from genodiff.runs.model import TrainedModel
 from genodiff.scoring.evaluation import evaluate
 from genodiff.scoring.sequence_bits import score_sequences

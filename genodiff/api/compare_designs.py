@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff.api.guiding import GuideSettings, is_unit, open_oracle
 from genodiff.api.scorecard import MOST, check_page, is_run, open_train, read_ids
 from genodiff.errors import DataError, UsageError
+from genodiff.generate.guide_settings import Form, GuideSettings, is_unit
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.run_paths import check_input, check_run
@@ -30,7 +30,7 @@ def compare_designs(
     judge: OracleName | None = None,
     run: str | Path | None = None,
     train: Any = None,
-    form: str | None = None,
+    form: Form | None = None,
     label: str | None = None,
     lower: bool = False,
     repeats: int = 8,
@@ -153,6 +153,7 @@ def _open_score(settings: GuideSettings, device: str, flag: str) -> Score:
     import numpy as np
 
     from genodiff.data.stretches import encode_bases
+    from genodiff.generate.guided_model import open_oracle
 
     oracle = open_oracle(settings, device, flag)
     assert oracle is not None

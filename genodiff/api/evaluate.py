@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.errors import CheckpointError, UsageError
+from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.scoring.eval_options import EvalOptions
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
+    from genodiff.jobs.shards import ShardFile
     from genodiff.runs.model import TrainedModel
 
 _log = logging.getLogger("genodiff")
@@ -103,13 +105,14 @@ def evaluate(
     from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
 
     if shard is not None and not plan:
-        from genodiff.api.eval_shard import write_eval_shard
+        from genodiff.scoring.eval_shards import EvalShardRequest
 
         if len(requests) > 1:
             raise UsageError("--shard takes one recipe", fix="evaluate each by itself")
-        return write_eval_shard(
-            model, EvalOptions(split=split, **requests[0]), shard, out, fresh=fresh, force=force
-        )
+        return EvalShardRequest(
+            model.run, out=out or "", options=EvalOptions(split=split, **requests[0]),
+            shard=shard, device=device, fresh=fresh, force=force,
+        ).answer(model)  # fmt: skip
     if plan:
         return plan_evaluation(model, EvalOptions(split=split, **requests[0]))
     file = None
@@ -159,3 +162,36 @@ def _requests(recipes: Sequence[str] | None, options: dict[str, Any]) -> list[di
             )
         return [options | {"recipe": recipes[0]}]
     return [options | {"recipe": name, "text": path or None} for name, _, path in named]
+
+
+def merge_evaluation(parts: list[ShardFile], target: str) -> dict[str, Any]:
+    """The evaluation of all shards, written to `target` and added to RUN/eval.json.
+
+    Raises `DataError` where the run is not the one that the shards are of.
+    """
+    from genodiff.io import atomic
+    from genodiff.models.opening import open_language
+    from genodiff.runs.checkpoint import is_run
+    from genodiff.runs.related_model import name_relatives, reopen_relatives
+    from genodiff.scoring.eval_shards import read_draws
+    from genodiff.scoring.evaluation import evaluate
+    from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
+
+    told = parts[0].told
+    model = open_language(told["run"], "cpu", **reopen_relatives(told))
+    if model.digest != told["checkpoint"]:
+        what = f"is of the checkpoint {told['checkpoint']}, and {model.run} has {model.digest}"
+        raise DataError(what, file=parts[0].path, fix="merge with the weights that were evaluated")
+    options = dict(told["options"])
+    draws = read_draws([one.path for one in parts])
+    found = evaluate(model, options.pop("split"), draws=draws, **options) | name_relatives(model)
+    found["seconds"] = round(sum(one.told["seconds"] for one in parts), 3)
+    if target == "-":
+        print(json.dumps(found, allow_nan=False))
+    else:
+        atomic.write_json(target, found)
+    own = is_run(model.run) and model.relatives is None
+    kept = find_evaluation_file(model.run) if own else None
+    if kept is not None:
+        _log.info("%s: %s", kept, write_evaluation(model.run, found, kept))
+    return found

@@ -45,8 +45,8 @@ def judge(
     if repeats < 1:
         raise UsageError(f"--repeats {repeats} is below 1", fix="give 1 or more")
     device = choose_device(device)
-    from genodiff.api.sequences import read_records
     from genodiff.generate.samples_file import read_samples
+    from genodiff.io.held_sequences import read_records
     from genodiff.runs.model import load_model
     from genodiff.scoring.generative import check_judge, figures
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
@@ -12,6 +12,8 @@ from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.run_paths import check_run
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from genodiff.api.model import Model
 
 
@@ -69,3 +71,14 @@ def load(
         open_loci(trained, None, memory)
     trained = relate_model(trained, relatives, strains=strains)
     return Model(trained, own, memory)
+
+
+def score_variants(
+    run: str | Path, variants: Any, *, device: str = "auto", **options: Any
+) -> pl.DataFrame:
+    """A row for each ALT of a file or table of variants, with its score, as a polars frame.
+
+    It is `genodiff.load(run).score_variants(variants, fasta=fasta, ...)`.
+    """
+    frame: pl.DataFrame = load(run, device=device).score_variants(variants, **options)
+    return frame

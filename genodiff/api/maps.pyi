@@ -155,7 +155,8 @@ def tracks(
     """Write the tracks of a genome, or of regions of it.
 
     Tracks are p(A), p(C), p(G) and p(T) given all other bases, the heights of a logo, entropy,
-    information and the surprisal of the reference, in bits. `sequences` is a FASTA file, or strings
+    information and the surprisal of the reference, in bits; with `relatives` also what these say
+    alone, how many of their votes agree, and each relative. `sequences` is a FASTA file, or strings
     and records. `region` or `bed` say which part; without them all is read. Each base is read once,
     wherever regions overlap. Tracks run along the genome: the strand of a row is not used.
 

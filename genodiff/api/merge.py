@@ -1,8 +1,7 @@
-"""Shards of scores, embeddings or an evaluation put together: `genodiff.merge`."""
+"""Shards of scores, embeddings, tracks or an evaluation put together: `genodiff.merge`."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,9 @@ from genodiff.io.target import (
     set_aside,
 )
 from genodiff.scoring.track_format import HOLDS
-from genodiff.version import __version__
 
 if TYPE_CHECKING:
-    from genodiff.scoring.variant_merge import ScoreShard
+    from genodiff.jobs.shards import ShardFile
 
 
 def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False) -> dict[str, Any]:
@@ -32,75 +30,32 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
     `DataError` where one is missing, of another request, or was changed; `UsageError`,
     `MachineError`.
     """
+    from genodiff.jobs.shards import open_shards
+
     target = str(out)
-    if _are_tracks(shards):
+    if any(read_json_object(f"{one}.json").get("holds") == HOLDS for one in shards[:1]):
         from genodiff.maps.track_folder import merge_tracks
-        from genodiff.scoring.variant_merge import open_shards
 
         return merge_tracks(open_shards(shards), target, force=force)
     if not target.endswith(".zarr"):
         check_target(target, force=force, inputs=shards)
     if not is_stream(target):
         check_target(f"{target}.json", force=force, inputs=shards)
-    from genodiff.io import atomic
-    from genodiff.io.faidx import Genome
-    from genodiff.io.identity import stamp_time
-    from genodiff.scoring.variant_merge import (
-        join_frames,
-        join_lines,
-        join_tallies,
-        open_shards,
-    )
-    from genodiff.scoring.variant_output import (
-        SortedWatch,
-        find_output_form,
-        write_frame,
-        write_index,
-        write_lines,
-    )
-
     parts = open_shards(shards)
     if "holds" in parts[0].told:
-        from genodiff.api.eval_shard import merge_evaluation
+        from genodiff.api.evaluate import merge_evaluation
 
         return merge_evaluation(parts, target)
     if "axes" in parts[0].told:
         return _merge_embeddings(parts, target, force)
-    kind = parts[0].kind
-    ending = f".{kind}" if target == "-" else find_output_form(target, "vcf")
-    if ending.removesuffix(".gz") != f".{kind}" or (target == "-" and kind == "parquet"):
-        what = f"the shards are {kind}, and the output is {'stdout' if target == '-' else ending}"
-        raise UsageError(what, file=target, fix=f"give a name that ends in .{kind}")
-    indexed = False
-    if kind == "parquet":
-        file: dict[str, Any] | None = write_frame(target, join_frames(parts))
-    else:
-        watch = SortedWatch()
-        file = write_lines(target, join_lines(parts, watch), ending)
-        if file is not None and ending.endswith(".gz") and watch.sorted:
-            with Genome(parts[0].told["fasta"]["path"]) as genome:
-                write_index(target, max(genome.contigs.values()))
-            indexed = True
-    told = {
-        **parts[0].told, "genodiff": __version__, "out": target, "format": ending[1:],
-        "shard": None, "cut": [0, parts[-1].told["cut"][1]], **join_tallies(parts),
-        "shards": [one.path for one in parts], "indexed": indexed, "argv": sys.argv,
-        "seconds": round(sum(one.told["seconds"] for one in parts), 3), "created": stamp_time(),
-    }  # fmt: skip
-    if file is not None and not is_stream(target):
-        told["file"] = file
-        atomic.write_json(f"{target}.json", told)
-    return told
+    from genodiff.variants.merge import merge_scores
+
+    return merge_scores(parts, target)
 
 
-def _are_tracks(shards: Sequence[str | Path]) -> bool:
-    """Whether the first shard is one of `genodiff tracks`."""
-    return any(read_json_object(f"{one}.json").get("holds") == HOLDS for one in shards[:1])
-
-
-def _merge_embeddings(parts: list[ScoreShard], target: str, force: bool) -> dict[str, Any]:
+def _merge_embeddings(parts: list[ShardFile], target: str, force: bool) -> dict[str, Any]:
     from genodiff.io import atomic
-    from genodiff.io.identity import stamp_time
+    from genodiff.jobs.shards import describe_merge
     from genodiff.scoring.embedding_format import find_embedding_format
     from genodiff.scoring.embedding_merge import join_embeddings
 
@@ -114,11 +69,9 @@ def _merge_embeddings(parts: list[ScoreShard], target: str, force: bool) -> dict
         set_aside(out)
     written = join_embeddings(out, [one.path for one in parts], told, told["format"])
     summary = {
-        **told, "genodiff": __version__, "out": target, "windows": written.windows,
+        **told, **describe_merge(parts, target), "windows": written.windows,
         "bases": sum(one.told["bases"] for one in parts), "shape": list(written.shape),
-        "shard": None, "cut": None, "shards": [one.path for one in parts], "argv": sys.argv,
-        "seconds": round(sum(one.told["seconds"] for one in parts), 3), "created": stamp_time(),
-        **({} if kind == ".zarr" else {"file": describe_file(out)}),
+        "cut": None, **({} if kind == ".zarr" else {"file": describe_file(out)}),
     }  # fmt: skip
     atomic.write_json(f"{target}.json", summary)
     return summary

@@ -1,6 +1,5 @@
 """A loaded model and what it does: `genodiff.Model`."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -12,18 +11,16 @@ from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.api.bits import Bits, measure_sequences, measure_split
-from genodiff.api.model_designs import ModelDesigns
 from genodiff.api.model_maps import ModelMaps
+from genodiff.api.model_samples import ModelSamples
 from genodiff.api.model_scores import ModelScores
 from genodiff.api.network import Network
-from genodiff.api.sampling import fill_sequences, sample_sequences
-from genodiff.api.sequences import is_single, read_records, restore_form
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.diffusion.objective import Objective
 from genodiff.embedding.request import HeldEmbeddingRequest
 from genodiff.errors import UsageError
 from genodiff.generate.infill import Template
-from genodiff.generate.sample import Sampling
+from genodiff.io.held_sequences import is_single, read_records
 from genodiff.io.sequences import read_texts
 from genodiff.jobs.request import method
 from genodiff.kernels.defaults import own_defaults
@@ -41,7 +38,7 @@ _MARK = b"?"  # a gap, as well as N
 Array = NDArray[np.float32]
 
 
-class Model(ModelScores, ModelMaps, ModelDesigns):
+class Model(ModelScores, ModelMaps, ModelSamples):
     """A trained model, as `genodiff.load` gives it.
 
     Sequences are given as strings, `Bio.Seq` and `Bio.SeqRecord` objects, lists or mappings of
@@ -162,86 +159,6 @@ class Model(ModelScores, ModelMaps, ModelDesigns):
             rows, batch_first=True, padding_value=self.alphabet.pad_id
         )
         return ids.to(self.device), lengths.to(self.device)
-
-    @own_defaults()
-    def sample(
-        self,
-        n: int = 1,
-        *,
-        length: int | None = None,
-        seed: int = 1,
-        sampler: str | None = None,
-        sampler_options: Mapping[str, float] | None = None,
-        steps: int | None = None,
-        temperature: float = 1.0,
-        top_p: float = 1.0,
-        stride: int | None = None,
-        allow_n: bool = False,
-        batch_size: int | None = None,
-        memory: str | None = None,
-        prompt: str | None = None,
-        records: bool = False,
-    ) -> list[Any]:
-        """`n` new sequences as strings, those that `genodiff sample` writes with the same settings.
-
-        `length` is in bases, of text in tokens, and may exceed the trained length, its default.
-        `sampler` None is the objective's own; `sampler_options` are its own settings.
-        `steps` None is 256 a window. `temperature` 0 takes
-        the likeliest base; `top_p` draws among the likeliest that hold this much probability.
-        `stride` is how many new bases a window adds beyond the trained length. Only A, C, G and T
-        come out unless `allow_n`. `prompt` is how each text begins. Record i depends on (`seed`, i)
-        alone: `batch_size` changes the speed only. `memory` is "off", "on" or "novel", as in
-        `genodiff.sample`, and so is its default. With `records`, each is a `SampledSequence`.
-        Raises `UsageError` for settings that contradict one another.
-        """
-        options = dict(sampler_options or {})
-        where = stride, allow_n, batch_size
-        how = Sampling(sampler, steps, temperature, top_p, *where, options, memory or self.memory)
-        tokenizer = None if self.alphabet.domain == "dna" else self.tokenizer
-        found = sample_sequences(
-            self._trained, tokenizer, n, how, length=length, prompt=prompt, seed=seed
-        )
-        return list(found) if records else [one.sequence for one in found]
-
-    @own_defaults()
-    def infill(
-        self,
-        sequences: Any,
-        *,
-        seed: int = 1,
-        sampler: str | None = None,
-        sampler_options: Mapping[str, float] | None = None,
-        steps: int | None = None,
-        temperature: float = 1.0,
-        top_p: float = 1.0,
-        stride: int | None = None,
-        batch_size: int | None = None,
-        memory: str | None = None,
-        records: bool = False,
-    ) -> Any:
-        """`sequences` with every N, n and ? filled, in the form in which they were given.
-
-        A string gives a string, a list a list, a `SeqRecord` a `SeqRecord`, a path a list of
-        strings, as does a frame. Every other letter stays as it is, lower case and IUPAC codes
-        included. It is what `genodiff sample --template` writes. Of text, gaps are `[[20]]`: 20
-        tokens. The settings are those of `sample`. With `records`, each is a `SampledSequence`.
-        """
-        options = dict(sampler_options or {})
-        where = stride, False, batch_size
-        how = Sampling(sampler, steps, temperature, top_p, *where, options, memory or self.memory)
-        if self.alphabet.domain == "dna":
-            given = read_records(sequences, extra=_MARK)
-            templates = [Template(one.name, one.description, one.sequence) for one in given]
-            found = list(fill_sequences(self._trained, None, templates, how, seed))
-        else:
-            texts = read_texts(sequences)
-            found = list(fill_sequences(self._trained, self.tokenizer, texts, how, seed))
-            if not records:
-                filled = [one.sequence for one in found]
-                return filled[0] if isinstance(sequences, str) else filled
-        if records:
-            return found[0] if is_single(sequences, _MARK) else found
-        return restore_form(sequences, [one.sequence for one in found], _MARK)
 
     @own_defaults()
     def predict(

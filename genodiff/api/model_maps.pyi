@@ -105,7 +105,8 @@ class ModelMaps:
 
         The tracks of L bases have `p` (L, 4), float32, the chances of A, C, G and T; `logo` (L, 4), the
         heights p times information; and `entropy`, `information` and `surprisal` (L,), in bits.
-        `letters` are those of the reference. N has NaN.
+        `letters` are those of the reference. N has NaN. Of a model with relatives, `related` has what
+        these say, by name (`how-to/tracks.md`).
 
         Each base is masked by itself: L evaluations. `every=m` masks every m-th base of a tile at once,
         which is quicker and not exact. One sequence gives one object, several a list; regions as in

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from genodiff.api.variant_report import TOP, report_variants
 from genodiff.errors import DataError, MachineError, UsageError
 from genodiff.io.target import check_target
 from genodiff.kernels.defaults import own_defaults
@@ -23,7 +22,7 @@ def report(
     samples: str | Path | None = None,
     model: str | Path | None = None,
     fasta: str | Path | None = None,
-    top: int = TOP,
+    top: int = 20,
     device: str = "auto",
     force: bool = False,
     offline: bool = True,
@@ -51,6 +50,8 @@ def report(
     if _is_scores(run):
         if samples is not None:
             raise UsageError("--samples is for the report of a run", fix="leave it out")
+        from genodiff.reports.variant_report import report_variants
+
         return report_variants(
             run, out=out, model=model, fasta=fasta, top=top, device=device, force=force
         )

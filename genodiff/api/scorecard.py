@@ -15,7 +15,7 @@ from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.data.dna_windows import DnaWindows
-    from genodiff.generate.scorecard import Ids
+    from genodiff.quality.scorecard import Ids
     from genodiff.reports.scorecard_rows import FigureRow
     from genodiff.runs.model import TrainedModel
     from genodiff.scoring.markov import Markov

@@ -1,6 +1,5 @@
 """The flags that every verb takes, and what they do before a verb runs."""
 
-import json as json_module
 import logging
 import signal
 import sys
@@ -48,8 +47,6 @@ OptionalModelPath = Annotated[
         "(default: the one run under runs/).",
     ),
 ]
-COUNT = Parameter(name=["--n", "-n", "--num"], converter=convert_whole_number)
-"""How many; `n: Annotated[int | None, COUNT, Parameter(help=...)]`."""
 OUTPUT = Parameter(name=["--out", "-o"], allow_leading_hyphen=True)
 """What is written; `out: Annotated[Path | None, OUTPUT, Parameter(help=...)]`."""
 Force = Annotated[
@@ -80,16 +77,6 @@ MapRegions = Annotated[
 MapBed = Annotated[str | None, Parameter(help=f"BED file of regions; {STRAND_RULE}.")]
 RelativeFiles = Annotated[list[str] | None, Parameter(help=RELATIVES, negative="")]
 Strains = Annotated[bool, Parameter(help=STRAINS, negative="")]
-Screen = Annotated[
-    str | None,
-    Parameter(
-        help="Command that sees the FASTA file, as its last argument, before anything is written; "
-        "another exit status than 0 refuses it.",
-    ),
-]
-ScreenTimeout = Annotated[
-    float | None, Parameter(help="Seconds that --screen may take [no limit].")
-]
 Memory = Annotated[
     Literal["on", "off"] | None,
     Parameter(
@@ -142,12 +129,9 @@ class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Common:
-    """Flags shared by all verbs."""
+class CommonBeside:
+    """Flags shared by all verbs, beside a seed."""
 
-    seed: Annotated[
-        int, Parameter(converter=convert_whole_number, help="Seed of every random draw.")
-    ] = 1
     threads: Annotated[
         int | None,
         Parameter(
@@ -170,8 +154,6 @@ class Common:
 
     def prepare(self) -> None:
         """Set threads, kernels and logging for the verb to come, without importing torch."""
-        if self.seed < 0:
-            raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
         prepare_machine(self.threads, self.scan)
         place_library_caches()
         level = logging.ERROR if self.quiet else logging.DEBUG if self.verbose else logging.INFO
@@ -188,7 +170,23 @@ class Common:
         return choose_device(self.device)
 
 
-def print_plan(told: Mapping[str, Any], width: int | None = None) -> None:
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Common(CommonBeside):
+    """Flags shared by the verbs that draw at random, and by all others that have no other seed."""
+
+    seed: Annotated[
+        int, Parameter(converter=convert_whole_number, help="Seed of every random draw.")
+    ] = 1
+
+    def prepare(self) -> None:
+        """As `CommonBeside`. Raises `UsageError` for a negative seed."""
+        if self.seed < 0:
+            raise UsageError(f"--seed {self.seed} is negative", fix="give 0 or more")
+        super().prepare()
+
+
+def print_plan(told: Mapping[str, Any]) -> None:
     """A plan as lines, a key and its value each; a time is told in words."""
     shown = {}
     for key, value in told.items():
@@ -197,7 +195,7 @@ def print_plan(told: Mapping[str, Any], width: int | None = None) -> None:
             shown["time"] = _say_time(value, most, told.get("device"))
         elif key != "device" and not key.endswith("_at_most"):
             shown[key] = _say(value) + (f" to {_say(most)}" if most is not None else "")
-    wide = width or max(map(len, shown))
+    wide = max(map(len, shown))
     print("\n".join(f"{key:<{wide}} {value}" for key, value in shown.items()))
 
 
@@ -214,15 +212,6 @@ def _say(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(value) if all(isinstance(one, str) for one in value) else str(value)
     return f"{value:,}"
-
-
-def print_told(told: dict[str, Any], *, json: bool) -> None:
-    """What a verb that samples has told, as JSON or in its "lines"."""
-    lines = told.pop("lines", None)
-    if json:
-        print(json_module.dumps(told, allow_nan=False))
-    elif lines is not None:
-        print("\n".join(lines))
 
 
 @contextmanager

@@ -5,13 +5,15 @@ import json as json_module
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from genodiff.cli.common import (
     Common,
+    CommonBeside,
     Json,
     check_file,
     convert_whole_number,
@@ -27,48 +29,67 @@ _log = logging.getLogger("genodiff")
 
 
 def make_verb(
-    answer: Callable[..., Any], say: Callable[[Mapping[str, Any]], str]
+    answer: Callable[..., Any],
+    say: Callable[[Mapping[str, Any]], str],
+    arrange: Callable[[dict[str, Any]], None] | None = None,
 ) -> Callable[..., None]:
     """The function behind a verb, whose public function is `answer`.
 
-    `say` gives its last line on stderr, of what the sidecar says.
+    `say` gives its last line on stderr, of what the sidecar says. `arrange` puts words in their
+    places where they may stand in several.
     """
     request: type[FileRequest] = answer.request  # type: ignore[attr-defined]
-    words = [one.name for one in list_fields(request) if one.option.is_word]
+    listed = {one.name: one for one in list_fields(request)}
+    words = [name for name, one in listed.items() if one.option.is_word]
 
     def call(*args: Any, **kwargs: Any) -> None:
         bound = call.__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
         bound.apply_defaults()
         values = bound.arguments
-        json, common = values.pop("json"), values.pop("common")
+        common = values.pop("common")
+        json = values["json"] if "json" in listed else values.pop("json")
         common.prepare()
-        is_plan = values["plan"]
-        _check_output(values["out"], json=json and not is_plan)
-        if len(words) == 2:
-            check_file(Path(values["run"]), values[words[1]], f"{answer.__name__} RUN FASTA")
-        for one in list_fields(request):
-            if one.kind is Any and isinstance(values.get(one.name), str):
-                values[one.name] = Path(values[one.name])  # letters alone would be a sequence
-            if values.get(one.name, ...) is None:  # a list that is not given is an empty one
-                del values[one.name]
+        is_plan, has_rows = values["plan"], "json" in listed
+        for one in listed.values():
+            _check_name(one, values.get(one.name))
+        if arrange is not None:
+            arrange(values)
+        elif len(words) == 2:
+            usage = f"{answer.__name__} RUN {_name_word(listed[words[1]])}"
+            check_file(Path(values["run"]), values[words[1]], usage)
+        given = {name: _read(one, values) for name, one in listed.items() if one.option.on_line}
+        given = {name: value for name, value in given.items() if value is not None}
+        for name, one in listed.items():
+            if not one.option.on_line and hasattr(common, name):
+                given[name] = getattr(common, name)
+        asked = request(**given)
+        if json and not is_plan and not has_rows and str(asked.out) == "-":
+            what = f"--json and {asked.holds} both go to stdout"
+            raise UsageError(what, fix="give --out FILE")
         with stop_on_sigterm():
-            told = request(**values, device=common.device).answer()
-        if json:
+            told = asked.answer()
+        lines = told.pop("lines", None)
+        if json and (is_plan or not has_rows):
             print(json_module.dumps(told))
+        elif lines is not None:
+            print("\n".join(lines))
         elif is_plan:
             print_plan(told)
         if not is_plan:
-            took = format_duration(told["seconds"])
-            _log.info("%s: %s, in %s", values["out"], say(told), took)
+            took = f", in {format_duration(told['seconds'])}" if "seconds" in told else ""
+            _log.info("%s: %s%s", told.get("out", asked.out), say(told), took)
 
     defaults = {one.name: one.default for one in fields(request)}
-    flags = [_make_flag(one, defaults[one.name]) for one in list_fields(request)]
+    for name in words if arrange is not None else words[1:]:
+        defaults[name] = None  # what is missing is told in our words
+    flags = (_list_flags(one, defaults[name]) for name, one in listed.items())
+    own = [_make_flag(*each) for some in flags for each in some]
     last = inspect.Parameter.KEYWORD_ONLY
-    own = [one for one in flags if one is not None]
-    own += [
-        inspect.Parameter("json", last, default=False, annotation=Json),
-        inspect.Parameter("common", last, default=Common(), annotation=Common),
-    ]
+    if "json" not in listed:
+        own.append(inspect.Parameter("json", last, default=False, annotation=Json))
+    of_seed = "seed" in listed and listed["seed"].option.on_line
+    shared = CommonBeside if of_seed else Common
+    own.append(inspect.Parameter("common", last, default=shared(), annotation=shared))
     own.sort(key=lambda one: (one.kind, one.default is not one.empty))
     call.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
     call.__annotations__ = {one.name: one.annotation for one in own}
@@ -76,46 +97,98 @@ def make_verb(
     return call
 
 
-def _make_flag(one: Field, default: Any) -> inspect.Parameter | None:
-    """The parameter of a field as cyclopts takes it; None where the command line has none."""
+def _list_flags(one: Field, default: Any) -> list[tuple[str, Field, Any]]:
+    """(name in the signature, field, default) of the flags of a field, or of its group."""
+    if not one.option.on_line:
+        return []
+    if one.option.group is None:
+        return [(one.name, one, default)]
+    parts = list_fields(one.option.group)
+    nothing = {bool: False}
+    return [(f"{one.name}_{part.name}", part, nothing.get(part.kind)) for part in parts]
+
+
+def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
+    """The parameter of a field as cyclopts takes it."""
     option, kinds = one.option, list_kinds(one.kind)
-    if not option.on_line:
-        return None
-    about: dict[str, Any] = {"help": option.help, "negative": ""}
-    if option.names:
-        about["name"] = list(option.names)
-    if one.name == "out" or option.is_word:
+    about: dict[str, Any] = {"help": option.help, "negative": "", "name": list(one.flags)}
+    if one.name == "out" or option.is_word or option.or_stream:
         about["allow_leading_hyphen"] = True
-    kind = _on_line(one)
-    is_list = any(get_origin(part) is list for part in get_args(kind))
+    default = None if default in ((), "") else default
+    kind = _on_line(one) if default is not None else _on_line(one) | None
+    is_list = any(get_origin(part) is list for part in (kind, *get_args(kind)))
     if int in kinds and str not in kinds and not is_list:
-        about["converter"] = convert_whole_number
+        about["converter"] = partial(_convert_number, [w for one in kinds for w in get_args(one)])
     if default is MISSING:
         default = inspect.Parameter.empty
     return inspect.Parameter(
-        one.name,
+        name,
         inspect.Parameter.POSITIONAL_OR_KEYWORD
         if option.is_word
         else inspect.Parameter.KEYWORD_ONLY,
-        default=None if isinstance(default, tuple) else default,
+        default=default,
         annotation=Annotated[kind, Parameter(**about)],
     )
 
 
 def _on_line(one: Field) -> Any:
     """The type that a field has on the command line: a path is a string, a sequence a list."""
-    kinds = list_kinds(one.kind)
+    kinds, origin = list_kinds(one.kind), get_origin(one.kind)
+    if int in kinds and str in kinds:
+        return str
+    if origin not in (Sequence, Mapping) and str in get_args(one.kind):
+        return str | None if type(None) in kinds else str
     for part in (one.kind, *get_args(one.kind)):
         if get_origin(part) is Sequence:
             return list[get_args(part)[0]] | None  # type: ignore[misc]
+        if get_origin(part) is Mapping:
+            return list[str] | None
     if one.kind is Any or Path in kinds:
         return str | None if type(None) in kinds else str
     return one.kind
 
 
-def _check_output(out: str, *, json: bool) -> None:
-    """Raises `UsageError` for an output that cannot be meant."""
-    if out == "" or (out != "-" and out.startswith("-")):
-        raise UsageError(f"--out needs the name of a file, not {out!r}", fix="write ./-name")
-    if json and out == "-":
-        raise UsageError("--json and the table both go to stdout", fix="give --out FILE")
+def _convert_number(words: Sequence[str], kind: Any, tokens: Sequence[Token]) -> int | str:
+    """A whole number, or one of `words`."""
+    return value if (value := tokens[0].value) in words else convert_whole_number(kind, tokens)
+
+
+def _read(one: Field, values: Mapping[str, Any], name: str | None = None) -> Any:
+    """What is given for a field; None where nothing is."""
+    if one.option.group is not None:
+        parts = list_fields(one.option.group)
+        read = {part.name: _read(part, values, f"{one.name}_{part.name}") for part in parts}
+        return {part: x for part, x in read.items() if x is not None and x is not False} or None
+    value = values.get(name or one.name)
+    if one.kind is Any and isinstance(value, str):
+        return Path(value)  # letters alone would be a sequence
+    if value and any(get_origin(part) is Mapping for part in (one.kind, *get_args(one.kind))):
+        return _read_settings(value)
+    return value
+
+
+def _read_settings(given: Sequence[str]) -> dict[str, float]:
+    """Settings NAME=NUMBER by name. Raises `UsageError` for what is none."""
+    settings = {}
+    for one in given:
+        name, _, value = one.partition("=")
+        try:
+            settings[name] = float(value)
+        except ValueError:
+            what = f"the setting {one!r} is not NAME=NUMBER"
+            raise UsageError(what, fix="write it as eta=0.1") from None
+    return settings
+
+
+def _name_word(one: Field) -> str:
+    """A field as a message shows its place on the command line."""
+    return (one.option.names or (one.name,))[0].lstrip("-").upper()
+
+
+def _check_name(one: Field, value: Any) -> None:
+    """Raises `UsageError` for the name of a file that cannot be meant."""
+    if not isinstance(value, str) or not (one.name == "out" or one.option.or_stream):
+        return
+    if value == "" or (value != "-" and value.startswith("-")):
+        what = f"{one.flags[0]} needs the name of a file, not {value!r}"
+        raise UsageError(what, fix="write ./-name")

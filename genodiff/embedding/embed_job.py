@@ -20,11 +20,11 @@ from genodiff.io.counts import format_count
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.sequences import is_file
 from genodiff.io.target import describe_file, set_aside
+from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_model import name_relatives
-from genodiff.scoring import plan_time
 from genodiff.scoring.embed import Array, Reading, Window, cut_windows, embed, make_reading
 from genodiff.scoring.embedding_files import Kept, write_kept
 from genodiff.version import __version__
@@ -98,7 +98,7 @@ class EmbedJob(Job[EmbedRequest]):
     def finish(self, told: dict[str, Any]) -> dict[str, Any]:
         if self.request.ending != ".zarr":
             told |= {"file": describe_file(self.request.out)}
-        atomic.write_json(self.request.sidecar, told)
+        atomic.write_json(self.request.sidecar_file, told)
         return told
 
     def _windows(self) -> Iterator[Window]:
@@ -134,7 +134,7 @@ class EmbedJob(Job[EmbedRequest]):
         def step() -> int:
             return sum(len(window.letters) for window, _ in self._read(some))
 
-        return plan_time.time_steps(step) if some else 0.0
+        return machine.time_steps(step) if some else 0.0
 
 
 def embed_sequences(asked: HeldEmbeddingRequest, holder: ModelHolder) -> Any:
@@ -163,7 +163,7 @@ def _take_some(windows: Iterator[Window], most: int) -> Iterator[Window]:
     for window in islice(windows, most):
         yield window
         bases += len(window.letters)
-        if bases >= plan_time.PROBE:
+        if bases >= machine.PROBE:
             return
 
 

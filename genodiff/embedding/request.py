@@ -11,9 +11,9 @@ from genodiff.io.target import check_new_folder
 from genodiff.jobs.file_request import FileRequest
 from genodiff.jobs.options import Regions, RelativeFiles, ShardWords, Strains, TurnedBed
 from genodiff.jobs.request import Option, Request
+from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.runs.run_paths import check_run
 from genodiff.scoring.embedding_format import find_embedding_format
-from genodiff.scoring.variant_request import Shard, parse_shard
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -284,10 +284,12 @@ def check_ensemble(models: Sequence[FittedModel]) -> None:
             )
 
 
-def predict_queries(
+def score_queries(
     models: Sequence[FittedModel], queries: Iterable[Query], *, batch_size: int = 64
-) -> Iterator[pl.DataFrame]:
-    """A frame for each chunk of the sequences, in their order; the mean where there are several."""
+) -> Iterator[tuple[list[str], Floats]]:
+    """Names and scores (models, n, classes) of chunks of sequences, in their order; of a regression
+    (models, n).
+    """
     check_ensemble(models)
     rest = iter(queries)
     longest = max(model.card.max_length for model in models)
@@ -295,4 +297,12 @@ def predict_queries(
     while some := [(q.name, q.sequence[:cut]) for q in islice(rest, CHUNK)]:
         sequences = [sequence for _, sequence in some]
         scores = np.stack([model.score(sequences, batch_size=batch_size) for model in models])
-        yield make_frame([name for name, _ in some], scores, models[0].card)
+        yield [name for name, _ in some], scores
+
+
+def predict_queries(
+    models: Sequence[FittedModel], queries: Iterable[Query], *, batch_size: int = 64
+) -> Iterator[pl.DataFrame]:
+    """A frame for each chunk of the sequences, in their order; the mean where there are several."""
+    for names, scores in score_queries(models, queries, batch_size=batch_size):
+        yield make_frame(names, scores, models[0].card)

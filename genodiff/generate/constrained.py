@@ -19,7 +19,8 @@ from genodiff.constraints.layers import Layers
 from genodiff.constraints.marginals import Weights
 from genodiff.constraints.space import BASES
 from genodiff.errors import UsageError
-from genodiff.generate.sampling import Ids, Sampling
+from genodiff.generate.samples import Ids
+from genodiff.generate.sampling import Sampling
 from genodiff.kernels.library import is_loaded
 from genodiff.kernels.native.chain import draw_chain
 

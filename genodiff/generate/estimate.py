@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.errors import MachineError
-from genodiff.generate.request import SampleRequest
-from genodiff.generate.sample import AUTO_STEPS, Workload, choose_batch_size, infill
+from genodiff.generate.drawing import Drawing
+from genodiff.generate.sample import Workload, choose_batch_size, infill
+from genodiff.generate.sampling import AUTO_STEPS
 from genodiff.generate.step_choice import bits_lost
 from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
@@ -63,23 +64,15 @@ def check_memory(longest: int, records: int, batch_size: int | None) -> None:
         )
 
 
-class SamplingPlan(NamedTuple):
-    """What a request takes: values to print as JSON, and lines to read."""
-
-    values: dict[str, Any]
-    lines: list[str]
-
-
-def plan_sampling(request: SampleRequest, work: Workload, target: str) -> SamplingPlan:
-    """What sampling would take; the network is timed for about a second."""
-    model, how, n, lengths = request.model, request.how, request.n, request.lengths
-    units = request.domain.units
+def plan_sampling(drawing: Drawing, work: Workload, files: Sequence[str]) -> dict[str, Any]:
+    """What sampling would take, with lines to read; the network is timed for about a second."""
+    model, how, n, lengths = drawing.model, drawing.how, drawing.n, drawing.lengths
+    units = drawing.domain.units
     window = min(model.config.data.seq_len, max(lengths))
     device = next(model.backbone.parameters()).device
     rows = min(how.batch_size or choose_batch_size(model, window), n * len(lengths))
-    seconds = n * work.evaluations * _seconds_per_window(request, rows, window)
+    seconds = n * work.evaluations * _seconds_per_window(drawing, rows, window)
     weights = sum(p.numel() for p in model.backbone.parameters())
-    files = [target] if is_stream(target) else [target, f"{target}.json"]
     values: dict[str, Any] = {
         "parameters": weights,
         "checkpoint": model.digest,
@@ -90,7 +83,6 @@ def plan_sampling(request: SampleRequest, work: Workload, target: str) -> Sampli
         "evaluations": round(n * work.evaluations),
         "seconds": round(seconds, 1),
         "device": str(device),
-        "files": files,
     }
     lines = [
         f"model        {weights:,} parameters, {model.alphabet.name}, trained on "
@@ -108,25 +100,28 @@ def plan_sampling(request: SampleRequest, work: Workload, target: str) -> Sampli
         values["bits_lost_per_1000"] = round(lost, 4)
         lines.append(
             f"steps        {steps:,} cost about {lost:,.2f} bits per 1,000 {units} against one "
-            f"{request.domain.unit} at a time"
+            f"{drawing.domain.unit} at a time"
         )
-    quicker = _quicker(request, seconds)
+    quicker = _quicker(drawing, seconds)
     if quicker:
         lines.append(f"quicker      {quicker}")
+    if drawing.states is not None:
+        values["states"] = drawing.states
+        lines.append(f"constraints  {drawing.states:,} states")
     lines.append(f"files        {', '.join(files)}")
-    return SamplingPlan(values, lines)
+    return values | {"lines": lines}
 
 
 class _Enough(Exception):
     """Ends a draw that is timed."""
 
 
-def _seconds_per_window(request: SampleRequest, rows: int, window: int) -> float:
+def _seconds_per_window(drawing: Drawing, rows: int, window: int) -> float:
     """Of one evaluation in a batch of `rows` windows: the first second of the work itself.
 
     A sampler takes longer than the network alone: it draws, and decides close draws in float64.
     """
-    model = request.model
+    model = drawing.model
     draft: Any = np.full(window, model.alphabet.mask_id, np.int64)
     began = last = 0.0
     calls = 0
@@ -141,7 +136,7 @@ def _seconds_per_window(request: SampleRequest, rows: int, window: int) -> float
         if last - began > _TIMING:
             raise _Enough
 
-    how = replace(request.how, batch_size=rows)
+    how = replace(drawing.how, batch_size=rows)
     with suppress(_Enough):
         while not calls:
             for _ in infill(model, [draft] * rows, how=how, tick=tick):
@@ -149,13 +144,13 @@ def _seconds_per_window(request: SampleRequest, rows: int, window: int) -> float
     return (last - began) / calls
 
 
-def _quicker(request: SampleRequest, seconds: float) -> str | None:
+def _quicker(drawing: Drawing, seconds: float) -> str | None:
     """What would take less time, where the request takes long."""
-    how = request.how
+    how = drawing.how
     if seconds < _LONG:
         return None
     if not SAMPLERS[str(how.sampler)].uses_steps:
-        others = [s for s in request.model.objective.samplers if SAMPLERS[s].uses_steps]
+        others = [s for s in drawing.model.objective.samplers if SAMPLERS[s].uses_steps]
         return f"--sampler {others[0]} --steps 64" if others else None
     steps = how.steps or AUTO_STEPS
     return f"--steps {steps // 4}" if steps >= 32 else None

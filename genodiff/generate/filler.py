@@ -23,7 +23,8 @@ from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, Constrained
 from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
 from genodiff.generate.network import BackboneDecoder, ExactNetwork, make_denoiser
 from genodiff.generate.sample_memory import TRIES, SampleMemory
-from genodiff.generate.sampling import AUTO_STEPS, Ids, Sampling
+from genodiff.generate.samples import Ids
+from genodiff.generate.sampling import AUTO_STEPS, Sampling
 from genodiff.memory.memory import NOWHERE
 from genodiff.runs.model import TrainedModel
 

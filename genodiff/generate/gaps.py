@@ -16,7 +16,7 @@ from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
 from genodiff.generate.filler import DraftPart
 from genodiff.generate.infill import plan_rounds_of_edges
-from genodiff.generate.sampling import Ids
+from genodiff.generate.samples import Ids
 from genodiff.io.faidx import Genome
 from genodiff.io.places import list_places
 from genodiff.io.regions import parse_region

@@ -1,8 +1,8 @@
-"""Where samples go: a file with its sidecar, or a stream, in an order that a crash cannot mix up.
+"""Where samples go: a file or a stream, whose old sidecar goes before the file gets its name.
 
-The sidecar `out.fa.json` never describes another file than the one beside it. So the journal first
-notes the new file's sha256, the old sidecar is removed, the new file gets its name, and the new
-sidecar is written; then the journal is removed.
+The sidecar `out.fa.json` never describes another file than the one beside it. So the job's journal
+is sealed first, the old sidecar is removed, the new file gets its name, and the new sidecar is
+written; then the journal is removed.
 
 With a screener the samples go to a temporary file first, and from there to their place once it has
 let them pass.
@@ -16,35 +16,30 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from genodiff.generate.journal import SampleJournal
 from genodiff.generate.screening import Screener
-from genodiff.io.atomic import open_atomic, write_error, write_json
+from genodiff.io.atomic import open_atomic, write_error
 from genodiff.io.digest_writer import DigestWriter
 from genodiff.io.target import is_stream
-from genodiff.version import __version__
-
-Target = str | Path | IO[bytes]
 
 
 class SampleFile:
-    """An output of samples: `file` to write to, and what the sidecar is to say."""
+    """An output of samples; `told` is what a sidecar says of the file.
+
+    `sidecar` is the file that describes it, "-" where none does. `line_width` is of FASTA.
+    """
 
     def __init__(
-        self,
-        target: Target,
-        sidecar: str | Path | None,
-        journal: SampleJournal | None,
-        screener: Screener | None = None,
+        self, path: str, sidecar: str, *, line_width: int = 60, screener: Screener | None = None
     ) -> None:
-        """The sidecar stands beside a file unless `sidecar` names another place."""
-        is_path = isinstance(target, str | Path)
-        if sidecar is None and is_path and not is_stream(str(target)):
-            sidecar = f"{target}.json"
-        self.target = sys.stdout.buffer if target == "-" else target
-        self.sidecar, self.journal, self.screener = sidecar, journal, screener
-        self.zipped = is_path and str(target).lower().endswith(".gz")
+        self.path, self.sidecar, self.screener = path, sidecar, screener
+        self.line_width, self.zipped = line_width, path.lower().endswith(".gz")
         self.told: dict[str, Any] = {}
         self._spool: IO[bytes] | None = None
+
+    @property
+    def mark(self) -> str:
+        """What a header says of a screener, which lets nothing else be written."""
+        return "" if self.screener is None else f" screened={self.screener.name}"
 
     @contextmanager
     def open(self) -> Iterator[Any]:
@@ -82,33 +77,19 @@ class SampleFile:
 
     @contextmanager
     def _open_target(self) -> Iterator[Any]:
-        if not isinstance(self.target, str | Path):
-            yield self.target
+        if self.path == "-":
+            yield sys.stdout.buffer
             self._remove_sidecar()
-            self.target.flush()
+            sys.stdout.buffer.flush()
             return
-        with open_atomic(self.target) as raw:
+        with open_atomic(self.path) as raw:
             file = DigestWriter(raw)
             yield file
             file.flush()
-            if not is_stream(self.target):
+            if not is_stream(self.path):
                 self.told["file"] = file.describe()
-                if self.journal is not None:
-                    self.journal.seal(self.told["file"])
             self._remove_sidecar()
 
-    def finish(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Write the sidecar, and return what it says; the journal has done its work."""
-        told = {"genodiff": __version__, **values}
-        told = {**{k: v for k, v in told.items() if k != "records"}, **self.told} | {
-            "records": told["records"]
-        }
-        if self.sidecar is not None:
-            write_json(self.sidecar, told)
-        if self.journal is not None:
-            self.journal.remove()
-        return told
-
     def _remove_sidecar(self) -> None:
-        if self.sidecar is not None:
+        if self.sidecar != "-":
             Path(self.sidecar).unlink(missing_ok=True)

@@ -1,267 +1,320 @@
-"""Sampling requests, one class for each domain.
+"""What `sample` is asked, in memory and as a file, and what every drawing is asked. No torch."""
 
-A request knows what its samples cost before it draws and writes them.
-"""
-
-import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
+from genodiff.diffusion.registries import SAMPLERS
+from genodiff.errors import UsageError
+from genodiff.generate.guide_settings import GuideSettings, check_guide
+from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
+from genodiff.generate.screening import Screener, open_screener
+from genodiff.io.target import is_stream
+from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.options import COUNT, RelativeFiles, Seed, Strains
+from genodiff.jobs.request import Option, Request
+from genodiff.runs.run_paths import choose_run
 
-from genodiff.data.tokenizer import Tokenizer
-from genodiff.domain import DNA, TEXT, Domain
-from genodiff.errors import CheckpointError, UsageError
-from genodiff.generate.guiding import Guiding
-from genodiff.generate.infill import Template
-from genodiff.generate.journal import SampleJournal
-from genodiff.generate.output import WrittenSamples, write_samples
-from genodiff.generate.output_file import Target
-from genodiff.generate.sample import Sampling, Workload, choose_sampler, measure_workload
-from genodiff.generate.sample_memory import SampleMemory
-from genodiff.generate.screening import Screener
-from genodiff.generate.text_output import (
-    TextTemplate,
-    make_draft,
-    make_prompt_template,
-    read_template,
-    write_texts,
+Run = Annotated[
+    str | Path | None,
+    Option(
+        "Run folder, checkpoint, published folder or fine-tuned run (default: the one run under "
+        "runs/).",
+        ("--model", "--checkpoint", "--run"),
+        is_word=True,
+    ),
+]
+Out = Annotated[
+    str | Path | None, Option("The same, and of text the file to write.", ("--out", "-o"))
+]
+Temperature = Annotated[float, Option("1 is the model's own law, 0 its likeliest bases.")]
+Stride = Annotated[
+    int | None, Option("New bases per window beyond the trained length (default: half of it).")
+]
+BatchSize = Annotated[int | None, Option("Records at a time: changes the speed, never the bytes.")]
+MEMORY = (
+    "on: with a memory of the training genome; novel: and no record copies more of it than 9 in "
+    "10 held-out sequences (default: on for a run of train --memory). Of --bed and --region each "
+    "window leaves its own locus out; novel is not for them."
 )
-from genodiff.io.identity import sha256_json
-from genodiff.runs.known_contigs import LetterSource
-from genodiff.runs.model import TrainedModel
-from genodiff.runs.tokenizer_files import open_model_tokenizer
-from genodiff.version import __version__
+Guide = Annotated[
+    Mapping[str, Any] | None,
+    Option(
+        "Guidance by the settings of `genodiff.generate.guide_settings.GuideSettings`, such as "
+        '{"guidance": "smc", "oracle": score}.',
+        group=GuideSettings,
+    ),
+]
 
 
-class SampleRequest(ABC):
-    """`n` new sequences, or `n` fillings of each template, drawn with the settings `how`.
+@dataclass(frozen=True, kw_only=True)
+class SampleFields:
+    """How new sequences and fillings are drawn."""
 
-    `n` None is the domain's default, or 1 for templates.
+    sampler: Annotated[
+        str | None, Option(f"{', '.join(SAMPLERS.list_names())} [the objective's own].")
+    ] = None
+    sampler_options: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "A setting of the sampler, as eta=0.1; may be given several times.",
+            ("--sampler-option",),
+        ),
+    ] = None
+    steps: Annotated[
+        int | Literal["auto"] | None, Option("Steps per window (auto: 256, or --bits-lost).")
+    ] = "auto"
+    temperature: Temperature = 1.0
+    top_p: Annotated[
+        float, Option("Draw among the likeliest bases that hold this much probability.")
+    ] = 1.0
+    stride: Stride = None
+    allow_n: Annotated[bool, Option("Let N be drawn as well as A, C, G and T.")] = False
+    batch_size: BatchSize = None
+    memory: Annotated[Literal["on", "off", "novel"] | None, Option(MEMORY)] = None
+    seed: Seed = 1
+
+    def read_sampling(self, memory: str | None = None) -> Sampling:
+        """The settings, judged; `memory` where they name none. Raises `UsageError`."""
+        return Sampling(
+            self.sampler, None if self.steps == "auto" else self.steps, self.temperature,
+            self.top_p, self.stride, self.allow_n, self.batch_size,
+            dict(self.sampler_options or {}), self.memory or memory,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldSampleRequest(SampleFields, Request[list[Any]]):
+    """`n` new sequences as strings, those that `genodiff sample` writes with the same settings.
+
+    `length` is in bases, of text in tokens, and may exceed the trained length, its default.
+    `prompt` is how each text begins. Record i depends on (`seed`, i) alone. With `records`, each is
+    a `SampledSequence`. Raises `UsageError` for settings that contradict one another.
+
+    >>> m.sample(4, length=200)
     """
 
-    domain: Domain
-    lengths: list[int]
-    """Number of positions of each sequence or template."""
+    work: ClassVar[str] = "genodiff.generate.held:draw_sequences"
 
-    def __init__(
-        self, model: TrainedModel, how: Sampling | None, n: int | None, fills: bool
-    ) -> None:
-        """Check that the model and the sampler fit the request.
-
-        Raises `CheckpointError` for a model of another domain, and `UsageError` for a sampler that
-        does not fit the model's objective.
-        """
-        if model.alphabet.domain != self.domain.name:
-            raise CheckpointError(
-                f"is a {model.alphabet.domain} model",
-                file=model.run,
-                fix=f"give a {self.domain.name} run, or another flag than "
-                f"{self.domain.output_flag}",
-            )
-        self.model = model
-        self.how = choose_sampler(how, model)
-        self.n = n or (1 if fills else self.domain.n_samples)
-
-    screener: Screener | None = None
-    """What sees DNA before it is written."""
-
-    @cached_property
-    def memory(self) -> SampleMemory | None:
-        """The memory of the training genome, where samples are drawn with it."""
-        if self.how.memory == "off":
-            return None
-        return SampleMemory(self.model, self.how, self._find_genome())
-
-    def _find_genome(self) -> LetterSource | None:
-        """The genome whose regions are filled, which each leave their own locus out."""
-        return None
-
-    @abstractmethod
-    def gaps(self) -> Iterable[NDArray[np.bool_]]:
-        """For each sequence or template, a mask (length,) of the positions to fill."""
-
-    @abstractmethod
-    def write(
-        self,
-        target: Target,
-        seed: int,
-        *,
-        sidecar: str | Path | None = None,
-        journal: SampleJournal | None = None,
-        tick: Callable[[int], None] | None = None,
-    ) -> WrittenSamples:
-        """Draw all samples with `seed` and write them to `target`.
-
-        `sidecar`, `journal` and `tick` are those of `write_samples`. Raises `UsageError`,
-        `MachineError`.
-        """
-
-    @abstractmethod
-    def describe(self) -> Any:
-        """What is sampled, as plain values: equal for equal requests."""
-
-    def digest(self, seed: int) -> str:
-        """Names the request: everything that decides its records, and nothing else."""
-        how = asdict(self.how)
-        del how["batch_size"]
-        if self.memory is None:  # as it was before there was a memory
-            del how["memory"]
-        else:
-            how["memory"] = [self.how.memory, self.memory.identify()]
-        values = {
-            "genodiff": __version__,
-            "domain": self.domain.name,
-            "checkpoint": self.model.digest,
-            "device": next(self.model.backbone.parameters()).device.type,
-            "seed": seed,
-            "n": self.n,
-            "how": how,
-            "of": self.describe(),
-        }
-        return sha256_json(values)
-
-    def workload(self) -> Workload:
-        """The network calls that one filling of each template needs."""
-        return measure_workload(self.model, self.gaps(), how=self.how)
+    n: Annotated[int, Option("Number of sequences.")] = field(default=1, kw_only=False)
+    length: Annotated[int | None, Option("Positions of each (default: the trained length).")] = None
+    prompt: Annotated[str | None, Option("Of text: how each begins.")] = None
+    records: Annotated[bool, Option("Give names and evaluations, too.")] = False
 
 
-class DnaRequest(SampleRequest):
-    """DNA sequences, written as FASTA."""
+@dataclass(frozen=True, kw_only=True)
+class InfillRequest(SampleFields, Request[Any]):
+    """`sequences` with every N, n and ? filled, in the form in which they were given.
 
-    domain = DNA
+    A string gives a string, a list a list, a `SeqRecord` a `SeqRecord`, a path a list of strings,
+    as does a frame. Every other letter stays as it is, lower case and IUPAC codes included. It is
+    what `genodiff sample --template` writes. Of text, gaps are `[[20]]`: 20 tokens. With `records`,
+    each is a `SampledSequence`.
 
-    def __init__(
-        self,
-        model: TrainedModel,
-        how: Sampling | None = None,
-        n: int | None = None,
-        *,
-        length: int | None = None,
-        templates: Sequence[Template] | None = None,
-        template_file: str | None = None,
-        line_width: int = 60,
-        guiding: Guiding | None = None,
-    ) -> None:
-        super().__init__(model, how, n, templates is not None)
-        self.guiding = guiding
-        self.templates, self.template_file, self.line_width = templates, template_file, line_width
-        self.lengths = (
-            [length or model.config.data.seq_len]
-            if templates is None
-            else [len(template.text) for template in templates]
-        )
+    >>> m.infill("ACGTNNNNACGT")
+    """
 
-    def describe(self) -> Any:
-        what = self._describe_drafts()
-        return what if self.guiding is None else [what, self.guiding.describe()]
+    work: ClassVar[str] = "genodiff.generate.held:fill_sequences"
 
-    def _describe_drafts(self) -> Any:
-        if self.templates is None:
-            return self.lengths
-        return [[t.name, t.description, hashlib.sha256(t.text).hexdigest()] for t in self.templates]
-
-    def gaps(self) -> Iterable[NDArray[np.bool_]]:
-        if self.templates is None:
-            return [np.ones(self.lengths[0], bool)]
-        return (template.gaps for template in self.templates)
-
-    def write(
-        self,
-        target: Target,
-        seed: int,
-        *,
-        sidecar: str | Path | None = None,
-        journal: SampleJournal | None = None,
-        tick: Callable[[int], None] | None = None,
-    ) -> WrittenSamples:
-        return write_samples(
-            target,
-            self.model,
-            n=self.n,
-            length=self.lengths[0],
-            templates=self.templates,
-            template_file=self.template_file,
-            how=self.how,
-            seed=seed,
-            sidecar=sidecar,
-            journal=journal,
-            line_width=self.line_width,
-            tick=tick,
-            guiding=self.guiding,
-            screener=self.screener,
-        )
+    sequences: Annotated[Any, Option("What is to be filled.")] = field(kw_only=False)
+    records: Annotated[bool, Option("Give names and evaluations, too.")] = False
 
 
-class TextRequest(SampleRequest):
-    """Text: new, after a prompt, or in the gaps of a template file."""
+@dataclass(frozen=True, kw_only=True)
+class DrawRequest(FileRequest):
+    """What a file of records that a model draws is asked."""
 
-    domain = TEXT
+    holds: ClassVar[str] = "the samples"
 
-    def __init__(
-        self,
-        model: TrainedModel,
-        how: Sampling | None = None,
-        n: int | None = None,
-        *,
-        length: int | None = None,
-        prompt: str | None = None,
-        template: str | None = None,
-        tokenizer: Tokenizer | None = None,
-    ) -> None:
-        """Read the template, if there is one. `tokenizer` None is that of the run.
+    run: Run = field(default=None, kw_only=False)  # type: ignore[assignment]
+    line_width: Annotated[int, Option("Bases per line; 0: one line per sequence.")] = 60
+    sidecar: Annotated[
+        str | Path | None,
+        Option("Where the sidecar goes (default: OUT.json, beside the file).", or_stream=True),
+    ] = None
+    label: Annotated[
+        str | None, Option("Draw from this class of a run with labels; with cfg, guide to it.")
+    ] = None
+    guide: Guide = None
+    relatives: RelativeFiles = ()
+    strains: Strains = False
+    screen: Annotated[
+        str | Sequence[str] | None,
+        Option(
+            "Command that sees the FASTA file, as its last argument, before anything is written; "
+            "another exit status than 0 refuses it."
+        ),
+    ] = None
+    screen_timeout: Annotated[
+        float | None, Option("Seconds that --screen may take [no limit].")
+    ] = None
+    seed: Seed = 1
 
-        Raises `DataError` for a template that is not text or has no gap. Also raises what
-        `SampleRequest` raises.
-        """
-        if prompt is not None and template is not None:
-            raise UsageError("--prompt and --template exclude each other", fix="give one of them")
-        super().__init__(model, how, n, template is not None)
-        self.tokenizer = tokenizer or open_model_tokenizer(model.run, model.alphabet)
-        self.padded = model.config.data.packing == "padded"
-        tokens = length or model.config.data.seq_len
-        if length is None and self.padded and self.tokenizer.vocabulary.start_id is not None:
-            tokens -= 1
-        if template is not None:
-            self.templates = [read_template(template)]
-        elif prompt is not None:
-            self.templates = [make_prompt_template(prompt, tokens, self.tokenizer)]
-        else:
-            self.templates = [TextTemplate((tokens,))]
-        self.lengths = [len(make_draft(t, self.tokenizer, False).ids) for t in self.templates]
-        self.about: dict[str, Any] = {"prompt": prompt, "template": template}
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_guide(self.guide)
+        self.open_screener()
+        if self.line_width < 0:
+            what = f"--line-width {self.line_width} is negative"
+            raise UsageError(what, fix="give 0 (one line) or more")
 
-    def describe(self) -> Any:
-        return [list(template.parts) for template in self.templates]
+    @property
+    def sidecar_file(self) -> str:
+        """The file that says where the output is from; "-" where there is none."""
+        if self.sidecar is not None:
+            return str(self.sidecar)
+        return "-" if is_stream(str(self.out)) else f"{self.out}.json"
 
-    def gaps(self) -> Iterable[NDArray[np.bool_]]:
-        mask = self.model.alphabet.mask_id
-        return [make_draft(t, self.tokenizer, self.padded).ids == mask for t in self.templates]
+    def list_files(self) -> list[str]:
+        """All files that are written."""
+        return [str(self.out), *(one for one in [self.sidecar_file] if one != "-")]
 
-    def write(
-        self,
-        target: Target,
-        seed: int,
-        *,
-        sidecar: str | Path | None = None,
-        journal: SampleJournal | None = None,
-        tick: Callable[[int], None] | None = None,
-    ) -> WrittenSamples:
-        return write_texts(
-            target,
-            self.model,
-            self.tokenizer,
-            self.templates,
-            n=self.n,
-            how=self.how,
-            seed=seed,
-            sidecar=sidecar,
-            journal=journal,
-            about=self.about,
-            tick=tick,
-        )
+    def find_run(self) -> Path:
+        """The folder of the run, or of the one under runs/."""
+        return choose_run(self.run)
+
+    def open_screener(self) -> Screener | None:
+        """What sees the records before they are written."""
+        return open_screener(self.screen, self.screen_timeout)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleRequest(SampleFields, DrawRequest):
+    """Write new sequences, or fillings of a template, with their provenance beside them.
+
+    `run` is a run, a checkpoint or a published folder; None is the one run under runs/. What is
+    written is FASTA (.gz is BGZF), of text a text file; "-" is stdout. New sequences are 16, of
+    text 4. `template` is a FASTA file whose N and ? are filled, every other letter kept. With `bed`
+    or `region` only these bases of the template are filled, whatever stands there and on whatever
+    strand, and `only_filled` writes them alone. Of text, `prompt` is how each sample begins, and a
+    template has gaps such as [[20]].
+
+    `bits_lost` chooses the steps by the curve of the valid split. Record i depends on (`seed`, i)
+    alone. `label` is a class of a run that was trained with labels: its law is drawn from. With cfg
+    it is what the law of all is guided to. `screen` is handed all samples before anything is
+    written, and nothing is kept in OUT.partial then.
+
+    Finished records are kept in OUT.partial until `out` is there, and the same call goes on after
+    them; `fresh` starts anew. With `plan` nothing is written, and evaluations and seconds are
+    returned, with lines to read under "lines"; else what the sidecar says. Raises `UsageError`,
+    `DataError`, `CheckpointError`, `MachineError`, `Interrupted`.
+
+    >>> genodiff.sample("runs/demo", out="new.fa", n=4, length=200)
+    """
+
+    work: ClassVar[str] = "genodiff.generate.sample_job:SampleJob"
+
+    fasta: Annotated[
+        str | Path | None,
+        Option("FASTA file to write; - for stdout, .gz for BGZF.", or_stream=True),
+    ] = None
+    out: Out = None  # type: ignore[assignment]
+    n: Annotated[
+        int | None,
+        Option("Sequences (default 16), or fillings of each template (default 1).", COUNT),
+    ] = None
+    length: Annotated[
+        int | None,
+        Option("Bases per sequence (default: the trained length); more grow by windows."),
+    ] = None
+    template: Annotated[
+        str | Path | None,
+        Option(
+            "FASTA file (- for stdin) whose N and ? are filled, every other letter kept.",
+            is_input=True,
+            or_stream=True,
+        ),
+    ] = None
+    bed: Annotated[
+        str | Path | None,
+        Option(
+            "BED file: fill these bases of --template alone, whatever stands there; N elsewhere "
+            "stays. The strand column is not used: bases are filled in place.",
+            is_input=True,
+        ),
+    ] = None
+    region: Annotated[
+        Sequence[str],
+        Option(
+            "As --bed: chr1:1,000-2,000, 1-based and inclusive; may be given several times.",
+            ("--region", "--regions"),
+        ),
+    ] = ()
+    only_filled: Annotated[
+        bool, Option("Write the regions of --bed and --region, not the genome.")
+    ] = False
+    prompt: Annotated[str | None, Option("Of text: how each sample begins.")] = None
+    bits_lost: Annotated[
+        float | None,
+        Option(
+            "Choose the steps: the fewest that lose so many bits per 1,000 bases, against one base "
+            "at a time."
+        ),
+    ] = None
+    domain: Annotated[
+        Literal["dna", "text"] | None, Option("What the checkpoint is expected to hold.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        self._name_output()
+        how = self.read_sampling()
+        super().__post_init__()
+        if self.bits_lost is not None and self.steps not in (None, "auto"):
+            what = "--bits-lost chooses the steps, and --steps gives them"
+            raise UsageError(what, fix="give one")
+        if self.bits_lost is not None and not 0 < self.bits_lost < float("inf"):
+            raise UsageError(f"--bits-lost {self.bits_lost:g}", fix="give a number above 0")
+        require_positive("--n", self.n)
+        require_positive("--length", self.length)
+        if self.prompt is not None and self.domain == "dna":
+            raise UsageError("a prompt is for text, and the domain is dna", fix="leave it out")
+        if self.known == "text":
+            self.refuse_for_text()
+        if self.template is not None and self.length is not None:
+            what = "--length and --template contradict each other"
+            raise UsageError(what, fix="leave --length out")
+        if self.is_partly and self.template is None:
+            what = "regions to fill, and no genome that they are of"
+            raise UsageError(what, fix="give --template FASTA")
+        if self.is_partly:
+            refuse_novel(how)
+        if self.only_filled and not self.is_partly:
+            raise UsageError("--only-filled is for --bed and --region", fix="give one of them")
+
+    def _name_output(self) -> None:
+        """Let `fasta` be `out`, and say that it is of DNA. Raises `UsageError` for no or two."""
+        if self.fasta is not None and self.known == "text":
+            fix = "give --out FILE, or leave --domain text out"
+            raise UsageError("--fasta is for DNA, and text goes to --out", fix=fix)
+        if self.fasta is not None and self.out is not None:
+            fix = f"a genome to fill is read with --template {self.fasta}; else give one of the two"
+            raise UsageError("--fasta and --out are both the file to write", fix=fix)
+        if self.fasta is None and self.out is None:
+            fix = "give --out FILE, or --fasta FILE; - is stdout"
+            raise UsageError("no file to write", fix=fix)
+        if self.fasta is not None:
+            for name, value in (("out", self.fasta), ("fasta", None), ("domain", "dna")):
+                object.__setattr__(self, name, value)
+
+    @property
+    def known(self) -> str | None:
+        """The domain, where it follows from what is asked."""
+        return "text" if self.prompt is not None else self.domain
+
+    @property
+    def is_partly(self) -> bool:
+        """Whether regions of the template are filled, and not its N."""
+        return self.bed is not None or bool(self.region)
+
+    def refuse_for_text(self) -> None:
+        """Raises `UsageError` for what text has not."""
+        dna = {
+            "--allow-n": self.allow_n, "--line-width": self.line_width != 60,
+            "--bed": self.bed is not None, "--region": bool(self.region),
+            "--only-filled": self.only_filled, "--memory": self.memory not in (None, "off"),
+            "--screen": self.screen is not None,
+        }  # fmt: skip
+        for flag, is_given in dna.items():
+            if is_given:
+                raise UsageError(f"{flag} is for DNA, and this is text", fix="leave it out")

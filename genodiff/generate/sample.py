@@ -11,10 +11,10 @@ one sequence alone. Hence the bytes depend on neither.
 Texts longer than the trained window W are filled in rounds (`generate.infill.plan_rounds`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +25,14 @@ from genodiff.generate.filler import DraftPart, Filler, find_device
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import plan_rounds
 from genodiff.generate.sample_memory import SampleMemory
-from genodiff.generate.sampling import AUTO_STEPS as AUTO_STEPS
-from genodiff.generate.sampling import Ids
-from genodiff.generate.sampling import Sample as Sample
+from genodiff.generate.samples import Ids, choose_sampler
+from genodiff.generate.samples import Sample as Sample
+from genodiff.generate.sampling import AUTO_STEPS, require_positive
 from genodiff.generate.sampling import Sampling as Sampling
-from genodiff.generate.sampling import choose_sampler as choose_sampler
-from genodiff.generate.sampling import require_positive as require_positive
 from genodiff.runs.model import TrainedModel
 
+Tick = Callable[[int], None]
+"""Told after each call of the network on how many windows it was."""
 _TOKENS_ON_CPU, _TOKENS_ON_GPU = 8192, 1 << 18
 
 
@@ -46,34 +46,19 @@ class Workload(NamedTuple):
 
 
 def sample(
-    model: TrainedModel,
-    n: int,
-    length: int,
-    *,
-    seed: int = 1,
-    sampler: str | None = None,
-    steps: int | None = None,
-    temperature: float = 1.0,
-    top_p: float = 1.0,
-    stride: int | None = None,
-    allow_n: bool = False,
-    batch_size: int | None = None,
-    options: Mapping[str, float] | None = None,
-    memory: str | None = None,
-    tick: Callable[[int], None] | None = None,
+    model: TrainedModel, n: int, length: int, *, seed: int = 1, tick: Tick | None = None, **how: Any
 ) -> Iterator[Sample]:
     """`n` new sequences of `length` bases, in order, as they are ready.
 
-    `length` may exceed the trained length (see `plan_rounds`). `batch_size` changes the speed only.
-    Only A, C, G and T come out unless `allow_n`. `tick` is told after each call of the network
-    how many windows it held. Raises `UsageError` for impossible settings, before any work.
+    `length` may exceed the trained length (see `plan_rounds`). `how` are settings of `Sampling`.
+    `tick` is told after each call of the network how many windows it held. Raises `UsageError` for
+    impossible settings, before any work.
     """
     require_positive("number of sequences", n)
     require_positive("length", length)
-    size = choose_batch_size(model, length) if batch_size is None else batch_size
-    how = Sampling(sampler, steps, temperature, top_p, stride, allow_n, size, options or {}, memory)
+    wanted = Sampling(**{"batch_size": choose_batch_size(model, length), **how})
     drafts = (np.full(length, model.alphabet.mask_id, np.uint8) for _ in range(n))
-    return infill(model, drafts, how=how, seed=seed, tick=tick)
+    return infill(model, drafts, how=wanted, seed=seed, tick=tick)
 
 
 def infill(
@@ -82,15 +67,16 @@ def infill(
     *,
     how: Sampling | None = None,
     seed: int = 1,
-    tick: Callable[[int], None] | None = None,
+    tick: Tick | None = None,
     first: int = 0,
     guiding: Guiding | None = None,
+    memory: SampleMemory | None = None,
 ) -> Iterator[Sample]:
     """Each draft with its masks filled, in order; every other id stays. Draft i is record i.
 
     A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
     `first` is the number of the first draft's record. With `guiding` each draft is guided, window
-    after window.
+    after window. `memory` is as in `fill_pieces`.
     """
     window, stride = model.config.data.seq_len, choose_stride(model, how or Sampling())
     mask = model.alphabet.mask_id
@@ -98,7 +84,9 @@ def infill(
         DraftPart(number, 0, draft, plan_rounds(draft == mask, window, stride))
         for number, draft in enumerate(drafts, first)
     )
-    return fill_pieces(model, pieces, how=how, seed=seed, tick=tick, first=first, guiding=guiding)
+    return fill_pieces(
+        model, pieces, how=how, seed=seed, tick=tick, first=first, guiding=guiding, memory=memory
+    )
 
 
 def fill_pieces(
@@ -107,7 +95,7 @@ def fill_pieces(
     *,
     how: Sampling | None = None,
     seed: int = 1,
-    tick: Callable[[int], None] | None = None,
+    tick: Tick | None = None,
     first: int = 0,
     guiding: Guiding | None = None,
     memory: SampleMemory | None = None,

@@ -17,7 +17,8 @@ from torch import Tensor
 from genodiff.alphabet import DNA
 from genodiff.diffusion.masked import Denoiser
 from genodiff.errors import DataError, GenodiffError
-from genodiff.generate.sampling import Ids, Sampling
+from genodiff.generate.samples import Ids
+from genodiff.generate.sampling import Sampling
 from genodiff.memory.matches import TrainMatch, find_longest_match
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.generate.text_output import END
+from genodiff.generate.text_templates import END
 from genodiff.io.fasta import read_fasta
 from genodiff.io.text_file import read_text_pieces
 from genodiff.runs.model import TrainedModel

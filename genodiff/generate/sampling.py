@@ -1,35 +1,15 @@
-"""How to sample: settings that are checked before torch is loaded."""
-
-from __future__ import annotations
+"""How to sample: settings that are checked before numpy and torch are loaded."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass, field
 
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.errors import UsageError, did_you_mean
 
-if TYPE_CHECKING:
-    from genodiff.runs.model import TrainedModel
-
 AUTO_STEPS = 256
 MOST_STEPS = 1_000_000
 MEMORIES = ("on", "off", "novel")
-Ids = NDArray[np.uint8]
-
-
-class Sample(NamedTuple):
-    """One record: its number (from 0), its ids, and how often the network was evaluated for it."""
-
-    number: int
-    ids: Ids
-    nfe: int
-    calls: int | None = None  # sequences that an oracle was asked for, where it was guided
-    log_z: float | None = None  # log of the estimate of E[e^(strength x reward)], of `smc`
 
 
 @dataclass(frozen=True)
@@ -85,33 +65,6 @@ class Sampling:
                 )
         require_positive("stride", self.stride)
         require_positive("batch size", self.batch_size)
-
-
-def choose_sampler(how: Sampling | None, model: TrainedModel) -> Sampling:
-    """`how` with its sampler named, and its memory: on for a model that was trained with one.
-
-    Raises `UsageError` for a sampler that does not fit the model's objective.
-    """
-    objective = model.objective
-    how, known = how or Sampling(), objective.samplers
-    if how.memory is None:
-        how = replace(how, memory="on" if model.recalls else "off")
-    if how.sampler is None:
-        how = replace(how, sampler=next(iter(known)))
-    if how.sampler not in known:
-        raise UsageError(
-            f"sampler '{how.sampler}' does not go with objective {objective.name}",
-            fix=f"choose {', '.join(known)}",
-        )
-    if how.memory != "off" and objective.kind != "masked":
-        what = f"--memory is for masked networks, and this is {objective.name}"
-        raise UsageError(what, fix="leave it out")
-    own = list(known[str(how.sampler)].settings)
-    for name in how.options:
-        if name not in own:
-            fix = did_you_mean(name, own) if own else "leave --sampler-option out"
-            raise UsageError(f"sampler '{how.sampler}' has no setting '{name}'", fix=fix)
-    return how
 
 
 def refuse_novel(how: Sampling) -> None:

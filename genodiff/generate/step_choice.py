@@ -7,6 +7,7 @@ The curve is measured once on the valid split. It stands in the run's evaluation
 """
 
 import json
+import logging
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,12 +19,17 @@ import numpy as np
 from genodiff.diffusion.sampler import revealed_share
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import GenodiffError, UsageError
-from genodiff.generate.sampling import Sampling, choose_sampler
+from genodiff.generate.samples import choose_sampler
+from genodiff.generate.sampling import Sampling
 from genodiff.io.atomic import write_json
+from genodiff.io.progress import ProgressDisplay
+from genodiff.jobs.request import find_named
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.ready_models import check_may_write
 
 FILE = "mask_curve.json"
+_WINDOWS = 512  # that the curve is measured on
+_log = logging.getLogger("genodiff")
 MOST_STEPS = 16_384
 Curve = list[tuple[float, float]]
 """(masked share, nats per masked base)."""
@@ -67,6 +73,24 @@ def choose_steps(curve: Sequence[tuple[float, float]], schedule: Schedule, wante
         else:
             enough = middle
     return enough
+
+
+def find_steps(model: TrainedModel, how: Sampling, wanted: float) -> int:
+    """The fewest steps that lose at most `wanted` bits per 1,000 positions, by the valid split."""
+    check_bits_lost(model, how)
+
+    def measure() -> dict[str, Any]:
+        _log.info("measuring what steps lose, once, on the valid split")
+        with ProgressDisplay() as display:
+            measured: dict[str, Any] = find_named("genodiff.scoring.evaluation:evaluate")(
+                model, "valid", max_windows=_WINDOWS, baselines=False,
+                progress=display.show_batches,
+            )  # fmt: skip
+        return measured
+
+    steps = choose_steps(find_curve(model, measure), model.diffusion.schedule, wanted / 1000)
+    _log.info("%d steps lose at most %g bits per 1,000 positions", steps, wanted)
+    return steps
 
 
 def check_bits_lost(model: TrainedModel, how: Sampling) -> None:

@@ -5,10 +5,10 @@ one with the most coding bases, or else the most bases.
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from genodiff.errors import DataError
 from genodiff.io.annotation_rows import (
@@ -22,12 +22,13 @@ from genodiff.io.cells import is_bed_comment, read_whole
 from genodiff.io.features import NAMES
 from genodiff.io.genbank import FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import name_input, open_input
-from genodiff.io.regions import suggest_contig
+from genodiff.io.regions import refuse_contigs
 from genodiff.io.text_lines import split_lines
 
 log = logging.getLogger("genodiff")
 
 Part = tuple[int, int]
+Feature = TypeVar("Feature")
 _STRANDS = {"+": 1, "-": -1}
 _WHOLE = {
     "region", "chromosome", "contig", "scaffold", "supercontig", "source", "biological_region",
@@ -91,9 +92,7 @@ def read_genes(
             return []
         if not strangers:
             raise DataError("has no gene", file=shown, fix="give GFF3, GTF, BED or GenBank")
-        first = next(iter(strangers))
-        what = f"none of its contigs ('{first}', ...) is one of the genome's"
-        raise DataError(what, file=shown, fix=suggest_contig(first, dict(contigs)))
+        raise refuse_contigs(next(iter(strangers)), contigs, shown)
     return sorted(found, key=lambda one: (one.contig, one.start, -one.end))
 
 
@@ -115,6 +114,23 @@ def _read_rows(
             strangers[contig] = None
         return contig in contigs
 
+    def of_bed(row: Sequence[Any], fields: Sequence[str]) -> Gene:
+        return read_blocks(path, row, fields)
+
+    return read_rows(lines, path, keeps, lambda rows: join_rows(list(rows)), of_bed)
+
+
+def read_rows(
+    lines: Iterator[tuple[int, str]],
+    path: str | Path,
+    keeps: Callable[[str], bool],
+    of_annotation: Callable[[Iterator[AnnotationRow]], Iterator[Feature]],
+    of_bed: Callable[[Sequence[Any], Sequence[str]], Feature],
+) -> Iterator[Feature]:
+    """What is made of the rows of GFF3 or GTF together, or of each row of BED.
+
+    `keeps` says whether a contig is wanted. Raises `DataError` for a faulty row.
+    """
     for number, text in lines:
         line = text.rstrip(" \t")
         if is_bed_comment(line):
@@ -124,10 +140,10 @@ def _read_rows(
             raise DataError(what, file=name_input(path), line=number, fix=fix)
         rest = chain([(number, text)], lines)
         if is_annotation_row(line):
-            yield from join_rows(list(parse_annotation_lines(path, rest, keeps)))
+            yield from of_annotation(parse_annotation_lines(path, rest, keeps))
         else:
             rows = parse_bed_lines(path, rest)
-            yield from (read_blocks(path, row, fields) for row, fields in rows if keeps(row[0]))
+            yield from (of_bed(row, fields) for row, fields in rows if keeps(row[0]))
         return
 
 

@@ -1,9 +1,9 @@
 """Region strings such as `chr1:1,000-2,000`, 1-based and inclusive, as in samtools."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from genodiff.errors import UsageError, did_you_mean
+from genodiff.errors import DataError, UsageError, did_you_mean
 
 _RANGE = re.compile(
     r"(?P<contig>.+):(?P<start>[0-9][0-9,]*)(?:(?P<dash>-)(?P<end>[0-9][0-9,]*)?)?\Z", re.DOTALL
@@ -56,6 +56,12 @@ def parse_region(
         what = f"region '{text}' is past the end of {contig} (length {length:,})"
         raise UsageError(what, fix="give a range within it")
     return contig, start - 1, end
+
+
+def refuse_contigs(first: str, contigs: Mapping[str, int], shown: str) -> DataError:
+    """The error for a file none of whose contigs, `first` and so on, is one of a genome's."""
+    what = f"none of its contigs ('{first}', ...) is one of the genome's"
+    return DataError(what, file=shown, fix=suggest_contig(first, dict(contigs)))
 
 
 def suggest_contig(name: str, contigs: dict[str, int]) -> str:

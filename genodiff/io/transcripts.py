@@ -9,22 +9,18 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from genodiff.errors import DataError
 from genodiff.io.annotation_rows import (
     TITLES,
     AnnotationRow,
-    is_annotation_row,
-    parse_annotation_lines,
 )
-from genodiff.io.bed import parse_bed_lines
-from genodiff.io.cells import is_bed_comment
 from genodiff.io.features import NAMES
 from genodiff.io.genbank import FlatRecord, find_flat_format, parse_flat_records
-from genodiff.io.genes import Part, read_blocks
+from genodiff.io.genes import Part, read_blocks, read_rows
 from genodiff.io.input_file import open_input
-from genodiff.io.regions import suggest_contig
+from genodiff.io.regions import refuse_contigs
 from genodiff.io.text_lines import split_lines
 
 log = logging.getLogger("genodiff")
@@ -95,9 +91,7 @@ def read_transcripts(path: str | Path, contigs: Mapping[str, int]) -> Transcript
         log.warning(what, shown, f"{left_out:,}")
     known = seen.keys() & contigs.keys()
     if not known and seen:
-        first = next(iter(seen))
-        what = f"none of its contigs ('{first}', ...) is one of the genome's"
-        raise DataError(what, file=shown, fix=suggest_contig(first, dict(contigs)))
+        raise refuse_contigs(next(iter(seen)), contigs, shown)
     if not found:
         raise DataError("has no gene on the genome's contigs", file=shown, fix=f"give {_FORMATS}")
     return TranscriptFile(sorted(found, key=lambda one: one[:3]), frozenset(known))
@@ -115,25 +109,13 @@ def _read_rows(
         seen[contig] = None
         return contig in contigs
 
-    for number, text in lines:
-        line = text.rstrip(" \t")
-        if is_bed_comment(line):
-            continue
-        if line.count("\t") < 2:
-            what, fix = "is neither a row of GFF3 or GTF nor of BED", "separate columns by tabs"
-            raise DataError(what, file=path, line=number, fix=fix)
-        rest = chain([(number, text)], lines)
-        if is_annotation_row(line):
-            yield from join_transcripts(parse_annotation_lines(path, rest, keeps))
-            return
-        for row, fields in parse_bed_lines(path, rest):
-            if keeps(row[0]):
-                gene = read_blocks(path, row, fields)
-                exons, way = (gene.exons if len(fields) >= 12 else ()), gene.strand or 1
-                yield Transcript(
-                    *gene[:4], gene.name, gene.name, exons, gene.coding[::way] if exons else ()
-                )
-        return
+    def of_bed(row: Sequence[Any], fields: Sequence[str]) -> Transcript:
+        gene = read_blocks(path, row, fields)
+        exons, way = (gene.exons if len(fields) >= 12 else ()), gene.strand or 1
+        coding = gene.coding[::way] if exons else ()
+        return Transcript(*gene[:4], gene.name, gene.name, exons, coding)
+
+    return read_rows(lines, path, keeps, join_transcripts, of_bed)
 
 
 def join_transcripts(rows: Iterable[AnnotationRow]) -> Iterator[Transcript]:

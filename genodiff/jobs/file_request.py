@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
+from genodiff.errors import UsageError
 from genodiff.io.target import check_target, is_own_file, is_stream
 from genodiff.jobs.journal import SUFFIX, Journal
 from genodiff.jobs.request import Option, Request, list_fields
@@ -21,7 +22,12 @@ Run = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class FileRequest(Request[dict[str, Any]]):
-    """A request that a `Job` answers: what it writes, and what may be there already."""
+    """A request that a `Job` answers: what it writes, and what may be there already.
+
+    `holds` names what goes to stdout.
+    """
+
+    holds: ClassVar[str] = "the table"
 
     run: Run = field(kw_only=False)
     out: Annotated[str | Path, Option("Output; - for stdout.", ("--out", "-o"))]
@@ -42,7 +48,7 @@ class FileRequest(Request[dict[str, Any]]):
         return is_stream(str(self.out)) and not Path(self.out).is_dir()
 
     @property
-    def sidecar(self) -> str:
+    def sidecar_file(self) -> str:
         """The file that says where the output is from."""
         return f"{self.out}.json"
 
@@ -53,7 +59,7 @@ class FileRequest(Request[dict[str, Any]]):
 
     def list_files(self) -> list[str]:
         """All files that are written."""
-        return [str(self.out)] if self.is_stream else [str(self.out), self.sidecar]
+        return [str(self.out)] if self.is_stream else [str(self.out), self.sidecar_file]
 
     def list_inputs(self) -> list[str | Path]:
         """The files that are read."""
@@ -61,18 +67,31 @@ class FileRequest(Request[dict[str, Any]]):
         listed = [one if isinstance(one, list | tuple) else [one] for one in named]
         return [one for some in listed for one in some if isinstance(one, str | Path)]
 
+    def is_ours(self, file: Path) -> bool:
+        """Whether genodiff wrote a file: a break between it and its sidecar leaves it without."""
+        if str(file) == self.sidecar_file:
+            return False
+        return Journal.is_sealed(self.partial) or is_own_file(self.out, self.sidecar_file)
+
     def check(self) -> None:
-        """Raises `UsageError` for a foreign file or an input as output, `MachineError` for no
-        place, `CheckpointError` for no run.
+        """Raises as `check_files`, and `CheckpointError` for no run."""
+        self.check_files()
+        self.find_run()
+
+    def check_files(self) -> None:
+        """Raises `UsageError` for a foreign file, an input as output, or two outputs of one name,
+        `MachineError` for no place.
         """
+        files = self.list_files()
+        for file in files:
+            if files.count(file) > 1:
+                what = f"{file} is the name of two outputs"
+                raise UsageError(what, fix="give different names")
+            check_target(file, force=self.force, inputs=self.list_inputs(), known=self.is_ours)
 
-        def ours(_: Path) -> bool:
-            return Journal.read_request(self.partial) is not None or is_own_file(self.out)
-
-        for file in self.list_files():
-            known = ours if file == str(self.out) else None
-            check_target(file, force=self.force, inputs=self.list_inputs(), known=known)
-        check_run(self.run)
+    def find_run(self) -> Path:
+        """The folder of the run. Raises `CheckpointError` where there is none."""
+        return check_run(self.run)
 
     def answer(self, *given: Any) -> dict[str, Any]:
         """Do the work, after `check`."""
@@ -80,3 +99,16 @@ class FileRequest(Request[dict[str, Any]]):
         job: Any = super().answer(*given)
         answer: dict[str, Any] = job.run()
         return answer
+
+
+def choose_target(out: str | Path, *, json: bool, plan: bool) -> str | Path:
+    """The output of a verb that writes JSON lines to stdout with `json`: "-" where none is given.
+
+    Raises `UsageError` where neither is given, and where both are.
+    """
+    if not str(out) and not json and not plan:
+        raise UsageError("no file to write", fix="give --out FILE; - is stdout")
+    if json and not plan and str(out) not in ("", "-"):
+        what = "--json is for stdout, and --out is a file"
+        raise UsageError(what, fix="give --out x.jsonl alone")
+    return out if str(out) else "-"

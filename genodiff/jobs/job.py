@@ -6,6 +6,7 @@ run without a break.
 """
 
 import logging
+import signal
 import sys
 import tempfile
 import time
@@ -14,8 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any, ClassVar, Generic, TypeVar
 
-from genodiff.errors import DataError
+from genodiff.errors import DataError, Interrupted
 from genodiff.io import atomic
+from genodiff.io.counts import format_count
 from genodiff.io.identity import sha256_json, stamp_time
 from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.io.target import describe_file
@@ -38,12 +40,15 @@ class Job(ABC, Generic[Asked]):
     """The work of one request.
 
     `total` is of what progress counts, named by `noun`; 0 where it is not known. `keeps` is
-    False where what is read cannot be read again, so that nothing can be gone on with.
+    False where what is read cannot be read again, so that nothing can be gone on with. `digest`
+    names the request once it is known. `unit` is what an entry is called.
     """
 
     noun: ClassVar[str]
+    unit: ClassVar[str] = "row"
     total = 0
     keeps = True
+    digest = ""
 
     def __init__(self, request: Asked) -> None:
         self.request, self.device = request, choose_device(request.device)
@@ -81,7 +86,7 @@ class Job(ABC, Generic[Asked]):
         if self.request.is_stream:
             return told | {"file": None}
         told |= {"file": describe_file(self.request.out)}
-        atomic.write_json(self.request.sidecar, told)
+        atomic.write_json(self.request.sidecar_file, told)
         return told
 
     def run(self) -> dict[str, Any]:
@@ -92,43 +97,79 @@ class Job(ABC, Generic[Asked]):
             if request.plan:
                 return {**self.plan(), "files": self.list_files()}
             keep_freed_memory()
+            self.digest = sha256_json({**self.identify(), "version": __version__})
             kept = request.partial
             if request.is_stream or not self.keeps:
                 kept = f"{stack.enter_context(tempfile.TemporaryDirectory())}/entries"
-            journal = Journal(kept, sha256_json({**self.identify(), "version": __version__}))
+            journal = Journal(kept, self.digest)
             journal.check(fresh=request.fresh, force=request.force)
             if request.fresh:
                 journal.start_anew()
             elif journal.kept:
-                _log.info("%s: goes on after %s entries", kept, f"{journal.kept:,}")
+                _log.info("%s: goes on after %s", kept, format_count(journal.kept, self.unit))
             stack.callback(journal.close)
-            self._gather(journal)
             try:
-                told = self.write(journal.rows) | {"device": self.device, "argv": sys.argv}
-                told = {"genodiff": __version__, "out": str(request.out), **told}
-                seconds = round(time.monotonic() - began, 3)
-                told = self.finish(told | {"seconds": seconds, "created": stamp_time()})
+                done = sum(map(self.weigh, journal.rows())) if journal.kept else 0
+                for entry in self._compute(journal.kept, done):
+                    journal.append(entry)
+            except (KeyboardInterrupt, Interrupted) as stop:
+                if kept != request.partial or not journal.kept:
+                    raise
+                raise _say_what_is_kept(stop, journal, self.unit) from None
+            try:
+                journal.seal()
+                told = self._finish(self.write(journal.rows), began)
             except EmptyOutputError:
                 journal.remove()
                 raise
             journal.remove()
         return told
 
-    def _gather(self, journal: Journal) -> None:
-        """Compute all entries that are not kept, with a line of progress."""
-        done = sum(map(self.weigh, journal.rows())) if journal.kept else 0
-        first = began = 0.0
-        with ProgressDisplay() as display:
-            for entry in self.entries(journal.kept):
-                journal.append(entry)
-                done += self.weigh(entry)
-                of, now = f" of {self.total:,}" if self.total else "", time.monotonic()
-                text = f"{done:,}{of} {self.noun}"
-                if not began:  # all that is read and compiled before the first entry is over
-                    began, first = now, done
-                elif now > began:
-                    pace = (done - first) / (now - began)
-                    text += f" · {pace:,.3g}/s"
-                    if self.total:
-                        text += f" · {format_duration((self.total - done) / pace)} to go"
-                display.show(text, done, self.total)
+    def _finish(self, told: dict[str, Any], began: float) -> dict[str, Any]:
+        told = {"genodiff": __version__, "out": str(self.request.out), **told}
+        seconds = round(time.monotonic() - began, 3)
+        told |= {"device": self.device, "argv": sys.argv, "seconds": seconds}
+        return self.finish(told | {"created": stamp_time()})
+
+    def tick(self, n: int) -> None:
+        """So much more of `total` is done: told by entries that take long, which then weigh 0."""
+        if n:
+            self._shown.add(n)
+
+    def _compute(self, first: int, done: int = 0) -> Iterator[bytes]:
+        """The entries from number `first` on, with a line of progress."""
+        with _Progress(self.noun, self.total, done) as self._shown:
+            for entry in self.entries(first):
+                yield entry
+                self.tick(self.weigh(entry))
+
+
+class _Progress(ProgressDisplay):
+    """How much of `total` is done, how quickly, and how long the rest takes."""
+
+    def __init__(self, noun: str, total: int, done: int) -> None:
+        super().__init__()
+        self.noun, self.total, self.done = noun, total, done
+        self.first = self.begun = 0.0
+
+    def add(self, n: int) -> None:
+        """So much more is done."""
+        self.done += n
+        of, now = f" of {self.total:,}" if self.total else "", time.monotonic()
+        text = f"{self.done:,}{of} {self.noun}"
+        if not self.begun:  # all that is read and compiled before the first entry is over
+            self.begun, self.first = now, self.done
+        elif now > self.begun:
+            pace = (self.done - self.first) / (now - self.begun)
+            text += f" · {pace:,.3g}/s"
+            if self.total and pace:
+                text += f" · {format_duration((self.total - self.done) / pace)} to go"
+        self.show(text, self.done, self.total)
+
+
+def _say_what_is_kept(stop: BaseException, journal: Journal, unit: str) -> Interrupted:
+    signum = stop.signum if isinstance(stop, Interrupted) else signal.SIGINT
+    by = "Ctrl-C" if signum == signal.SIGINT else "SIGTERM"
+    kept = format_count(journal.kept, f"finished {unit}")
+    what = f"stopped by {by}; {kept} {'is' if journal.kept == 1 else 'are'} kept in {journal.path}"
+    return Interrupted(what, signum, fix="run the same command again to go on")

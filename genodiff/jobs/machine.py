@@ -1,4 +1,4 @@
-"""Where a verb computes: device, threads and kernels.
+"""Where a verb computes, device, threads and kernels, and how long its work takes there.
 
 What is asked for before torch is loaded is remembered, and takes effect when a verb chooses its
 device. So a usage error of a verb comes before torch is imported.
@@ -6,6 +6,8 @@ device. So a usage error of a verb comes before torch is imported.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from genodiff.errors import MachineError, UsageError
@@ -18,6 +20,9 @@ class _Wanted(NamedTuple):
 
 
 _pending: list[_Wanted] = []
+_TIMING = 1.0  # seconds
+PROBE = 1 << 15
+"""Bases of one step, or one window, of what is timed."""
 
 
 def prepare_machine(threads: int | None = None, scan: str | None = None) -> None:
@@ -72,3 +77,15 @@ def _apply_pending() -> None:
     if threads is not None:
         torch.set_num_threads(threads)
     prefer_provider(scan)
+
+
+def time_steps(step: Callable[[], int]) -> float:
+    """Seconds of one unit: `step` does some work and says how many units it was.
+
+    The first step warms up; the others go on for about a second.
+    """
+    step()
+    began, done = time.perf_counter(), 0
+    while not done or time.perf_counter() - began < _TIMING:
+        done += step()
+    return (time.perf_counter() - began) / done

@@ -45,7 +45,11 @@ Genes = Annotated[
     ),
 ]
 WindowBatch = Annotated[int, Ge(1), Option("Windows at a time: changes the speed, never the map.")]
+Seed = Annotated[int, Ge(0), Option("Seed of every random draw.", on_line=False)]
+JsonLines = Annotated[bool, Option("One JSON line on stdout for each row.", is_general=True)]
 ShardWords = Annotated[str | None, Option("i/n: the i-th of n parts; `genodiff merge` joins them.")]
+COUNT = ("--n", "-n", "--num")
+"""How the flag of a number of things is spelled."""
 RELATIVES = (
     "Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or what "
     "`genodiff data relatives` built; may be given several times. They are read beside the network."

@@ -45,8 +45,9 @@ class Option(NamedTuple):
 
     `names` are its names there ("--n", "-n"), none for --field; `is_word` says that it may also be
     given without. `on_line` is False for what a command has of elsewhere (--device), or only a
-    function takes. `is_input` marks what is read, and so is never written; `is_general` what many
-    verbs have, and stands last.
+    function takes. `is_input` marks what is read, and so is never written; `or_stream` a file that
+    "-" may stand for; `is_general` what many verbs have, and stands last. A `group` is a class of
+    fields: they are flags of their own, and keys of the mapping that the field is.
     """
 
     help: str
@@ -54,7 +55,9 @@ class Option(NamedTuple):
     is_word: bool = False
     on_line: bool = True
     is_input: bool = False
+    or_stream: bool = False
     is_general: bool = False
+    group: Any = None
 
 
 class Field(NamedTuple):
@@ -65,9 +68,14 @@ class Field(NamedTuple):
     option: Option
     bounds: tuple[Any, ...]
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What it is called on the command line."""
+        return self.option.names or (f"--{self.name.replace('_', '-')}",)
+
     def check(self, value: Any) -> None:
         """Raises `UsageError` for a value that cannot be meant."""
-        flag, kinds = f"--{self.name.replace('_', '-')}", list_kinds(self.kind)
+        flag, kinds = self.flags[0], list_kinds(self.kind)
         words = [w for kind in kinds if get_origin(kind) is Literal for w in get_args(kind)]
         for one in value if isinstance(value, list | tuple) else (value,):
             if isinstance(one, str) and words and str not in kinds and one not in words:
@@ -115,8 +123,8 @@ def find_named(name: str) -> Any:
 
 
 @cache
-def list_fields(request: type[Request[Any]]) -> tuple[Field, ...]:
-    """The fields of a request of which something is said; what many verbs have comes last."""
+def list_fields(request: Any) -> tuple[Field, ...]:
+    """The fields of a request or a group of which something is said; what many have comes last."""
     listed, hints = [], get_type_hints(request, include_extras=True)
     for one in fields(request):
         if get_origin(hints[one.name]) is Annotated:

@@ -23,7 +23,7 @@ from genodiff.kernels.mamba_ssm import fits_published_conv, published_conv
 from genodiff.kernels.native.conv import native_conv
 from genodiff.kernels.parallel import map_parts
 from genodiff.kernels.triton import launch
-from genodiff.kernels.triton.mixer import triton_conv
+from genodiff.kernels.triton.mixer import MOST_TAPS, triton_conv
 
 _NUMBERS = 2**17  # numbers in a block, about
 
@@ -138,7 +138,8 @@ class _Conv(torch.autograd.Function):
 def _triton_accepts(
     x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, activation: str | None
 ) -> bool:
-    return activation == "silu" and launch.fits(x, weight, bias, rows=len(x))
+    silu, taps = activation == "silu", weight.shape[1]
+    return silu and taps <= MOST_TAPS and launch.fits(x, weight, bias, rows=len(x))
 
 
 def _mamba_ssm_accepts(x: Tensor, weight: Tensor, bias: Tensor | None, *_: Any) -> bool:

@@ -28,7 +28,7 @@ from genodiff.kernels.gemm import linear
 from genodiff.kernels.native.mixer import native_mixer
 from genodiff.kernels.scan import selective_scan
 from genodiff.kernels.triton import launch
-from genodiff.kernels.triton.mixer import triton_mixer
+from genodiff.kernels.triton.mixer import MOST_TAPS, triton_mixer
 
 Weights = Sequence[Tensor | None]  # of all directions, from `join_weights`
 
@@ -127,8 +127,8 @@ def _triton_accepts(
     h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
     reverse: tuple[bool, ...], weights: Weights, recompute: bool = False,
 ) -> bool:  # fmt: skip
-    tensors = (h, in_weight, in_bias, out_weight, mask, *weights)
-    return launch.fits(*tensors, rows=len(h) * len(reverse))
+    tensors, taps = (h, in_weight, in_bias, out_weight, mask, *weights), weights[0].shape[1]  # type: ignore[union-attr]
+    return taps <= MOST_TAPS and launch.fits(*tensors, rows=len(h) * len(reverse))
 
 
 def _native_accepts(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from genodiff.errors import UsageError
+from genodiff.jobs import machine
 from genodiff.jobs.request import find_named
 from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_time
 from genodiff.maps.request import SaturationFields, SaturationRequest
@@ -14,7 +15,6 @@ from genodiff.models.opening import ModelHolder
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, name_memory, open_loci
 from genodiff.runs.related_model import name_relatives
-from genodiff.scoring import plan_time
 from genodiff.scoring.map_files import SaturationMap, make_saturation_frame, stack_saturation
 from genodiff.scoring.map_regions import MapRegion
 from genodiff.scoring.saturation import (
@@ -70,7 +70,7 @@ class SaturationReader(MapReader):
         asked, model = self._asked, self._model
         if self._oracle is not None:
             oracle, some = self._oracle, [one.letters.encode() for one in self._regions[:8]]
-            each = plan_time.time_steps(lambda: len(oracle(some))) if some else 0.0
+            each = machine.time_steps(lambda: len(oracle(some))) if some else 0.0
             return {"seconds": round(evaluations * each, 1)}
         assert isinstance(model, TrainedModel)
         places = ((one.contig, at) for one in self._regions for at in range(one.start, one.end))

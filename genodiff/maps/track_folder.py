@@ -1,6 +1,5 @@
 """The folder of `genodiff tracks`: its files and its sidecar, from one run or from shards."""
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +10,11 @@ from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.genes import Gene
-from genodiff.io.identity import stamp_time
 from genodiff.io.published_text import hide_all_folders
 from genodiff.io.target import check_new_folder, describe_file, is_own_folder
 from genodiff.jobs.job import EmptyOutputError
 from genodiff.jobs.request import find_named
+from genodiff.jobs.shards import ShardFile, describe_merge
 from genodiff.maps.map_job import WRITE_PICTURE, list_genes
 from genodiff.maps.request import check_gene_file
 from genodiff.scoring.browser_names import name_contigs, rename_blocks
@@ -30,8 +29,6 @@ from genodiff.scoring.track_format import (
 from genodiff.scoring.track_hub import HubRequest, name_assembly, write_hub
 from genodiff.scoring.track_run import TrackRun, read_chances
 from genodiff.scoring.track_values import BaseTracks, TrackKinds, count_tracks, join_intervals
-from genodiff.scoring.variant_merge import ScoreShard
-from genodiff.version import __version__
 
 
 @dataclass(frozen=True)
@@ -154,7 +151,7 @@ COMMON = (
 """What the sidecars of a shard and of the whole say alike."""
 
 
-def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str, Any]:
+def merge_tracks(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, Any]:
     """Write the folder that one run writes, from the chances of all shards.
 
     Raises `DataError` where the genome is not the one that was read; `UsageError`, `MachineError`.
@@ -181,7 +178,5 @@ def merge_tracks(parts: list[ScoreShard], out: str, *, force: bool) -> dict[str,
             return run.blocks(read_chances(paths, run.pieces(), run.bases, run.columns))
 
         return write_folder(out, run, blocks, form, {
-            "genodiff": __version__, "out": out, **{key: told[key] for key in COMMON},
-            "shard": None, "shards": paths, "argv": sys.argv, "created": stamp_time(),
-            "seconds": round(sum(one.told["seconds"] for one in parts), 3),
+            **{key: told[key] for key in COMMON}, **describe_merge(parts, out),
         }, genes)  # fmt: skip

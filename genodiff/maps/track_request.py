@@ -20,6 +20,7 @@ from genodiff.jobs.options import (
     WindowBatch,
 )
 from genodiff.jobs.request import Option, Request
+from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.runs.run_paths import check_run
 from genodiff.scoring.track_format import (
     NO_EMAIL,
@@ -29,7 +30,6 @@ from genodiff.scoring.track_format import (
     check_track_output,
     list_formats,
 )
-from genodiff.scoring.variant_request import Shard, parse_shard
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -134,7 +134,7 @@ class TracksJob(Job[TracksRequest]):
             "intervals": [list(one) for one in work.intervals],
             "request": sha256_json({**whole, "version": __version__}), "file": describe_file(out),
         }  # fmt: skip
-        atomic.write_json(self.request.sidecar, told)
+        atomic.write_json(self.request.sidecar_file, told)
         return told
 
 

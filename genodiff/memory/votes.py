@@ -5,12 +5,14 @@ Votes ask another question: in how many lines of descent has a base been seen at
 
     votes_i(b) = Σ_g weight_g over_ig(b)            weight_g = exp(−d_g / REACHES) / n_g
     score_i(ref → alt) = log (votes_i(alt) + a_alt) − log (votes_i(ref) + a_ref)
-    a_b = ADDED Σ_g weight_g · P(b | ref)
+    a_b = (FIRST + ADDED Σ_g weight_g) · P(b | ref, r_i)
 
 over: the chance that relative g has base b over place i, as told by the bases around it. d_g: how
 many changes of a place lie between the target and g. n_g: how many relatives, g among them, are
-within `NEAR` of g; so strains of one species share a vote. P: of an exchange after `LENGTH`
-changes of a place, so a transition that nobody has seen is still likelier than a transversion.
+within `NEAR` of g; so strains of one species share a vote. r_i: the share of the votes that differ
+from the target in the `AROUND` places on either side, so how quickly this stretch changes. P: of
+an exchange after r_i changes of a place. So what nobody has seen is likelier where much changes,
+and a transition likelier than a transversion.
 
 `plain` is the simplest form: every relative whose flank agrees counts once, and a_b is a half.
 """
@@ -24,9 +26,10 @@ from genodiff.memory.tree import exchange
 from genodiff.settings import Settings
 
 NEAR = 0.02
-REACHES = 0.1
-ADDED = 0.3
-LENGTH = 0.3
+REACHES = 0.05
+FIRST, ADDED = 0.5, 0.1
+AROUND = 32
+_CHANGES, _PLACES = 0.5, 5.0  # that are counted beside those around
 _SURE = 0.9
 
 
@@ -59,20 +62,42 @@ def count_votes(over: Floats, weights: Floats) -> Floats:
     return np.asarray(np.tensordot(weights, over, 1))
 
 
+def measure_change(over: Floats, codes: Codes, weights: Floats) -> Floats:
+    """(B, L): the share of the votes around each place that differ from the target there.
+
+    `over` (G, B, L, 4), `codes` (B, L): 4 where no base is known, which is left out.
+    """
+    votes, known = count_votes(over, weights), codes < NONE
+    own = np.where(known, codes, 0)[..., None].astype(np.int64)
+    all_ = votes.sum(-1) * known
+    differ = all_ - np.take_along_axis(votes, own, -1)[..., 0] * known
+    return np.asarray((_sum_around(differ) + _CHANGES) / (_sum_around(all_) + _PLACES))
+
+
+def _sum_around(values: Floats) -> Floats:
+    """The sums over `AROUND` places on either side, without the place itself."""
+    total = np.concatenate([np.zeros((len(values), 1)), values.cumsum(1)], 1)
+    at = np.arange(values.shape[1])
+    first, last = np.maximum(at - AROUND, 0), np.minimum(at + AROUND + 1, len(at))
+    return np.asarray(total[:, last] - total[:, first] - values)
+
+
 def score_votes(
     votes: Floats,
     ref: NDArray[np.integer],
+    change: Floats,
     *,
     total: float,
     kappa: float,
+    first: float = FIRST,
     added: float = ADDED,
 ) -> Floats:
     """(M, 4): the score of each base in place of `ref` (M,), in nats; `votes` (M, 4).
 
-    `total`: all weights together.
+    `change` (M,): `measure_change`. `total`: all weights together.
     """
-    chances = exchange(np.array(LENGTH), np.array(kappa), 0.5)
-    return _compare(votes + added * total * chances[ref], ref)
+    chances = exchange(change, np.full(change.shape, kappa), 0.5)[np.arange(len(ref)), ref]
+    return _compare(votes + (first + added * total) * chances, ref)
 
 
 def score_plainly(votes: Floats, ref: NDArray[np.integer]) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from genodiff import domain
 from genodiff.alphabet import DNA
-from genodiff.generate.scorecard import Summary
+from genodiff.quality.scorecard import Summary
 from genodiff.reports.comparison import Comparison
 from genodiff.reports.evaluation import BestLine, Evaluation, Group
 from genodiff.reports.figures import BitsLine

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.alphabet import reverse_complement
-from genodiff.generate.scorecard import Scorecard, kmer_spectrum, scorecard
+from genodiff.quality.scorecard import Scorecard, kmer_spectrum, scorecard
 from genodiff.reports.sample_figures import Series
 
 Ids = NDArray[np.uint8]

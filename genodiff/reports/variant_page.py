@@ -28,12 +28,12 @@ from genodiff.reports.variant_figures import (
     draw_errors,
     draw_places,
 )
-from genodiff.scoring.consequences import TERMS
-from genodiff.scoring.scored_file import ScoredRow
-from genodiff.scoring.scored_tally import ClassScores, ScoredTally, list_grid, measure_ks
-from genodiff.scoring.scored_variants import NATS_PER_BIT
-from genodiff.scoring.variant_logos import SpellingLogo
-from genodiff.scoring.variant_relatives import RelativesAround
+from genodiff.variants.consequences import TERMS
+from genodiff.variants.logos import SpellingLogo
+from genodiff.variants.relatives_around import RelativesAround
+from genodiff.variants.scored_file import ScoredRow
+from genodiff.variants.scored_tally import ClassScores, ScoredTally, list_grid, measure_ks
+from genodiff.variants.scored_variants import NATS_PER_BIT
 from genodiff.version import __version__
 
 _MOST_CLASSES, _MOST_ROWS = 6, 30  # with a picture, and in the table

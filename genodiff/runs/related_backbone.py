@@ -16,7 +16,7 @@ from genodiff.memory.evidence import Floats
 from genodiff.memory.relatives import Relatives, relating
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import share_bases
-from genodiff.memory.votes import VoteNumbers, count_votes, score_votes
+from genodiff.memory.votes import VoteNumbers, count_votes, measure_change, score_votes
 
 PLACE_CHANNELS = 4
 """Of `RelatedBackbone.describe_places`."""
@@ -66,14 +66,22 @@ class RelatedBackbone(Backbone):
         prior = np.broadcast_to(share_bases(columns.gc), (*windows.shape, 4))
         return over, self.relatives.combine(over, windows, prior)
 
-    def score_votes(self, over: Floats, ref: int) -> Floats:
+    def measure_change(self, over: Floats, windows: Codes) -> Floats:
+        """(B, L): how quickly the stretch around each place changes (`memory/votes.py`).
+
+        `over` (G, B, L, 4): what each genome has over windows (B, L).
+        """
+        return measure_change(over, windows, np.array(self.votes.weights))
+
+    def score_votes(self, over: Floats, ref: int, change: float) -> Floats:
         """(4,): the score of A, C, G and T in place of `ref`, by votes, in nats.
 
-        `over` (G, 4): what each genome has over the place.
+        `over` (G, 4): what each genome has over the place. `change`: `measure_change` there.
         """
         weights, kappa = np.array(self.votes.weights), self.votes.kappa
         votes = count_votes(over, weights)[None]
-        return score_votes(votes, np.array([ref]), total=weights.sum(), kappa=kappa)[0]
+        given = votes, np.array([ref]), np.array([change])
+        return score_votes(*given, total=weights.sum(), kappa=kappa)[0]
 
     def describe_places(self, codes: Codes) -> Floats:
         """(L, 4): which share of the votes has the base of a window itself, the other purine or

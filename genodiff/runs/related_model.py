@@ -9,7 +9,8 @@ strains are wanted: with them a test is a look-up.
 
 import json
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from genodiff.runs.training_memory import list_stretches, open_trained_store
 
 FIT_WINDOWS, FIT_LENGTH = 128, 1024
 """Windows of the valid split that numbers are fitted on, and their bases."""
-_VERSION = 2  # of the fit: with another number nothing that is kept is used
+_VERSION = 3  # of the fit: with another number nothing that is kept is used
 _log = logging.getLogger("genodiff")
 
 
@@ -183,7 +184,20 @@ def _read_numbers(path: Path) -> dict[str, Any] | None:
     return numbers
 
 
+def reopen_relatives(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The words that open a model again with the relatives that a sidecar tells of."""
+    kept = told.get("relatives")
+    return {} if not kept else {"relatives": kept["given"], "strains": kept["strains"]}
+
+
 def name_relatives(model: object) -> dict[str, Any]:
     """What an output says of a model's relatives; empty without them."""
     told = getattr(model, "relatives", None)
     return {} if told is None else {"relatives": told}
+
+
+def name_genomes(told: Mapping[str, Any] | None) -> str | None:
+    """The names of relatives, as the header of a file has them; None without relatives."""
+    if told is None:
+        return None
+    return "+".join(re.sub(r"[\s,;=<>\"]+", "_", one["name"]) for one in told["genomes"])

@@ -16,8 +16,16 @@ from genodiff.io.counts import format_count
 from genodiff.io.free_memory import read_memory
 from genodiff.io.progress import format_duration
 from genodiff.io.target import format_size
+from genodiff.memory.index_files import read_manifest
 from genodiff.memory.text import MOST_TEXT
-from genodiff.runs.relatives import BYTES_A_BASE, find_home, guess_bases, is_built, limit_jobs
+from genodiff.runs.relatives import (
+    BYTES_A_BASE,
+    find_home,
+    find_memory,
+    guess_bases,
+    is_built,
+    limit_jobs,
+)
 
 DISK_A_BASE = 1.55
 """Bytes of a built memory."""
@@ -109,8 +117,10 @@ def describe_relatives(plan: dict[str, Any]) -> list[str]:
 
 
 def _plan_row(row: GenomeRow, home: str | Path | None, free: int | None) -> dict[str, Any]:
-    bases = guess_bases(row)
-    built = is_built(row, home)
+    bases, built = guess_bases(row), is_built(row, home)
+    if built:
+        contigs = read_manifest(find_memory(row, home))["contigs"]
+        bases = sum(int(length) for _, length, _ in contigs)
     state = "built" if built else "here" if is_genome_here(row) else "to fetch"
     large = None
     if bases > MOST_TEXT:

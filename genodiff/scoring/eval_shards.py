@@ -5,35 +5,57 @@ shard has the i-th part of the batches that a whole evaluation would measure, so
 same, and with it every bit. The merged draws go through the same code as those of one run.
 """
 
-import hashlib
-import io
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from genodiff.data.loader import EvalBatches
 from genodiff.errors import DataError, UsageError
-from genodiff.io.atomic import write_bytes
+from genodiff.io.atomic import open_atomic
 from genodiff.io.identity import sha256_json
-from genodiff.jobs.journal import Journal
+from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.job import Job, Rows
+from genodiff.jobs.request import Option
+from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.related_model import name_relatives
 from genodiff.runs.training_memory import identify_memory
 from genodiff.scoring.bound import WindowDraws, choose_windows, measure_batch
 from genodiff.scoring.eval_data import open_data
 from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.variant_request import Shard
 from genodiff.scoring.window_memory import WindowMemory, open_window_memory
 
 HOLDS = "draws of an evaluation's shard"
 _ROWS = 5  # of a batch: nats of upper case and soft-masked, their tokens, and the masked share;
 # with a memory, two more: the nats without it
 
-Floats = NDArray[np.float64]
+
+@dataclass(frozen=True, kw_only=True)
+class EvalShardRequest(FileRequest):
+    """Write the draws of one shard of an evaluation to `out`, a .npy file."""
+
+    work: ClassVar[str] = "genodiff.scoring.eval_shards:EvalShardJob"
+
+    options: Annotated[EvalOptions, Option("What is scored, and how.", on_line=False)]
+    shard: Annotated[str, Option("i/n: the i-th of n parts of the windows.")]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parse_shard(self.shard)
+        target = str(self.out)
+        if not target.endswith(".npy"):
+            what = f"{target} does not end in .npy" if target else "--shard needs --out FILE.npy"
+            raise UsageError(what, fix="give the name of a .npy file")
+
+    @property
+    def part(self) -> Shard:
+        """The shard, parsed."""
+        return parse_shard(self.shard)
 
 
 class ShardPlan(NamedTuple):
@@ -82,44 +104,63 @@ def _describe_options(options: EvalOptions) -> dict[str, Any]:
     return given
 
 
-@torch.no_grad()
-def measure_shard(
-    model: TrainedModel,
-    plan: ShardPlan,
-    journal: Journal,
-    progress: Callable[[int, int], None] | None = None,
-) -> WindowDraws:
-    """The draws of a shard's windows; each batch is kept in `journal`, and what is there is read.
+class EvalShardJob(Job[EvalShardRequest]):
+    """The file of a shard: its entries are the draws of a batch, of each repeat in turn."""
 
-    Raises `GenodiffError` where they are not finite.
-    """
-    device = next(model.backbone.parameters()).device
-    places = [(r, k) for r in range(plan.batches.repeats) for k in plan.numbers]
-    for done in range(journal.kept, len(places)):
-        batch = plan.batches.batch(*places[done])
-        found = measure_batch(model.objective, model.backbone, batch, device, plan.memory)
-        journal.append(np.stack(found).tobytes())
-        if progress is not None:
-            progress(done + 1, len(places))
-    with_memory = plan.memory is not None
-    draws = WindowDraws.empty(plan.batches.repeats, len(plan.windows), memory=with_memory)
-    kept = _ROWS + 2 * with_memory
-    for (repeat, number), row in zip(places, journal.rows(), strict=True):
-        values = np.frombuffer(row).reshape(kept, -1)
-        at = number * plan.batches.batch_size - plan.windows.start
-        draws.put(repeat, slice(at, at + values.shape[1]), list(values))
-    return draws
+    noun = "batches"
+
+    def __init__(self, request: EvalShardRequest, model: TrainedModel) -> None:
+        super().__init__(request)
+        self.model = model
+
+    def open(self, stack: ExitStack) -> None:
+        self.of = plan_shard(self.model, self.request.options, self.request.part)
+        repeats = range(self.of.batches.repeats)
+        self.places = [(repeat, number) for repeat in repeats for number in self.of.numbers]
+        self.total = len(self.places)
+
+    def plan(self) -> dict[str, Any]:
+        return {"windows": len(self.of.windows), self.noun: self.total}
+
+    def identify(self) -> dict[str, Any]:
+        return {"request": self.of.request, "shard": list(self.request.part)}
+
+    @torch.no_grad()
+    def entries(self, first: int) -> Iterator[bytes]:
+        """Raises `GenodiffError` where they are not finite."""
+        objective, backbone = self.model.objective, self.model.backbone
+        device = next(backbone.parameters()).device
+        for place in self.places[first:]:
+            batch = self.of.batches.batch(*place)
+            draws = measure_batch(objective, backbone, batch, device, self.of.memory)
+            yield np.stack(draws).tobytes()
+
+    def write(self, rows: Rows) -> dict[str, Any]:
+        asked, of = self.request, self.of
+        write_draws(asked.out, self._join(rows()))
+        return {
+            "holds": HOLDS, "format": "npy", "run": str(self.model.run),
+            "checkpoint": self.model.digest, "options": asdict(asked.options),
+            "shard": list(asked.part), "cut": [of.windows.start, of.windows.stop],
+            "windows": len(of.windows), "request": of.request, **name_relatives(self.model),
+        }  # fmt: skip
+
+    def _join(self, rows: Iterable[bytes]) -> WindowDraws:
+        of, with_memory = self.of, self.of.memory is not None
+        draws = WindowDraws.empty(of.batches.repeats, len(of.windows), memory=with_memory)
+        for (repeat, number), row in zip(self.places, rows, strict=True):
+            values = np.frombuffer(row).reshape(_ROWS + 2 * with_memory, -1)
+            at = number * of.batches.batch_size - of.windows.start
+            draws.put(repeat, slice(at, at + values.shape[1]), list(values))
+        return draws
 
 
-def write_draws(path: str | Path, draws: WindowDraws) -> dict[str, Any]:
-    """Write the draws of a shard; what a sidecar says of the file."""
-    buffer = io.BytesIO()
+def write_draws(path: str | Path, draws: WindowDraws) -> None:
+    """Write the draws of a shard. Raises `MachineError`."""
     rows = [draws.nats, draws.rate[None]]
-    np.save(buffer, np.concatenate(rows if draws.without is None else [*rows, draws.without]))
-    np.save(buffer, draws.tokens)
-    data = buffer.getvalue()
-    write_bytes(path, data)
-    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    with open_atomic(path) as file:
+        np.save(file, np.concatenate(rows if draws.without is None else [*rows, draws.without]))
+        np.save(file, draws.tokens)
 
 
 def read_draws(paths: Sequence[str | Path]) -> WindowDraws:

@@ -1,35 +1,20 @@
 """How long evaluations of the network take here, for plans: a second of the work itself."""
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import islice
 
 import numpy as np
 
 from genodiff.alphabet import Alphabet
+from genodiff.jobs import machine
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.span_scores import mask_where
 from genodiff.scoring.variant_windows import Contigs, place_window
 
-_TIMING = 1.0  # seconds
-PROBE = 1 << 15
-"""Bases of one step, or one window."""
 _WINDOWS = 16  # of one step, at most
 
 Place = tuple[str, int]
 """A contig and a base, from 0."""
-
-
-def time_steps(step: Callable[[], int]) -> float:
-    """Seconds of one unit: `step` does some work and says how many units it was.
-
-    The first step warms up; the others go on for about a second.
-    """
-    step()
-    began, done = time.perf_counter(), 0
-    while not done or time.perf_counter() - began < _TIMING:
-        done += step()
-    return (time.perf_counter() - began) / done
 
 
 def time_evaluations(
@@ -44,7 +29,7 @@ def time_evaluations(
 
     The base itself is masked; with `every`, all bases so far apart. 0.0 without any place.
     """
-    rows = max(1, min(reader.batch_size or _WINDOWS, _WINDOWS, PROBE // context))
+    rows = max(1, min(reader.batch_size or _WINDOWS, _WINDOWS, machine.PROBE // context))
     windows, own = [], []
     for contig, place in islice(places, rows):
         start, end = place_window(place, place + 1, 1, context, genome.contigs[contig])
@@ -61,4 +46,4 @@ def time_evaluations(
         reader.read(windows, own)
         return reader.evaluations - before
 
-    return time_steps(step)
+    return machine.time_steps(step)

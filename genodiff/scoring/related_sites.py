@@ -48,7 +48,7 @@ class RelatedSites:
         self._genome, self._alphabet, self._network = genome, alphabet, network
         self._context, self._exact = context, exact
         self._sites: dict[Tile, set[int]] = {}
-        self._said: dict[tuple[str, int], tuple[Floats, Floats]] = {}
+        self._said: dict[tuple[str, int], tuple[Floats, Floats, float]] = {}
 
     def __len__(self) -> int:
         return len(self._sites)
@@ -76,15 +76,15 @@ class RelatedSites:
 
     def compare(self, allele: Allele) -> float:
         """log L(alt) − log L(ref) of a prepared substitution, after `read`, in nats."""
-        factors, _ = self._said[allele.chrom, allele.start]
+        factors, _, _ = self._said[allele.chrom, allele.start]
         ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
         return float(np.log(factors[alt]) - np.log(factors[ref]))
 
     def count_votes(self, allele: Allele) -> float:
         """The votes for a prepared substitution, after `read`, in nats."""
-        _, over = self._said[allele.chrom, allele.start]
+        _, over, change = self._said[allele.chrom, allele.start]
         ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
-        return float(self._network.score_votes(over, ref)[alt])
+        return float(self._network.score_votes(over, ref, change)[alt])
 
     def clear(self) -> None:
         """Forget the windows."""
@@ -112,13 +112,13 @@ class RelatedSites:
                 turned[i] = other.tobytes() < windows[i].tobytes()
                 windows[i] = other if turned[i] else windows[i]
         over, factors = self._network.read_windows(windows)
+        change = self._network.measure_change(over, windows)
         for i, (tile, start) in enumerate(some):
             for site in self._sites[tile]:
-                at = site - start
-                said = factors[i, at], over[:, i, at]
-                if turned[i]:
-                    said = factors[i, length - 1 - at, ::-1], over[:, i, length - 1 - at, ::-1]
-                self._said[tile[0], site] = said[0].copy(), said[1].copy()
+                at = length - 1 - (site - start) if turned[i] else site - start
+                bases = slice(None, None, -1 if turned[i] else 1)
+                said = factors[i, at, bases].copy(), over[:, i, at, bases].copy()
+                self._said[tile[0], site] = *said, float(change[i, at])
 
 
 class RelatedColumns(NamedTuple):

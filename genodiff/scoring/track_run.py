@@ -12,6 +12,7 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.atomic import open_atomic
 from genodiff.io.places import list_places
 from genodiff.jobs.journal import Journal
+from genodiff.jobs.shards import Shard
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.track_reader import Chances, TrackRequest, read_pieces
 from genodiff.scoring.track_tiles import (
@@ -22,7 +23,6 @@ from genodiff.scoring.track_tiles import (
     merge_intervals,
 )
 from genodiff.scoring.track_values import BaseTracks, make_blocks
-from genodiff.scoring.variant_request import Shard
 from genodiff.scoring.variant_windows import Contigs
 
 Interval = tuple[str, int, int]

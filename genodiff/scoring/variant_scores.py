@@ -11,19 +11,20 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit  # type: ignore[import-untyped]
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
 from genodiff.io.identity import sha256_json
-from genodiff.io.variants import Allele
+from genodiff.io.variants import Allele, Unscorable
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place, open_loci
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.training_memory import identify_memory
+from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.masked_reader import MaskedReader, leave_relatives_out, open_reader
 from genodiff.scoring.methods import AUTO, check_method, choose_method, find_method
 from genodiff.scoring.methods.chain import ORDERS
+from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS, STANDARD_ERROR
 from genodiff.scoring.related_sites import RelatedSites
 from genodiff.scoring.shared_sites import (
     SiteScores,
@@ -33,7 +34,6 @@ from genodiff.scoring.shared_sites import (
 )
 from genodiff.scoring.span_scores import Estimate, Steps
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
-from genodiff.scoring.variant_request import MAX_EVALUATIONS, STANDARD_ERROR
 from genodiff.scoring.variant_windows import (
     LONGEST_SPAN,
     Contigs,
@@ -43,7 +43,6 @@ from genodiff.scoring.variant_windows import (
     cut_window,
 )
 
-Item = Allele | Sequence[Allele]
 MOVED = 0.1
 """A score moves with its context if it changes by this share of its size, or of 1 nat."""
 
@@ -88,35 +87,6 @@ class ScoreOptions:
                 raise UsageError(f"{name} {value} is below {least}", fix=f"give {least} or more")
 
 
-class AlleleScore(NamedTuple):
-    """The score of one allele or haplotype, in nats; positive where the alternative is likelier.
-
-    `value` is None where there is none, and `note` says why, in words joined by "; ". `se`
-    is over random draws, 0.0 where nothing was drawn. The window is [start, end) of the contig,
-    0-based.
-    """
-
-    value: float | None
-    se: float | None
-    ci95: tuple[float, float] | None
-    method: str
-    start: int
-    end: int
-    evaluations: int  # windows that the value rests on; a shared one counts for each
-    note: str = ""
-    doubled: float | None = None  # the value at double context
-    votes: float | None = None  # of the relatives, where the model has some and it is of one base
-
-
-class _SiteJob(NamedTuple):
-    """One substitution, whose window other ones read too."""
-
-    allele: Allele
-    method: str
-    start: int
-    end: int
-
-
 class _ScoreJob(NamedTuple):
     """One score under way."""
 
@@ -145,7 +115,7 @@ def score_alleles(
 ) -> Iterator[AlleleScore]:
     """A score for each allele, or for each sequence of alleles of one haplotype, in their order.
 
-    A variant that cannot be scored has a `note` in place of a value. Memory does not grow with
+    A variant that cannot be scored has its reason in place of a value. Memory does not grow with
     their number. `loci` is the memory, where it is open already. Raises `UsageError` for a model of
     text or one that reads from left to right.
     """
@@ -203,7 +173,9 @@ def find_spacing(
     return _SPACINGS[known]
 
 
-_Held = _ScoreJob | _SiteJob | AlleleScore
+_Site = tuple[Allele, AlleleScore]
+"""A substitution whose window other ones read too, and its score without the value."""
+_Held = _ScoreJob | _Site | AlleleScore
 
 
 class Scorer:
@@ -270,28 +242,28 @@ class Scorer:
             place = cut.contig, cut.start, cut.end
             steps = start_score(self.reader, cut.pair, self.options, place)
         except UnscorableError as fault:
-            return AlleleScore(None, None, None, self.options.method, 0, 0, 0, fault.reason)
+            none = AlleleScore.without(Unscorable.FAILED.value, fault.reason)
+            return none._replace(method=self.options.method)
         widths, asked = cut.pair.widths, self.options.method
         light = find_method(widths, asked).windows(*widths) <= 2
         return _ScoreJob(steps, choose_method(widths, asked), *place, light)
 
-    def _start_site(self, allele: Allele) -> _SiteJob:
+    def _start_site(self, allele: Allele) -> _Site:
         check_alleles(self.genome, [allele])
         if allele.ref == allele.alt:
             raise UnscorableError("alt_is_ref", "both spellings are the same", "leave it out")
         method = choose_method((1, 1), self.options.method)
         places = [one.prepare(allele) for one in self._readers]
-        return _SiteJob(allele, method, *places[0])
+        return allele, AlleleScore(None, 0.0, method, *places[0], 1)
 
-    def _score_site(self, one: _SiteJob) -> AlleleScore:
-        votes = None if self._related is None else self._related.count_votes(one.allele)
+    def _score_site(self, allele: Allele, score: AlleleScore) -> AlleleScore:
+        votes = None if self._related is None else self._related.count_votes(allele)
         value = votes or 0.0
         if self._sites is not None:
-            value = self._sites.score(one.allele)
+            value = self._sites.score(allele)
             if self._related is not None and self._of_sites is not self.reader:
-                value += self._related.compare(one.allele)
-        place = one.start, one.end
-        return AlleleScore(value, 0.0, (value, value), one.method, *place, 1, votes=votes)
+                value += self._related.compare(allele)
+        return score._replace(value=value, votes=votes)
 
     def _check(self, cut: CutWindow) -> None:
         """Raises `UnscorableError` for a pair of equal spellings."""
@@ -310,21 +282,20 @@ class Scorer:
         for one in held:
             if isinstance(one, AlleleScore):
                 yield one
-                continue
-            if isinstance(one, _SiteJob):
-                yield self._score_site(one)
-                continue
-            found = next(estimates)
-            if math.isnan(found.value):
-                place = one.start, one.end
-                yield AlleleScore(None, None, None, one.method, *place, found.windows, found.note)
-                continue
-            yield AlleleScore(
-                found.value, found.se, find_ci95(found), one.method, one.start, one.end,
-                found.windows, found.note,
-            )  # fmt: skip
+            elif isinstance(one, _ScoreJob):
+                yield _score_of(one, next(estimates))
+            else:
+                yield self._score_site(*one)
         for sites in self._readers:
             sites.clear()
+
+
+def _score_of(job: _ScoreJob, found: Estimate) -> AlleleScore:
+    flags = tuple(filter(None, found.note.split("; ")))
+    window = job.method, job.start, job.end, found.windows
+    if math.isnan(found.value):
+        return AlleleScore(None, None, *window, (Unscorable.FAILED.value, *flags))
+    return AlleleScore(found.value, found.se, *window, flags)
 
 
 def run_together(
@@ -352,21 +323,16 @@ def run_together(
     yield from (found[number] for number in range(len(jobs)))
 
 
-def find_ci95(found: Estimate) -> tuple[float, float]:
-    """The 95 % interval of an estimate over its random draws, in nats."""
-    reach = float(stdtrit(found.freedom, 0.975)) * found.se if found.se else 0.0
-    return found.value - reach, found.value + reach
-
-
 def compare_contexts(one: AlleleScore, two: AlleleScore) -> AlleleScore:
-    """`one`, with a note if the score moves from the context to its double."""
+    """`one`, with a flag if the score moves from the context to its double."""
     if one.value is None or two.value is None:
         return one
     scale = max(1.0, abs(one.value), abs(two.value))
     noise = 2 * math.hypot(one.se or 0.0, two.se or 0.0)
     moved = abs(two.value - one.value) > max(MOVED * scale, noise)
-    note = "; ".join(filter(None, [one.note, "moves_with_context" if moved else ""]))
-    return one._replace(note=note, doubled=two.value, evaluations=one.evaluations + two.evaluations)
+    flags = (*one.flags, *(["moves_with_context"] if moved else []))
+    both = one.evaluations + two.evaluations
+    return one._replace(flags=flags, doubled=two.value, evaluations=both)
 
 
 def _groups(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -20,8 +20,7 @@ import torch
 
 from genodiff.data.toy import ToySource
 from genodiff.errors import GenodiffError
-from genodiff.generate.output import write_samples
-from genodiff.generate.sample import Sampling
+from genodiff.generate.request import SampleRequest
 from genodiff.reports.evaluation import Evaluation
 from genodiff.reports.findings import BASES, is_below_source, measure_gap_closed
 from genodiff.reports.folder import read_folder
@@ -238,8 +237,9 @@ def _sampled(model: TrainedModel, out: Path, steps: int) -> tuple[int, int]:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     log.info("%s: sampling %d sequences of %d bases", out, SAMPLES, LENGTH)
-    how = Sampling(steps=steps, batch_size=SAMPLES)
-    written = write_samples(
-        target, model, n=SAMPLES, length=LENGTH, how=how, seed=model.config.seed
-    )
-    return written.records, written.positions
+    told = SampleRequest(
+        out, out=target, n=SAMPLES, length=LENGTH, steps=steps, batch_size=SAMPLES, fresh=True,
+        force=True, seed=model.config.seed, device=str(next(model.backbone.parameters()).device),
+    ).answer()  # fmt: skip
+    lengths = [record["length"] for record in told["records"]]
+    return len(lengths), sum(lengths)

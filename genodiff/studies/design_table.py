@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.counter import Purpose, generator
-from genodiff.generate.diversity import MOST, count_duplicates, measure_effective_number
-from genodiff.generate.match_index import MatchIndex
-from genodiff.generate.scorecard import Ids, kmer_counts
+from genodiff.quality.diversity import MOST, count_duplicates, measure_effective_number
+from genodiff.quality.match_index import MatchIndex
+from genodiff.quality.scorecard import Ids, kmer_counts
 from genodiff.studies.jackknife import describe_share, jackknife, sum_groups
 from genodiff.studies.sample_quality import LONG_MATCH, NEAR
 from genodiff.studies.train_text import TrainMatches, TrainText

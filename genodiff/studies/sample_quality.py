@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
 from genodiff.alphabet import DNA, SOFT
-from genodiff.generate.diversity import MOST, count_duplicates, measure_effective_number
-from genodiff.generate.match_index import MatchIndex
-from genodiff.generate.motif_hits import count_motif_hits, measure_background
-from genodiff.generate.open_frames import count_codons, measure_genes, measure_open_frames
-from genodiff.generate.scorecard import Ids, js_distance, kmer_counts, summary
 from genodiff.io.motifs import Motif
+from genodiff.quality.diversity import MOST, count_duplicates, measure_effective_number
+from genodiff.quality.match_index import MatchIndex
+from genodiff.quality.motif_hits import count_motif_hits, measure_background
+from genodiff.quality.open_frames import count_codons, measure_genes, measure_open_frames
+from genodiff.quality.scorecard import Ids, js_distance, kmer_counts, summary
 from genodiff.studies.discriminator import Auroc, measure_auroc
 from genodiff.studies.frechet import measure_frechet
 from genodiff.studies.jackknife import (

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.generate.match_index import MatchIndex
-from genodiff.generate.scorecard import Ids
+from genodiff.quality.match_index import MatchIndex
+from genodiff.quality.scorecard import Ids
 
 PIECE = 1 << 23
 """Bases after which a piece ends; an index takes 50 bytes for each."""

@@ -1,4 +1,4 @@
-"""A small run of text, a folder to work in, and `genodiff sample` in the test's process."""
+"""A folder to work in, and `genodiff sample` in the test's process."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,12 +7,8 @@ import pytest
 import torch
 
 from tests.commands import exit_code
-from tests.texts import write_song
 
 Command = Callable[..., tuple[int, str, str]]
-SMALL = (
-    "--d-model 16 --n-layer 1 --n-head 2 --batch-size 4 --validate-windows 4 --threads 1 -q"
-).split()
 
 
 @pytest.fixture
@@ -35,28 +31,3 @@ def sample(capfdbinary: pytest.CaptureFixture[bytes], here: Path) -> Command:
         return code, out.decode(), err.decode()
 
     return called
-
-
-@pytest.fixture(scope="session")
-def text_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of 6 steps on a song, in a folder with the song."""
-    folder = tmp_path_factory.mktemp("text")
-    song = write_song(folder)
-    out = folder / "run"
-    assert (
-        exit_code(
-            "train",
-            song,
-            "--domain",
-            "text",
-            "--seq-len",
-            32,
-            "--max-steps",
-            6,
-            "--out",
-            out,
-            *SMALL,
-        )
-        == 0
-    )
-    return out

@@ -7,7 +7,7 @@ import pytest
 from cyclopts import App
 from cyclopts.exceptions import CycloptsError
 
-from genodiff.cli.common import COUNT, OUTPUT, Force, ModelPath, OptionalModelPath
+from genodiff.cli.common import OUTPUT, Force, ModelPath, OptionalModelPath
 
 app = App()
 
@@ -21,10 +21,9 @@ def need(run: ModelPath, *, force: Force = False) -> Any:
 def may(
     run: OptionalModelPath = None,
     *,
-    n: Annotated[int | None, COUNT] = None,
     out: Annotated[str | None, OUTPUT] = None,
 ) -> Any:
-    return run, n, out
+    return run, out
 
 
 def given(*words: str) -> Any:
@@ -37,19 +36,16 @@ def given(*words: str) -> Any:
 def test_a_model_is_named_by_position_or_by_flag(words: list[str]) -> None:
     assert given("need", *words) == (Path("RUN"), False)
     assert given("need", "--force", *words) == (Path("RUN"), True)
-    assert given("may", *words) == (Path("RUN"), None, None)
+    assert given("may", *words) == (Path("RUN"), None)
 
 
 def test_a_model_named_twice_or_not_at_all_is_refused() -> None:
     for words in (["A", "--model", "B"], ["--model", "A", "--checkpoint", "B"], []):
         with pytest.raises(CycloptsError):
             given("need", *words)
-    assert given("may") == (None, None, None)
+    assert given("may") == (None, None)
 
 
-def test_counts_and_outputs_have_short_forms() -> None:
-    for n in (["-n", "3"], ["--n", "3"], ["--num", "3"], ["-n3"]):
-        for out in (["-o", "-"], ["--out", "-"]):
-            assert given("may", *n, *out) == (None, 3, "-")
-    with pytest.raises(CycloptsError, match="not a whole number"):
-        given("may", "-n", "1.5")
+def test_outputs_have_short_forms() -> None:
+    for out in (["-o", "-"], ["--out", "-"]):
+        assert given("may", *out) == (None, "-")

@@ -116,7 +116,7 @@ def test_the_demo_again_finds_everything_done(
     run: Path, finished: DemoResult, mini: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = content(run)
-    for name in ("evaluate", "write_samples"):
+    for name in ("evaluate", "SampleRequest"):
         monkeypatch.setattr(demo, name, lambda *_, **__: pytest.fail("this was done already"))
     second = run_demo(run, mini)
     assert second._replace(seconds=0) == finished._replace(seconds=0, run=run)

@@ -8,7 +8,7 @@ import pytest
 import genodiff
 from genodiff.errors import UsageError
 from tests.commands import command
-from tests.generate.test_scorecard import random_text
+from tests.quality.test_scorecard import random_text
 
 Capture = pytest.CaptureFixture[str]
 ORACLES = """

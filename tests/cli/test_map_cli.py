@@ -101,7 +101,7 @@ def test_a_broken_map_goes_on_to_the_same_bytes(
 def test_a_plan_counts_and_writes_nothing(
     run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("genodiff.scoring.plan_time.time_steps", lambda _: 2.0)
+    monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda _: 2.0)
     before = sorted(case.iterdir())
     code, out, err = command(capsys, *words("ism", run, "o.tsv", "--plan", "--json"))
     assert code == 0, err

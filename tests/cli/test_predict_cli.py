@@ -148,7 +148,7 @@ def test_longer_sequences_are_cut_and_counted(
         (["test.fa", "--seed", 1, "--ensemble"], 2, "exclude each other"),
         (["test.fa", "--seed", 1, "--batch-size", 0], 2, "below 1"),
         (["test.fa", "--seed", 1, "--out", "x.xlsx"], 2, "ends in none of .csv"),
-        (["test.fa", "--seed", 1, "--out", "x.csv", "--json"], 2, "--out FILE.jsonl"),
+        (["test.fa", "--seed", 1, "--out", "x.csv", "--json"], 2, "--out x.jsonl"),
         (["no.fa", "--seed", 1], 3, "no such file"),
         (["empty.fa", "--seed", 1], 3, "is empty"),
         (["bad.csv", "--seed", 1], 3, "line 3"),

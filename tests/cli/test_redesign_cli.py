@@ -12,7 +12,7 @@ from genodiff.constraints.check import find_violations
 from genodiff.constraints.coding import KeepProtein
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require
-from genodiff.generate import redesign as redesigns
+from genodiff.design import design_drawing
 from genodiff.io.fasta import read_fasta
 from genodiff.io.haplotypes import apply_changes, choose_change
 from genodiff.io.vcf import read_vcf
@@ -98,31 +98,11 @@ def test_designs_satisfy_all_keep_the_rest_and_come_back_from_the_vcf(
     )
 
 
-def test_no_batch_and_no_stop_changes_a_byte(
-    redesign: Redesign, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_batch_changes_a_byte(redesign: Redesign, here: Path) -> None:
     words = ("--fasta", "in.fa", "--bed", "r.bed", *RULES, "-n", 2, "--steps", 4)
     for name, size in (("1.fa", 1), ("2.fa", 7)):
         assert redesign(*words, "-o", name, "--batch-size", size)[0] == 0
-    one = (here / "1.fa").read_bytes()
-    assert (here / "2.fa").read_bytes() == one
-    draw, made = redesigns.fill_pieces, []
-
-    def stopping(*args: object, **kwargs: object) -> object:
-        for i, sample in enumerate(draw(*args, **kwargs)):  # type: ignore[arg-type]
-            if len(made) == 0 and i == 3:
-                raise KeyboardInterrupt
-            yield sample
-
-    monkeypatch.setattr(redesigns, "fill_pieces", stopping)
-    code, _, err = redesign(*words, "-o", "3.fa", "--batch-size", 1)
-    assert (code, "3 finished designs" in err) == (130, True)
-    assert not any((here / f"3.fa{end}").exists() for end in ("", ".json", ".vcf", ".bed"))
-    made.append(1)
-    assert redesign(*words, "-o", "3.fa")[0] == 0
-    assert (here / "3.fa").read_bytes() == one
-    assert (here / "3.fa.vcf").read_bytes() == (here / "1.fa.vcf").read_bytes()
-    assert not (here / "3.fa.partial").exists()
+    assert (here / "2.fa").read_bytes() == (here / "1.fa").read_bytes()
 
 
 def test_a_protein_is_kept_over_regions_and_edits_are_bounded(
@@ -278,7 +258,7 @@ def test_what_cannot_be_meant_is_one_line_and_nothing_is_written(
     (here / "past.bed").write_text("c1\t1\t9\nc1\t5990\t6001\n")
     (here / "no_width.bed").write_text("c1\t9\t9\n")
     (here / "contig.bed").write_text("c9\t1\t9\n")
-    monkeypatch.setattr(redesigns, "fill_pieces", lambda *_, **__: pytest.fail("evaluated"))
+    monkeypatch.setattr(design_drawing, "fill_pieces", lambda *_, **__: pytest.fail("evaluated"))
     before = sorted(here.iterdir())
     found, out, err = redesign(*words, "-o", "o.fa", "--max-states", 1000)
     assert (found, out, err.count("\n")) == (code, "", 1), err

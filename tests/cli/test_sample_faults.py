@@ -170,7 +170,7 @@ def test_a_signal_ends_it_with_its_own_code_and_leaves_finished_records_alone(
         [sys.executable, "-m", "genodiff", *words], cwd=here, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 120
-    while not list(here.glob(".genodiff-*")) and time.monotonic() < deadline:
+    while not (here / "out.fa.partial").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.3)
     child.send_signal(signum)

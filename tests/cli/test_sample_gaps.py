@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny_run import SEQ_LEN
 
-from genodiff.generate import gap_request
+from genodiff.generate import gap_drawing
 from genodiff.generate.gaps import Gap, merge_gaps, read_gaps, split_contig
 from genodiff.generate.infill import plan_rounds
 from genodiff.io.faidx import Genome
@@ -178,15 +178,15 @@ def test_a_genome_is_read_around_its_gaps_and_copied_in_pieces(
     run: Path, sample: Command, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_genome(here / "in.fa", {"x": b"ACGT" * 50_000})
-    monkeypatch.setattr(gap_request, "_CHUNK", 1000)
+    monkeypatch.setattr(gap_drawing, "_CHUNK", 1000)
     asked: list[int] = []
-    fetch = gap_request.Genome.fetch
+    fetch = gap_drawing.Genome.fetch
 
     def spy(self: object, contig: str, start: int, end: int) -> bytes:
         asked.append(end - start)
         return fetch(self, contig, start, end)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(gap_request.Genome, "fetch", spy)
+    monkeypatch.setattr(gap_drawing.Genome, "fetch", spy)
     words = (run, "--steps", 3, "--template", "in.fa", "--region", "x:100001-100020")
     assert sample(*words, "--fasta", "some.fa", "--only-filled")[0] == 0
     assert sum(asked) <= SEQ_LEN + 20

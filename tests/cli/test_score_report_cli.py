@@ -79,8 +79,12 @@ def test_consequences_and_relatives_stand_on_the_page(
     alts = [(at, genome[at], "ACGT"["TGCA".index(genome[at])]) for at in range(1990, 2100, 10)]
     write_vcf(Path("in.vcf"), [f"c1\t{at + 1}\t.\t{a}\t{b}\t.\t.\t." for at, a, b in alts])
     more = ("--relatives", "near.fa", "--features", "g.gff3", "--threads", 1)
-    code, _, err = command(capsys, "score", run, "in.vcf", "--fasta", fasta, "-o", "o.vcf", *more)
+    words_ = ("score", run, "in.vcf", "--fasta", fasta, *more, "--page", "-o")
+    code, _, err = command(capsys, *words_, "-")
+    assert (code, "--page is of a file of scores" in err) == (2, True)
+    code, _, err = command(capsys, *words_, "o.vcf")
     assert code == 0, err
+    assert "What relatives have there" in read_text(Path("o.vcf.html"))
     code, _, err = command(capsys, "report", "o.vcf", "--model", run, "--top", 3)
     assert code == 0, err
     page, text = Path("o.vcf.html").read_text(), read_text(Path("o.vcf.html"))

@@ -121,7 +121,7 @@ def test_a_broken_run_goes_on_to_the_same_bytes(
         append = Journal.append
         patch.setattr(Journal, "append", lambda self, row: (read.append(row), append(self, row))[1])
         code, _, err = command(capsys, *words(run, "o", *PLACES, *ALL))
-    assert (code, "goes on after 2 entries" in err) == (0, True), err
+    assert (code, "goes on after 2 rows" in err) == (0, True), err
     whole = json.loads((case / "whole" / "tracks.json").read_text())
     assert sum(map(len, read)) < 16 * whole["bases"]
     assert read_folder(case / "o") == read_folder(case / "whole")
@@ -251,7 +251,7 @@ def test_a_region_is_a_picture_with_its_genes(run: Path, case: Path, capsys: Cap
 def test_a_plan_counts_and_writes_nothing(
     run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("genodiff.scoring.plan_time.time_steps", lambda _: 2.0)
+    monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda _: 2.0)
     before = sorted(case.iterdir())
     code, out, err = command(capsys, *words(run, "o", "--plan", "--json"))
     assert code == 0, err

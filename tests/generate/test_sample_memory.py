@@ -12,11 +12,12 @@ import genodiff
 from genodiff.alphabet import DNA
 from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageError
 from genodiff.generate import sample_memory
-from genodiff.generate.request import DnaRequest
+from genodiff.generate.dna_drawing import DnaDrawing
 from genodiff.generate.sample import infill, sample
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.sampling import Sampling
-from genodiff.generate.scorecard import longest_matches
+from genodiff.io.identity import sha256_json
+from genodiff.quality.scorecard import longest_matches
 from genodiff.runs import own_loci
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import list_stretches
@@ -139,10 +140,11 @@ def test_the_limit_is_that_of_nine_in_ten_held_out_sequences(
 
 def test_what_decides_the_records_names_the_request(model: TrainedModel) -> None:
     plain, on, novel = (
-        DnaRequest(model, Sampling(memory=mode), 2).digest(1) for mode in ("off", "on", "novel")
+        sha256_json(DnaDrawing(model, Sampling(memory=mode), 2).identify(1))
+        for mode in ("off", "on", "novel")
     )
     assert len({plain, on, novel}) == 3
-    assert DnaRequest(model, Sampling(), 2).digest(1) == plain
+    assert sha256_json(DnaDrawing(model, Sampling(), 2).identify(1)) == plain
 
 
 def test_what_cannot_be_is_refused_in_one_line(

@@ -7,7 +7,7 @@ import pytest
 
 from genodiff.data.tokenizer import ByteTokenizer
 from genodiff.errors import DataError, UsageError
-from genodiff.generate.text_output import (
+from genodiff.generate.text_templates import (
     TextTemplate,
     fill_text,
     make_draft,

@@ -11,7 +11,7 @@ import pytest
 
 from genodiff.errors import DataError
 from genodiff.io.variant_source import open_variants
-from genodiff.scoring.variant_output import TSV_COLUMNS
+from genodiff.variants.output import TSV_COLUMNS
 from tests.commands import command
 
 HEAD = (

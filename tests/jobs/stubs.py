@@ -8,10 +8,16 @@ import inspect
 from pathlib import Path
 from textwrap import indent
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 ROOT = Path(__file__).resolve().parents[2]
-STUBBED = ("genodiff.api.embedding", "genodiff.api.maps", "genodiff.api.model_maps")
+STUBBED = tuple(
+    f"genodiff.api.{name}"
+    for name in (
+        "embedding", "maps", "model_maps", "model_samples", "model_scores", "predict", "redesign",
+        "sample", "score",
+    )
+)  # fmt: skip
 HEAD = "# Made by `python -m tests.jobs.stubs` of the requests; a test compares.\n"
 
 
@@ -32,7 +38,8 @@ def render_stub(module: str) -> str:
 def render(call: Any) -> str:
     """One function with its docstring."""
     signature = inspect.signature(call)
-    answer = "dict[str, typing.Any]" if "out" in signature.parameters else "typing.Any"
+    said = inspect.signature(call.request.answer).return_annotation
+    answer = "typing.Any" if isinstance(said, TypeVar) else name_type(said)
     words, named = [], False
     for one in signature.parameters.values():
         if one.kind is one.KEYWORD_ONLY and not named:
@@ -56,6 +63,8 @@ def name_type(kind: Any) -> str:
         return " | ".join(map(name_type, parts))
     if origin is not None:
         return f"{name_type(origin)}[{', '.join(map(name_type, parts))}]"
+    if kind is ...:
+        return "..."
     if kind in (Any, type(None)):
         return "None" if kind is type(None) else "typing.Any"
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__.split('._')[0]}."

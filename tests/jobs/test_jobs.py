@@ -8,10 +8,22 @@ import pytest
 
 import genodiff
 from genodiff.jobs.journal import Journal
-from tests.commands import command
+from tests.commands import command, exit_code
 
 Caps = pytest.CaptureFixture[str]
 LETTERS = "ACGTTGCANNGATTACAGGCCTATC"
+TWO = ("--region", "chr2:11-20", "--region", "chr2:151-160")
+VCF = """##fileformat=VCFv4.2
+#CHROM POS ID REF ALT QUAL FILTER INFO FORMAT mother child
+chr1 4 . T A,C . PASS . GT 1|2 0|0
+chr1 6 . G GA . . . GT 0|1 1|1
+chr1 9 . N A . . . GT 0|1 0|0
+chr2 19 . G T . . . GT 0|1 1|0
+chr2 21 . C A . . . GT 0|1 0|1
+""".replace(" ", "\t")
+TABLE = "chrom,pos,ref,alt\nchr1,4,T,A\nchr1,6,G,GA\nchr2,19,G,<DEL>\nchr2,21,C,A\n"
+BATCH = ("--batch-size", "2", "-q")
+PLACES = ("--region", "chr1:1-8", "--region", "chr2:30-60")
 
 
 class Case(NamedTuple):
@@ -23,9 +35,18 @@ class Case(NamedTuple):
     other: tuple[str, ...]
     streams: bool = True
     shards: str = ""  # the ending of shards, where it has them
+    word: tuple[str, ...] = ()  # what stands behind the run
+    reads: str = "--fasta"  # the flag of ref.fa, if it is read
+    run: str = "run"
 
     def words(self, run: Path, out: str, *more: object) -> list[object]:
-        return [self.verb, run, "--fasta", "ref.fa", "-o", out, "--threads", 1, *more]
+        run = Path("fits") if self.verb == "predict" else run
+        source = [self.reads, "ref.fa"] if self.reads else []
+        return [self.verb, run, *self.word, *source, "-o", out, "--threads", 1, *more]
+
+    @property
+    def ending(self) -> str:
+        return "".join(Path(self.out).suffixes)
 
 
 CASES = [
@@ -34,14 +55,53 @@ CASES = [
     Case("dependencies", "o.parquet", ("--region", "chr1:3-9"), ("--region", "chr1:3-8")),
     Case("embed", "o.parquet", ("--window", "60"), ("--window", "50"), shards=".parquet"),
     Case("embed", "o.npz", ("--window", "70", "--pool", "none"), ("--strand", "both")),
+    Case("redesign", "o.fa", (*TWO, "-n", "2", "--steps", "3"), TWO),
+    Case("redesign", "o.fa", ("--max-run", "4", "-n", "2"), ("-n", "2"), reads="--template"),
+    Case("sample", "o.fa", ("-n", "3", "--length", "40"), ("--seed", "2"), reads=""),
+    Case("sample", "o.fa.gz", ("-n", "2", "--steps", "3"), ("-n", "3"), reads="--template"),
+    Case("sample", "o.fa", (*TWO, "--steps", "3"), ("--only-filled", *TWO), reads="--template"),
+    Case("sample", "o.txt", ("-n", "3", "--steps", "3"), ("-n", "4"), reads="", run="text_run"),
     Case("tracks", "o", ("--format", "npz"), ("--every", "4"), streams=False, shards=".npy"),
+    Case("score", "o.tsv", ("--exact",), ("--unit", "bits"), shards=".tsv", word=("in.csv",)),
+    Case("score", "o.vcf.gz", ("--haplotypes",), ("--se", "2"), shards=".vcf", word=("in.vcf",)),
+    Case("score", "o.parquet", ("--method", "chain"), (), shards=".parquet", word=("in.vcf",)),
+    Case("eval", "o.npy", ("--shard", "1/1", *BATCH), ("--shard", "1/2", *BATCH), reads=""),
+    Case("predict", "o.csv", PLACES, ("--region", "chr2:1-20")),
+    Case("predict", "o.parquet", (*PLACES, "--region", "chr2:40-60"), PLACES),
 ]
-NAMES = [f"{one.verb} {one.out}" for one in CASES]
+WITH_ROWS = {"score", "predict"}
+NAMES = [f"{one.verb} {one.out} {one.reads}" for one in CASES]
+DRAWS = ("redesign", "sample")
+"""Their sidecars are functions of the request: they say neither when nor where."""
+
+
+@pytest.fixture
+def run(run: Path, job: Case, request: pytest.FixtureRequest) -> Path:
+    """The run that a case is of."""
+    of_text: Path = run if job.run == "run" else request.getfixturevalue(job.run)
+    return of_text
+
+
+@pytest.fixture(scope="module")
+def fits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fine-tuned model: a regression on k-mers."""
+    folder = tmp_path_factory.mktemp("fits")
+    rows = "".join(f"{LETTERS.replace('N', base) * 2},{base}\n" for base in "AC" * 9)
+    (folder / "train.csv").write_text(f"sequence,label\n{rows}")
+    words = ["finetune", "table", "--train", folder / "train.csv", "--test", folder / "train.csv"]
+    words += ["--model", "kmer-lr", "--seeds", 1, "--out", folder / "fits", "--threads", 1, "-q"]
+    assert exit_code(*words) == 0
+    return folder / "fits"
 
 
 @pytest.fixture(params=CASES, ids=NAMES)
-def job(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+def job(
+    request: pytest.FixtureRequest, tmp_path: Path, fits: Path, monkeypatch: pytest.MonkeyPatch
+) -> Case:
+    (tmp_path / "fits").symlink_to(fits)
     (tmp_path / "ref.fa").write_text(f">chr1\n{LETTERS}\n>chr2\n{LETTERS * 8}\n")
+    (tmp_path / "in.vcf").write_text(VCF)
+    (tmp_path / "in.csv").write_text(TABLE)
     monkeypatch.chdir(tmp_path)
     case: Case = request.param
     return case
@@ -50,8 +110,9 @@ def job(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 def read(out: str) -> dict[str, Any]:
     """Every file of an output but its sidecar, which has times."""
     path = Path(out)
-    files = path.iterdir() if path.is_dir() else [path]
-    return {one.name: one.read_bytes() for one in files if one.suffix != ".json"}
+    files = path.iterdir() if path.is_dir() else [path, *path.parent.glob(f"{path.name}.*")]
+    left_out = (".json", ".partial")
+    return {one.name: one.read_bytes() for one in files if one.suffix not in left_out}
 
 
 def test_stopped_after_each_entry_it_goes_on_to_the_same_bytes(
@@ -65,15 +126,17 @@ def test_stopped_after_each_entry_it_goes_on_to_the_same_bytes(
         appended.append(entry)
         raise KeyboardInterrupt
 
-    again = f"again{Path(job.out).suffix}"
+    again = f"again{job.ending}"
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "append", stop)
         stops = 0
-        while (code := command(capsys, *job.words(run, again, *job.more))[0]) == 130:
+        while (done := command(capsys, *job.words(run, again, *job.more)))[0] == 130:
             stops += 1
+            assert f"{stops} finished " in done[2]
+            assert f" kept in {again}.partial; run the same command again to go on" in done[2]
             assert Path(f"{again}.partial").exists()
             assert not Path(again).exists()
-    assert code == 0
+    assert done[0] == 0
     assert stops == len(appended) > 1
     assert read(again) == {name.replace(job.out, again): data for name, data in whole.items()}
     assert not Path(f"{again}.partial").exists()
@@ -110,7 +173,7 @@ def test_a_foreign_output_and_foreign_entries_are_left_alone(
     code, _, err = command(capsys, *job.words(run, job.out, *job.more))
     assert (code, err.count("\n")) == (2, 1), err
     assert read(job.out) == before
-    other = f"other{Path(job.out).suffix}"
+    other = f"other{job.ending}"
     Path(f"{other}.partial").write_text("somebody's\n")
     code, _, err = command(capsys, *job.words(run, other, *job.more))
     assert (code, "did not write it" in err) == (2, True), err
@@ -118,8 +181,10 @@ def test_a_foreign_output_and_foreign_entries_are_left_alone(
 
 
 def test_an_input_is_never_the_output(job: Case, run: Path, capsys: Caps) -> None:
+    if not job.reads:
+        pytest.skip("nothing is read")
     text = Path("ref.fa").read_bytes()
-    named = f"ref.fa{Path(job.out).suffix}" if "." in job.out else "ref.fa"
+    named = f"ref.fa{job.ending}"
     if named != "ref.fa":
         Path(named).symlink_to("ref.fa")
     code, _, err = command(capsys, *job.words(run, named, *job.more, "--force"))
@@ -131,7 +196,7 @@ def test_an_input_is_never_the_output(job: Case, run: Path, capsys: Caps) -> Non
 def test_a_stream_has_the_bytes_of_the_file_and_leaves_nothing(
     job: Case, run: Path, capsys: Caps
 ) -> None:
-    if not job.streams or not job.out.endswith(".tsv"):
+    if not job.streams or job.ending not in (".tsv", ".csv", ".fa", ".txt"):
         pytest.skip("no table on stdout")
     assert command(capsys, *job.words(run, job.out, *job.more))[0] == 0
     before = sorted(Path().iterdir())
@@ -143,7 +208,10 @@ def test_a_stream_has_the_bytes_of_the_file_and_leaves_nothing(
 def test_a_plan_names_the_files_that_are_then_written(
     job: Case, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("genodiff.scoring.plan_time.time_steps", lambda _: 2.0)
+    if job.verb == "eval":
+        pytest.skip("its plan is of the whole")
+    monkeypatch.setattr("genodiff.jobs.machine.time_steps", lambda _: 2.0)
+    monkeypatch.setattr("genodiff.generate.estimate._seconds_per_window", lambda *_: 2.0)
     before = set(Path().iterdir())
     code, out, err = command(capsys, *job.words(run, job.out, *job.more, "--plan", "--json"))
     assert code == 0, err
@@ -155,11 +223,16 @@ def test_a_plan_names_the_files_that_are_then_written(
 
 
 def test_the_sidecar_has_what_was_asked(job: Case, run: Path, capsys: Caps) -> None:
-    code, out, err = command(capsys, *job.words(run, job.out, *job.more, "--json"))
+    plain = job.verb not in WITH_ROWS  # what they print as JSON are the rows
+    code, out, err = command(capsys, *job.words(run, job.out, *job.more, *["--json"] * plain))
     assert code == 0, err
-    told = json.loads(out)
-    for key in ("genodiff", "out", "checkpoint", "device", "argv", "seconds", "created", "fasta"):
+    told = json.loads(out if plain else Path(f"{job.out}.json").read_text())
+    when = ("out", "device", "argv", "seconds", "created")
+    keys = ("seed", "records") if job.verb in DRAWS else when
+    read = ("fasta",) if job.reads and job.verb not in DRAWS else ()
+    for key in ("genodiff", *keys, *read):
         assert key in told, key
+    assert job.verb not in DRAWS or not set(when) & set(told)
     assert told["genodiff"] == genodiff.__version__
 
 
@@ -173,7 +246,7 @@ def test_shards_in_any_order_are_the_whole(job: Case, run: Path, capsys: Caps) -
         words = job.words(run, part, *job.more, "--shard", f"{number}/3")
         assert command(capsys, *words)[0] == 0
         parts.insert(0, part)
-    merged = f"merged{Path(job.out).suffix}"
+    merged = f"merged{job.ending}"
     code, _, err = command(capsys, "merge", *parts, "-o", merged)
     assert code == 0, err
     assert list(read(merged).values()) == list(read(job.out).values())

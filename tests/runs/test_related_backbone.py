@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
@@ -262,3 +263,35 @@ def test_a_run_of_many_genomes_has_relatives_too(tmp_path: Path, folder: Path) -
 def test_a_fine_tuned_model_says_that_it_reads_no_relatives(folder: Path) -> None:
     with pytest.raises(UsageError, match="a fine-tuned model has no use of relatives"):
         refuse_relatives("runs/tuned", [folder / "near.fa"])
+
+
+def test_votes_stand_beside_every_score_with_relatives(
+    run: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    fasta, near = run.parent / "genome.fa", folder / "near.fa"
+    genome = fasta.read_text().splitlines()[1].upper()
+    alt = "A" if genome[2019] != "A" else "C"
+    head = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+    rows = [f"c1\t2020\t.\t{genome[2019]}\t{alt}\t.\t.\t.\n"]
+    rows += [f"c1\t2500\t.\t{genome[2499:2502]}\t{genome[2499]}\t.\t.\t.\n"]
+    Path("v.vcf").write_text(head + "".join(rows))
+    for out in ("s.vcf", "s.tsv", "s.jsonl", "s.parquet"):
+        words = ("score", run, "v.vcf", "--fasta", fasta, "--out", out, "--threads", 1)
+        assert command(capsys, *words, "--relatives", near)[0] == 0
+    lines = Path("s.vcf").read_text().splitlines()
+    assert any(line.startswith("##INFO=<ID=GD_VOTES,Number=A,Type=Float") for line in lines)
+    assert any("relatives=near" in line for line in lines)
+    assert [line.count("GD_VOTES=") for line in lines[-2:]] == [1, 0]
+    of_lines = [json.loads(line)["votes"] for line in Path("s.jsonl").read_text().splitlines()]
+    of_table = pl.read_parquet("s.parquet")["votes"].to_list()
+    assert of_lines == of_table
+    assert (of_lines[0] is not None, of_lines[1]) == (True, None)
+    comment, names, first, _ = Path("s.tsv").read_text().splitlines()
+    assert "relatives near" in comment
+    told = dict(zip(names.split("\t"), first.split("\t"), strict=True))
+    assert float(told["Votes"]) == pytest.approx(of_lines[0], rel=1e-5)
+    frame = genodiff.load(run, relatives=[near]).score_variants("v.vcf", fasta=fasta)
+    assert frame["votes"].to_list() == of_lines
+    assert "votes" not in genodiff.load(run).score_variants("v.vcf", fasta=fasta).columns

@@ -314,7 +314,7 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
         "1",
     ]
     with monkeypatch.context() as patch:
-        patch.setattr("genodiff.scoring.plan_time.time_steps", lambda _: 0.5)
+        patch.setattr("genodiff.jobs.machine.time_steps", lambda _: 0.5)
         assert exit_code(*words, "--plan", "--json") == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["seconds"] == plan["bases"] / 2

@@ -11,10 +11,11 @@ from genodiff.alphabet import DNA
 from genodiff.io.variants import Allele
 from genodiff.models.opening import open_language
 from genodiff.runs.model import TrainedModel
+from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.naive_variants import naive_llr
 from genodiff.scoring.span_scores import run_steps
-from genodiff.scoring.variant_scores import AlleleScore, ScoreOptions, score_alleles, start_score
+from genodiff.scoring.variant_scores import ScoreOptions, score_alleles, start_score
 from genodiff.scoring.variant_windows import HeldContigs, cut_window
 from tests.related_genomes import differ
 from tests.tiny_run import SEQ_LEN, genome_text

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_variants import change, take
 from test_variant_scores import COMPLEMENT, make_pair, read_network
 from tiny_run import SEQ_LEN, write_run
 
@@ -15,8 +16,6 @@ from genodiff.errors import UsageError
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel, load_model
-from genodiff.scoring.background import BackgroundRequest, draw_background, find_kinds
-from genodiff.scoring.background_draws import VariantDraws
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.methods import (
     AUTO,
@@ -31,6 +30,8 @@ from genodiff.scoring.methods import (
 from genodiff.scoring.span_scores import Estimate, run_steps
 from genodiff.scoring.variant_scores import ScoreOptions, score_alleles, start_score
 from genodiff.scoring.variant_windows import cut_window
+from genodiff.variants.background import BackgroundRequest, draw_background, find_kinds
+from genodiff.variants.background_draws import VariantDraws
 
 START = 900
 KINDS = ("SNV", "deletion", "insertion", "MNV", "delins", "long deletion", "haplotype")
@@ -55,27 +56,14 @@ def genome(folder: Path) -> Genome:
     return Genome(folder / "genome.fa")
 
 
-def other(letters: str) -> str:
-    """As many bases, each of which differs: a G or C for an A or T, and the other way round."""
-    return letters.translate(str.maketrans("ACGT", "GTAC"))
-
-
 def make_variant(genome: Genome, kind: str) -> Item:
-    def take(start: int, n: int) -> str:
-        return genome.fetch("c1", start, start + n).decode().upper()
-
-    def change(start: int, ref: int, alt: str = "") -> Allele:
-        return Allele("c1", start, take(start, ref), alt or other(take(start, ref)))
-
-    return {
-        "SNV": change(START, 1),
-        "deletion": Allele("c1", START, take(START, 2), ""),
-        "insertion": Allele("c1", START, "", "GAT"),
-        "MNV": change(START, 3),
-        "delins": change(START, 2, "GATCA"),
-        "long deletion": Allele("c1", START, take(START, 12), ""),
-        "haplotype": [change(START, 1), change(START + 4, 1)],
-    }[kind]
+    if kind == "haplotype":
+        return [change(genome, START), change(genome, START + 4)]
+    of_kinds: dict[str, tuple[int, str | None]] = {
+        "SNV": (1, None), "deletion": (2, ""), "insertion": (0, "GAT"), "MNV": (3, None),
+        "delins": (2, "GATCA"), "long deletion": (12, ""),
+    }  # fmt: skip
+    return change(genome, START, *of_kinds[kind])
 
 
 def list_alleles(item: Item) -> list[Allele]:
@@ -172,7 +160,7 @@ def letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "letters" not in SCORE_METHODS
     monkeypatch.setitem(SCORE_METHODS._pieces, "letters", Letters)
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("genodiff.scoring.background_rare.MOST_DRAWS", 4000)
+    monkeypatch.setattr("genodiff.variants.background_rare.MOST_DRAWS", 4000)
 
 
 @pytest.mark.usefixtures("letters")
@@ -185,7 +173,9 @@ def test_a_method_that_nothing_else_knows_of_gives_its_own_numbers(
     options = ScoreOptions("letters", exact=exact, double=double)
     found = list(score_alleles(model, genome, items, options))
     assert [one.value for one in found] == [count_gc(one) for one in items]
-    assert {(one.method, one.note, one.evaluations) for one in found} == {("letters", "counted", 0)}
+    assert {(one.method, one.flags, one.evaluations) for one in found} == {
+        ("letters", ("counted",), 0)
+    }
 
 
 def test_a_method_may_have_no_score_and_says_why(
@@ -199,8 +189,8 @@ def test_a_method_may_have_no_score_and_says_why(
     monkeypatch.setitem(SCORE_METHODS._pieces, "silent", Silent)
     items = [make_variant(genome, kind) for kind in KINDS]
     found = list(score_alleles(model, genome, items, ScoreOptions("silent")))
-    assert {(one.value, one.se, one.method, one.note) for one in found} == {
-        (None, None, "silent", "no_relatives")
+    assert {(one.value, one.se, one.method, one.flags) for one in found} == {
+        (None, None, "silent", ("not_scored", "no_relatives"))
     }
 
 
@@ -230,8 +220,7 @@ def test_files_and_plans_of_such_a_method_name_it(
     snv, deletion = make_variant(genome, "SNV"), make_variant(genome, "deletion")
     assert isinstance(snv, Allele)
     assert isinstance(deletion, Allele)
-    before = genome.fetch("c1", START + 49, START + 50).decode().upper()
-    gone = genome.fetch("c1", START + 50, START + 52).decode().upper()
+    before, gone = take(genome, START + 49, 1), take(genome, START + 50, 2)
     rows = [("c1", START + 1, snv.ref, snv.alt), ("c1", START + 50, before + gone, before)]
     (tmp_path / "in.tsv").write_text(
         "chrom\tpos\tref\talt\n" + "".join("\t".join(map(str, row)) + "\n" for row in rows)

@@ -59,35 +59,6 @@ def test_merged_zarr_holds_what_one_run_writes(run: Path, fasta: Path) -> None:
         assert np.array_equal(one[name][:], other[name][:])
 
 
-def test_embedding_goes_on_after_what_is_kept(
-    run: Path, fasta: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from genodiff.scoring import embed as room
-
-    genodiff.embed(run, fasta, out="whole.npz")
-    inner, batches = room._embed_batch, []
-
-    def die(*given: Any) -> Any:
-        batches.append(given[2])
-        if len(batches) == 3:
-            raise KeyboardInterrupt
-        return inner(*given)
-
-    monkeypatch.setattr(room, "_HELD_WINDOWS", 4)
-    monkeypatch.setattr(room, "_embed_batch", die)
-    with pytest.raises(KeyboardInterrupt):
-        genodiff.embed(run, fasta, out="o.npz")
-    assert not Path("o.npz").exists()
-    assert Path("o.npz.partial").exists()
-    with pytest.raises(UsageError, match="another request"):
-        genodiff.embed(run, fasta, out="o.npz", pool="max")
-    genodiff.embed(run, fasta, out="o.npz")
-    # The eight windows of the first two batches are not computed again
-    assert sum(len(group) for group in batches[3:]) == 4
-    assert Path("o.npz").read_bytes() == Path("whole.npz").read_bytes()
-    assert not Path("o.npz.partial").exists()
-
-
 @pytest.mark.parametrize(("n", "repeats"), [(1, 1), (3, 2), (5, 1)])
 def test_a_merged_evaluation_has_the_figures_and_intervals_of_one_run(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, repeats: int
@@ -106,33 +77,6 @@ def test_a_merged_evaluation_has_the_figures_and_intervals_of_one_run(
         k: v for k, v in whole.items() if k not in MOVING
     }
     assert merged in json.loads((run / "eval.json").read_text()).values()
-
-
-def test_a_shard_of_an_evaluation_goes_on_after_what_is_kept(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from genodiff.scoring import eval_shards as room
-
-    monkeypatch.chdir(tmp_path)
-    options: dict[str, Any] = {"batch_size": 2, "shard": "1/2", "out": "s1.npy"}
-    genodiff.evaluate(run, **{**options, "out": "whole.npy"})
-    inner, measured = room.measure_batch, []
-
-    def die(*given: Any) -> Any:
-        measured.append(given)
-        if len(measured) == 2:
-            raise KeyboardInterrupt
-        return inner(*given)
-
-    monkeypatch.setattr(room, "measure_batch", die)
-    with pytest.raises(KeyboardInterrupt):
-        genodiff.evaluate(run, **options)
-    assert not Path("s1.npy").exists()
-    before = len(measured)
-    genodiff.evaluate(run, **options)
-    assert Path("s1.npy").read_bytes() == Path("whole.npy").read_bytes()
-    batches = json.loads(Path("s1.npy.json").read_text())["windows"] / 2
-    assert len(measured) - before == batches - 1
 
 
 def test_what_is_no_shard_is_one_line(run: Path, fasta: Path) -> None:

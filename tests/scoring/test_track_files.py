@@ -16,6 +16,7 @@ from test_variant_scores import make_chain, make_reader
 
 from genodiff.alphabet import DNA
 from genodiff.errors import UsageError
+from genodiff.jobs.shards import Shard
 from genodiff.maps.track_folder import _draw
 from genodiff.scoring.track_files import FORMATS, TrackContent, write_format
 from genodiff.scoring.track_format import (
@@ -28,7 +29,6 @@ from genodiff.scoring.track_hub import HubRequest, list_tracks, name_assembly, w
 from genodiff.scoring.track_reader import TrackRequest, read_pieces
 from genodiff.scoring.track_run import Interval, TrackRun, list_intervals
 from genodiff.scoring.track_values import TRACKS, BaseTracks, count_tracks, join_intervals
-from genodiff.scoring.variant_request import Shard
 from genodiff.scoring.variant_windows import HeldContigs
 from tests.hub_check import check_hub
 

@@ -12,9 +12,9 @@ from test_variant_scores import COMPLEMENT, make_chain, make_reader, read_networ
 
 from genodiff.alphabet import DNA
 from genodiff.errors import DataError, UsageError
+from genodiff.jobs.machine import time_steps
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.naive_tracks import naive_tracks
-from genodiff.scoring.plan_time import time_steps
 from genodiff.scoring.track_reader import (
     TrackRequest,
     find_information,

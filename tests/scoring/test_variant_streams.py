@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny_networks
 import torch
+from made_variants import change
 from tiny_run import SEQ_LEN, write_run
 
 from genodiff.alphabet import DNA, reverse_complement
@@ -19,15 +20,10 @@ from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring import shared_sites
+from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.shared_sites import Spacing, keep_spacing, measure_spacing, share_window
-from genodiff.scoring.variant_scores import (
-    AlleleScore,
-    ScoreOptions,
-    Scorer,
-    compare_contexts,
-    score_alleles,
-)
+from genodiff.scoring.variant_scores import ScoreOptions, Scorer, compare_contexts, score_alleles
 from genodiff.scoring.variant_windows import (
     HeldContigs,
     UnscorableError,
@@ -53,20 +49,12 @@ def genome(folder: Path) -> Genome:
     return Genome(folder / "genome.fa")
 
 
-def substitute(genome: Genome, contig: str, start: int, alt: str = "") -> Allele:
-    ref = genome.fetch(contig, start, start + 1).decode().upper()
-    return Allele(contig, start, ref, alt or next(i for i in "ACGT" if i != ref))
-
-
 def make_alleles(genome: Genome, n: int = 24) -> list[Allele]:
     rng, alleles = random.Random(1), []
     for number in range(n):
-        start = rng.randrange(100, 2900)
-        ref = genome.fetch("c1", start, start + rng.randrange(4)).decode().upper()
-        if number % 2:
-            alleles.append(substitute(genome, "c1", start))
-        else:
-            alleles.append(Allele("c1", start, ref, "" if len(ref) > 1 else "GATTACA"[:3]))
+        start, width = rng.randrange(100, 2900), rng.randrange(4)
+        alt = None if number % 2 else "" if width > 1 else "GAT"
+        alleles.append(change(genome, start, 1 if number % 2 else width, alt))
     return alleles
 
 
@@ -113,11 +101,11 @@ def test_what_cannot_be_scored_has_a_reason(alleles: list[Allele], reason: str) 
 def test_every_variant_has_a_score_or_a_reason_in_its_place(
     model: TrainedModel, genome: Genome
 ) -> None:
-    good, bad = substitute(genome, "c1", 900), Allele("c9", 5, "A", "C")
-    found = list(
-        score_alleles(model, genome, [bad, good, bad, [good, substitute(genome, "c1", 950)]])
-    )
-    assert [one.note for one in found] == ["unknown_contig", "", "unknown_contig", ""]
+    good, bad = change(genome, 900), Allele("c9", 5, "A", "C")
+    found = list(score_alleles(model, genome, [bad, good, bad, [good, change(genome, 950)]]))
+    assert [one.flags for one in found] == [
+        ("not_scored", "unknown_contig"), (), ("not_scored", "unknown_contig"), (),
+    ]  # fmt: skip
     assert [one.value is None for one in found] == [True, False, True, False]
     assert found[1].method == "llr"
     assert found[3].method == "chain"
@@ -125,12 +113,9 @@ def test_every_variant_has_a_score_or_a_reason_in_its_place(
 
 
 def test_kinds_and_lengths_choose_the_method(model: TrainedModel, genome: Genome) -> None:
-    letters = genome.fetch("c1", 900, 912).decode().upper()
     alleles = [
-        substitute(genome, "c1", 900),
-        Allele("c1", 900, "", "ACGT"),
-        Allele("c1", 900, letters[:8], ""),
-        Allele("c1", 900, letters[:9], ""),
+        change(genome, 900),
+        *(change(genome, 900, n, alt) for n, alt in ((0, "ACGT"), (8, ""), (9, ""))),
     ]
     found = list(score_alleles(model, genome, alleles, ScoreOptions(se=5.0)))
     assert [one.method for one in found] == ["llr", "chain", "chain", "nelbo"]
@@ -279,12 +264,12 @@ def test_batches_are_sized_by_bases_unless_a_size_is_given() -> None:
 
 def test_a_score_that_moves_with_its_context_is_noted() -> None:
     def score(value: float | None, se: float = 0.0) -> AlleleScore:
-        return AlleleScore(value, se, None, "llr", 0, 9, 1)
+        return AlleleScore(value, se, "llr", 0, 9, 1)
 
-    assert compare_contexts(score(5.0), score(5.4)).note == ""
-    assert compare_contexts(score(5.0), score(5.6)).note == "moves_with_context"
-    assert compare_contexts(score(0.01), score(0.09)).note == ""
-    assert compare_contexts(score(5.0, 1.0), score(6.0, 1.0)).note == ""
+    assert compare_contexts(score(5.0), score(5.4)).flags == ()
+    assert compare_contexts(score(5.0), score(5.6)).flags == ("moves_with_context",)
+    assert compare_contexts(score(0.01), score(0.09)).flags == ()
+    assert compare_contexts(score(5.0, 1.0), score(6.0, 1.0)).flags == ()
     assert compare_contexts(score(5.0), score(5.6)).doubled == 5.6
     assert compare_contexts(score(None), score(None)) == score(None)
 
@@ -301,7 +286,7 @@ def test_double_context_scores_twice(model: TrainedModel, genome: Genome) -> Non
 
 def test_memory_does_not_grow_with_the_number(model: TrainedModel, genome: Genome) -> None:
     """Scores come out before all variants have been read."""
-    allele, read = substitute(genome, "c1", 900), 0
+    allele, read = change(genome, 900), 0
 
     def endless() -> Any:
         nonlocal read

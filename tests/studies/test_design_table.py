@@ -14,7 +14,7 @@ from genodiff.studies.design_table import (
     measure_gains,
 )
 from genodiff.studies.train_text import TrainText
-from tests.generate.test_scorecard import ids, random_text
+from tests.quality.test_scorecard import ids, random_text
 
 rows_of_goals = st.integers(1, 3).flatmap(
     lambda k: st.lists(st.lists(st.integers(0, 3), min_size=k, max_size=k), min_size=1, max_size=8)

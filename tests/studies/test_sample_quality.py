@@ -20,7 +20,7 @@ from genodiff.studies.real_sequence import (
 )
 from genodiff.studies.sample_quality import measure_distance, measure_quality, measure_references
 from genodiff.studies.train_text import TrainText
-from tests.generate.test_scorecard import ids, random_text
+from tests.quality.test_scorecard import ids, random_text
 
 LENGTH = 60
 WEIGHTS = (0.35, 0.15, 0.15, 0.35)

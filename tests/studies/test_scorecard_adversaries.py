@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from genodiff.alphabet import DNA
-from genodiff.generate.scorecard import kmer_counts
 from genodiff.io.motifs import read_motifs
+from genodiff.quality.scorecard import kmer_counts
 from genodiff.studies.real_sequence import RealSequence, open_real
 from genodiff.studies.sample_findings import list_sample_findings
 from genodiff.studies.sample_quality import (

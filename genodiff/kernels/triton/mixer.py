@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.direction import split_weights
-from genodiff.kernels.triton.launch import kernels, next_power_of_2, use_device
+from genodiff.kernels.triton.launch import kernels, use_device
 from genodiff.kernels.triton.scan import (
     compute_states,
     pack_channels,
@@ -35,6 +35,7 @@ from genodiff.kernels.triton.weights import (
     sum_gradients,
 )
 
+MOST_TAPS = 4  # of a filter: `conv_slope` names each
 # Tiles of a share of a row in the gradients of the convolution's weights, and most shares.
 _TILES, _PIECES = 8, 256
 
@@ -99,7 +100,7 @@ def conv_backward(
     dw = torch.empty(len(dy), pieces, K + 1, channels, device=x.device, dtype=torch.float32)
     kernels().conv_slope[(pieces, grid[1], len(dy))](
         x, weight, bias, dy, dz, dw, length, channels, rows, ways, tiles, x.stride(0),
-        x.stride(1), K=K, KP=next_power_of_2(K), ORDERED=ordered, BT=half, BE=BE
+        x.stride(1), K=K, ORDERED=ordered, BT=half, BE=BE
     )  # fmt: skip
     kernels().conv_backward[(halves, grid[1], rows)](
         dz, weight, dx, length, channels, rows, ways, dx.stride(0), dx.stride(1), DIRECTIONS=n,

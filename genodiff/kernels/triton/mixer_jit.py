@@ -77,45 +77,70 @@ def conv_forward(
 @triton.jit
 @no_type_check
 def conv_slope(
-    x, w, b, dy, dz, dw, L, E, rows, ways, tiles, x_b, x_l, K: tl.constexpr, KP: tl.constexpr,
-    ORDERED: tl.constexpr, BT: tl.constexpr, BE: tl.constexpr,
+    x, w, b, dy, dz, dw, L, E, rows, ways, tiles, x_b, x_l, K: tl.constexpr, ORDERED: tl.constexpr,
+    BT: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """Write dz, the gradient before silu, in the order of dy, and the partial sums of dw.
+    """Write dz, the gradient before silu, in the order of dy, and the partial sums of dw, K ≤ 4.
 
-    dw is (directions · rows, pieces, K + 1, E): the gradients of the taps, then of the bias. All
-    taps of a tile are loaded at once, along an axis of KP ≥ K, and serve both z and dw. The sums
-    stay in registers until a program's last tile.
+    dw is (directions · rows, pieces, K + 1, E): the gradients of the taps, then of the bias. What a
+    tap reads serves both z and dw. The sums stay in registers until a program's last tile, each by
+    its own name: x_1 is what is read one time before, w_1 its weight, s_1 its sum.
     """
     piece, own = tl.program_id(0), tl.program_id(2).to(tl.int64)
     which, row = tl.program_id(2) // rows, own % rows
     back = (ways >> which) & 1
-    e, k = tl.program_id(1) * BE + tl.arange(0, BE), tl.arange(0, KP)
+    e = tl.program_id(1) * BE + tl.arange(0, BE)
     there = e < E
-    taps = (k < K)[:, None] & there[None, :]
-    weights = tl.load(w + (which * E + e)[None, :] * K + k[:, None], mask=taps, other=0.0)
-    weights = weights.to(tl.float32)[:, None, :]
-    bias = tl.load(b + which * E + e, mask=there, other=0.0).to(tl.float32)[None, :]
     x += row * x_b
-    sums = tl.zeros([KP, BT, BE], tl.float32)
-    of_bias = tl.zeros([BT, BE], tl.float32)
+    w += (which * E + e) * K + K - 1
+    bias = tl.load(b + which * E + e, mask=there, other=0.0).to(tl.float32)[None, :]
+    w_0 = tl.load(w, mask=there, other=0.0).to(tl.float32)[None, :]
+    s_0, of_bias = tl.zeros([BT, BE], tl.float32), tl.zeros([BT, BE], tl.float32)
+    if K > 1:
+        w_1 = tl.load(w - 1, mask=there, other=0.0).to(tl.float32)[None, :]
+        s_1 = tl.zeros([BT, BE], tl.float32)
+    if K > 2:
+        w_2 = tl.load(w - 2, mask=there, other=0.0).to(tl.float32)[None, :]
+        s_2 = tl.zeros([BT, BE], tl.float32)
+    if K > 3:
+        w_3 = tl.load(w - 3, mask=there, other=0.0).to(tl.float32)[None, :]
+        s_3 = tl.zeros([BT, BE], tl.float32)
     for tile in range(0, tiles):
         t = own * 0 + (piece * tiles + tile) * BT + tl.arange(0, BT)
-        from_ = t[None, :] - (K - 1 - k)[:, None]
-        known = ((from_ >= 0) & (from_ < L))[:, :, None] & taps[:, None, :]
-        at = _turn(from_, L, back)[:, :, None] * x_l + e[None, None, :]
-        x_ = tl.load(x + at, mask=known, other=0.0).to(tl.float32)
-        z = tl.sum(x_ * weights, 0) + bias
-        s = _sigmoid(z)
         mask = (t < L)[:, None] & there[None, :]
+        x_0 = _load(x, t, L, back, e, there, x_l)
+        z = x_0 * w_0 + bias
+        if K > 1:
+            x_1 = _load(x, t - 1, L, back, e, there, x_l)
+            z += x_1 * w_1
+        if K > 2:
+            x_2 = _load(x, t - 2, L, back, e, there, x_l)
+            z += x_2 * w_2
+        if K > 3:
+            x_3 = _load(x, t - 3, L, back, e, there, x_l)
+            z += x_3 * w_3
+        s = _sigmoid(z)
         at = (own * L + (t if ORDERED else _turn(t, L, back)))[:, None] * E + e[None, :]
         # silu'(p) = s + p s (1 − s), with s the sigmoid of p (here z).
         g = tl.load(dy + at, mask=mask, other=0.0).to(tl.float32) * (s * (1.0 + z * (1.0 - s)))
         tl.store(dz + at, g.to(dz.dtype.element_ty), mask=mask)
-        sums += g[None, :, :] * x_
         of_bias += g
-    dw += (own * tl.num_programs(0) + piece) * (K + 1) * E
-    tl.store(dw + k[:, None] * E + e[None, :], tl.sum(sums, 1), mask=taps)
-    tl.store(dw + K * E + e, tl.sum(of_bias, 0), mask=there)
+        s_0 += g * x_0
+        if K > 1:
+            s_1 += g * x_1
+        if K > 2:
+            s_2 += g * x_2
+        if K > 3:
+            s_3 += g * x_3
+    dw += ((own * tl.num_programs(0) + piece) * (K + 1) + K) * E + e
+    tl.store(dw, tl.sum(of_bias, 0), mask=there)
+    tl.store(dw - E, tl.sum(s_0, 0), mask=there)
+    if K > 1:
+        tl.store(dw - 2 * E, tl.sum(s_1, 0), mask=there)
+    if K > 2:
+        tl.store(dw - 3 * E, tl.sum(s_2, 0), mask=there)
+    if K > 3:
+        tl.store(dw - 4 * E, tl.sum(s_3, 0), mask=there)
 
 
 @triton.jit

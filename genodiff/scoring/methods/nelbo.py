@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 LEAST_WINDOWS = CONTROLS + 2 * DRAWS * FIRST_ROUNDS
 """Windows that a score takes at least."""
+STANDARD_ERROR = 0.25
+"""Standard error, in nats, that a score goes on to, unless told otherwise."""
+MAX_EVALUATIONS = 512
+"""Evaluations of one variant after which a score stops, unless told otherwise."""
 
 
 @SCORE_METHODS.register("nelbo")

@@ -42,6 +42,8 @@ class Votes(ScoreMethod):
         codes = reader.columns(pair.ref)
         codes = np.where((codes < 0) | pair.ref_span, _UNKNOWN, codes).astype(np.uint8)
         ref, alt = (int(reader.columns(one)[at]) for one in (pair.ref, pair.alt))
-        over = related.relatives.align(codes[None])[:, 0, at]
-        return Estimate(float(related.score_votes(over, ref)[alt]), 0.0, windows=1)
+        over = related.relatives.align(codes[None])
+        change = related.measure_change(over, codes[None])[0, at]
+        votes = related.score_votes(over[:, 0, at], ref, change)
+        return Estimate(float(votes[alt]), 0.0, windows=1)
         yield []  # no window of the network is asked for

@@ -1,0 +1,209 @@
+"""Designs of regions under constraints, by one model: sequences, and what was changed."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.constraints.layers import MOST_STATES, Layers
+from genodiff.constraints.rule_words import DesignRules
+from genodiff.design.design_regions import Designer, DesignGroup, Source
+from genodiff.design.edit_files import EditFiles
+from genodiff.errors import GenodiffError, UsageError
+from genodiff.generate.constrained import check_constrained
+from genodiff.generate.drawing import Drawing, name_filling
+from genodiff.generate.gaps import Gap
+from genodiff.generate.guiding import Guiding
+from genodiff.generate.output_file import SampleFile
+from genodiff.generate.sample import (
+    Tick,
+    Workload,
+    choose_stride,
+    fill_pieces,
+    measure_planned_workload,
+)
+from genodiff.generate.samples import Sample
+from genodiff.generate.sampling import Sampling
+from genodiff.io.fasta import Record
+from genodiff.io.fasta_writer import write_fasta
+from genodiff.runs.model import TrainedModel
+
+
+class DesignDrawing(Drawing):
+    """`n` designs of each region; `files` are where a file's edits go."""
+
+    genome: Source
+    files = EditFiles()
+
+    def __init__(
+        self,
+        model: TrainedModel,
+        how: Sampling,
+        n: int,
+        source: Source,
+        gaps: Sequence[Gap] | None,
+        rules: DesignRules,
+        *,
+        most_states: int | None = None,
+        guiding: Guiding | None = None,
+        flank: int = 0,
+        sources: dict[str, Any] | None = None,
+    ) -> None:
+        """Prove that every group of regions has a design. `gaps` None is for templates.
+
+        With `guiding`, its oracle sees each region and `flank` bases on both sides of it.
+        Raises `UsageError` with a minimal conflict, before any evaluation of the network.
+        """
+        super().__init__(model, how, n, sources)
+        check_constrained(self.how)
+        self.genome, self.guiding, self.flank = source, guiding, flank
+        window, stride = model.config.data.seq_len, choose_stride(model, self.how)
+        most = most_states or MOST_STATES
+        self.designer = Designer(source, gaps, rules, window, stride, most, flank)
+        self.lengths = [b - a for group in self.designer.groups for a, b in group.regions]
+        self._held: tuple[DesignGroup, Layers] | None = None
+        self.states = sum(self._compile(group).states for group in self.designer.groups)
+        self._numbers = {name: i for i, name in enumerate(source.contigs)}
+
+    def describe(self) -> Any:
+        rules, source = self.designer.rules, self.genome
+        places = {name: [repr(one) for one in some] for name, some in rules.on_contig.items()}
+        return [
+            source.sha256,
+            [[group.contig, group.regions] for group in self.designer.groups],
+            [repr(one) for one in rules.everywhere.parts()],
+            places,
+            self.files.describe(),
+            *([] if not source.circular else [sorted(source.circular)]),
+            *([] if self.guiding is None else [self.guiding.describe(), self.flank]),
+        ]
+
+    def gaps(self) -> Iterable[NDArray[np.bool_]]:
+        return (self.designer.space(group).free for group in self.designer.groups)
+
+    def workload(self) -> Workload:
+        """The network calls that one design of each region needs."""
+        planned = (
+            (
+                self.designer.space(group).free,
+                [(a - group.start, b - group.start) for a, b in group.rounds],
+            )
+            for group in self.designer.groups
+        )
+        return measure_planned_workload(self.model, planned, how=self.how)
+
+    def draw(self, seed: int, first: int = 0, tick: Tick | None = None) -> Iterator[Sample]:
+        """The designs from number `first` on: those of a group, then those of the next."""
+        tasks = ((group, copy) for group in self.designer.groups for copy in range(self.n))
+        pieces = (
+            self.designer.piece(
+                group,
+                self._compile(group),
+                self._numbers[group.contig] * self.n + copy,
+                self.model.alphabet,
+            )
+            for group, copy in islice(tasks, first, None)
+        )
+        return fill_pieces(
+            self.model, pieces, how=self.how, seed=seed, tick=tick, first=first,
+            guiding=self.guiding, memory=self.memory,
+        )  # fmt: skip
+
+    def read(
+        self, samples: Iterator[Sample]
+    ) -> Iterator[tuple[DesignGroup, bytes, list[tuple[bytes, Sample]]]]:
+        """(group, its letters, what its designs are and how they were drawn), of all in order."""
+        for group in self.designer.groups:
+            before = self.genome.fetch(group.contig, group.start, group.end)
+            designs = []
+            for sample in islice(samples, self.n):
+                after = self.designer.fill(group, sample.ids, self.model.alphabet)
+                self._check(group, before, after)
+                designs.append((after, sample))
+            yield group, before, designs
+
+    def write(
+        self, out: SampleFile, samples: Iterator[Sample], seed: int, request: str
+    ) -> dict[str, Any]:
+        entries: list[dict[str, Any]] = []
+        spent: list[int] = []
+        with ExitStack() as stack:
+            file = stack.enter_context(out.open())
+            edits = self.files.open(stack, self.genome, self.n, request)
+            records = self._records(samples, seed, entries, spent, edits.add, out.mark)
+            write_fasta(file, records, line_width=out.line_width or sys.maxsize, zipped=out.zipped)
+            edits.finish()
+            out.screen()
+        rules = self.designer.rules
+        places = [f"{one} ({name})" for name, some in rules.on_contig.items() for one in some]
+        told = self.tell(seed, entries, sum(spent)) | {
+            "constraints": [*map(str, rules.everywhere.parts()), *places],
+            "edits": self.files.seal(),
+        }
+        if circles := [line.contig for line in self.designer.lines.values() if line.is_circle]:
+            told["circular"] = circles
+        return told if self.guiding is None else told | {"oracle_flank": self.flank}
+
+    def _records(
+        self,
+        samples: Iterator[Sample],
+        seed: int,
+        entries: list[dict[str, Any]],
+        spent: list[int],
+        note: Callable[[DesignGroup, Callable[[int, int], str], bytes, Sequence[bytes]], None],
+        mark: str,
+    ) -> Iterator[Record]:
+        for group, before, designs in self.read(samples):
+            for copy, (after, sample) in enumerate(designs):
+                spent.append(sample.nfe)
+                told = self.describe_record(seed, 0, sample.nfe).partition(" ")[2]
+                guided: dict[str, Any] = {}
+                if self.guiding is not None:
+                    told += f" guidance={self.guiding.name} strength={self.guiding.strength:g}"
+                    guided = {"oracle_calls": sample.calls}
+                    guided |= {} if sample.log_z is None else {"log_z": sample.log_z}
+                for start, end in group.regions:
+                    name = name_filling(self._region_name(group.contig, start, end), self.n, copy)
+                    a, b = start - group.start, end - group.start
+                    counts = _count_edits(before[a:b], after[a:b])
+                    changed = {"length": end - start, **counts}
+                    entry = {"name": name, **changed, "nfe": sample.nfe, "constraints_met": True}
+                    entries.append(entry | guided)
+                    about = " ".join(f"{key}={value}" for key, value in changed.items())
+                    yield Record(name, f"{about} {told}{mark}", after[a:b], 0)
+            name_region = self.designer.lines[group.contig].name
+            note(group, name_region, before, [after for after, _ in designs])
+
+    def _region_name(self, contig: str, start: int, end: int) -> str:
+        whole = (start, end) == (0, self.genome.contigs[contig])
+        return contig if whole else self.designer.lines[contig].name(start, end)
+
+    def _check(self, group: DesignGroup, before: bytes, after: bytes) -> None:
+        for violation in self.designer.find_violations(group, before, after):
+            what = f"{self.designer.name(group)}: a design violates {violation}"
+            raise GenodiffError(what, fix="report this as a bug")
+
+    def _compile(self, group: DesignGroup) -> Layers:
+        """The layers of a group; those of the last one are kept."""
+        if self._held is None or self._held[0] != group:
+            self._held = (group, self.designer.compile(group))
+        return self._held[1]
+
+
+def _count_edits(before: bytes, after: bytes) -> dict[str, int]:
+    """Letters of a design that were no base before, and bases that were another."""
+    pairs = [(a, b) for a, b in zip(before.upper(), after.upper(), strict=True) if a != b]
+    edits = sum(a in b"ACGT" for a, _ in pairs)
+    return {"filled": len(pairs) - edits, "edits": edits}
+
+
+def refuse_empty_regions(designer: Designer) -> None:
+    """Raises `UsageError` where nothing may change."""
+    if not any(designer.space(group).free.any() for group in designer.groups):
+        raise UsageError(
+            "every base of the regions is kept", fix="keep fewer bases, or give other regions"
+        )

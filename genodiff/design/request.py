@@ -1,0 +1,273 @@
+"""What `redesign` is asked, in memory and as files. No torch."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from genodiff.design.edit_marks import know_edits
+from genodiff.errors import UsageError
+from genodiff.generate.request import BatchSize, DrawRequest, Guide, Stride
+from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
+from genodiff.io.target import is_stream
+from genodiff.jobs.options import COUNT, Memory, Seed
+from genodiff.jobs.request import Option, Request
+
+Words = Sequence[str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleFlags:
+    """Constraints, as `constraints/rule_words.py` reads them."""
+
+    max_edits: Annotated[
+        int | None,
+        Option("Bases of a region that may change; an N or another code that is filled is none."),
+    ] = None
+    avoid: Annotated[Words, Option("A word (IUPAC) to avoid, on both strands.")] = None
+    require: Annotated[Words, Option("A word that each region holds, on either strand.")] = None
+    enzymes: Annotated[Words, Option("Restriction enzymes without a site: EcoRI,BsaI.")] = None
+    gc: Annotated[Words, Option("Share of G and C: 30-70%, in windows 30-70%/50:25.")] = None
+    max_run: Annotated[int | None, Option("Longest run of one base.")] = None
+    protein: Annotated[
+        Words,
+        Option(
+            "Keep what is coded: forward or reverse (each region is a frame), or chr1:100-399:- (a "
+            "frame of the genome)."
+        ),
+    ] = None
+    no_stop: Annotated[Words, Option("As --protein: a frame without stop codons.")] = None
+    genetic_code: Annotated[int | None, Option("NCBI's number of the code (default 1).")] = None
+    codon_usage: Annotated[
+        str | None,
+        Option("Of --protein: weigh codons as a species (e_coli, h_sapiens) or a file has them."),
+    ] = None
+    allow_stops: Annotated[
+        bool,
+        Option(
+            "Of --protein and --no-stop: take a frame that holds stop codons before its end as it "
+            "is. Otherwise it is refused: most often it is the other strand's."
+        ),
+    ] = False
+    keep: Annotated[Words, Option("Bases that stay within the regions: chr1:120-130.")] = None
+    no_repeats: Annotated[
+        Words, Option("No stretch longer than 20 that a file has: 20:vector.fa.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignFields:
+    """How designs are drawn, and what they satisfy."""
+
+    rules: Annotated[
+        Mapping[str, Any] | None,
+        Option(
+            'Constraints by the names of the flags, such as {"avoid": ["GGTCTC"], "max_edits": 5}.',
+            group=RuleFlags,
+        ),
+    ] = None
+    sampler: Annotated[
+        str | None, Option("ancestral, confidence, first-hitting [the objective's own].")
+    ] = None
+    steps: Annotated[int | None, Option("Steps per window (256).")] = None
+    temperature: Annotated[float, Option("1 is the model's own law.")] = 1.0
+    stride: Stride = None
+    batch_size: BatchSize = None
+    most_states: Annotated[
+        int | None,
+        Option(
+            "States that the constraints of a region may need (default 8,388,608).",
+            ("--max-states",),
+        ),
+    ] = None
+    guide: Guide = None
+    oracle_flank: Annotated[
+        int, Option("Bases on both sides of a region that the oracle sees too.")
+    ] = 0
+    memory: Memory = None
+    seed: Seed = 1
+
+    def read_sampling(self, memory: str | None = None) -> Sampling:
+        """The settings, judged; `memory` where they name none. Raises `UsageError`."""
+        memory = self.memory or memory
+        where = (self.temperature, 1.0, self.stride, False, self.batch_size)
+        return Sampling(self.sampler, self.steps, *where, memory=memory)
+
+    def check_flank(self, guide: Mapping[str, Any] | None) -> None:
+        """Raises `UsageError` for a flank that nothing sees."""
+        flank = self.oracle_flank
+        if flank < 0 or (flank and guide is None):
+            fix = "give 0 or more" if guide is not None else "give --guidance too, or leave it out"
+            raise UsageError(f"--oracle-flank {flank}", fix=fix)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldDesignsRequest(DesignFields, Request[Any]):
+    """`n` designs of each sequence, whole, that satisfy `rules`: a list of strings.
+
+    Of each sequence the intervals `regions` (0-based, half-open) are designed anew and judged; all
+    other letters stay. Without `regions`, N is any base and an IUPAC code one of its set, and the
+    whole sequence is judged. A circular `SeqRecord` or GenBank record goes round, and a region of
+    it may end beyond its last base.
+
+    With an `oracle` the designs are guided to what it likes, by SMC at strength 1; `guide` has
+    further settings, such as `{"strength": 2}` or `{"guidance": "best-of-n"}`. It sees each region
+    and `oracle_flank` bases on both sides. A sequence that is a contig of the training genome
+    leaves each region's own locus out of its `memory`.
+
+    One sequence gives a list, several a list of lists. Raises `UsageError` with a minimal conflict
+    where nothing satisfies all, before the network runs.
+
+    >>> m.redesign("ACGTNNNNNNACGT", 4, rules={"require": ["GAATTC"]})
+    >>> m.redesign("ACGTNNNNNNACGT", oracle=lambda some: [s.count("TA") for s in some])
+    """
+
+    work: ClassVar[str] = "genodiff.design.redesign_job:design_sequences"
+
+    sequences: Annotated[Any, Option("What is to be designed.")] = field(kw_only=False)
+    n: Annotated[int, Option("Designs of each sequence.")] = field(default=1, kw_only=False)
+    regions: Annotated[
+        Sequence[tuple[int, int]] | None, Option("Intervals (start, end) of each sequence.")
+    ] = None
+    oracle: Annotated[
+        Callable[..., Any] | str | Path | None,
+        Option(
+            'A callable of a list of strings, "module:function", or the folder of a fine-tuned '
+            "model."
+        ),
+    ] = None
+
+    def read_guide(self) -> Mapping[str, Any] | None:
+        """The settings of the guidance, if there is one."""
+        if self.oracle is None:
+            return self.guide
+        return {"guidance": "smc", **(self.guide or {}), "oracle": self.oracle}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedesignRequest(DesignFields, DrawRequest):
+    """Design regions anew, and write the designs with their edits as VCF and BED.
+
+    The regions `bed` and `region` of the genome `fasta` are designed anew, their flanks being kept.
+    `circular` are contigs that go round, beside those of which the file says so. Designs are edits
+    along the genome: the strand of a row is not used. Or the open letters of `template` are, N as
+    any base and an IUPAC code as its set. `constraints` is a YAML or JSON file of rules. Every
+    design satisfies all. What cannot be met is a `UsageError` with a minimal conflict, before the
+    network runs.
+
+    Of a genome, the edits go to the files `vcf` (default OUT.vcf), with a sample for each design,
+    and `changes` (default OUT.bed).
+
+    `label` is a class of a run that was trained with labels, as in `genodiff.sample`. With a
+    `guide` every design satisfies the constraints and is guided. An oracle sees each region, and
+    `oracle_flank` bases on both sides of it; of a template, all of it. The network may remember its
+    training genome, but for each region's own locus.
+
+    Finished designs are kept in OUT.partial until `out` is there, and the same call goes on after
+    them; `fresh` starts anew. With `plan` nothing is drawn. What is returned is what the sidecar
+    says. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`, `Interrupted`.
+
+    >>> genodiff.redesign("runs/demo", out="d.fa", fasta="g.fa", region=["chr1:101-160"], n=2)
+    """
+
+    holds: ClassVar[str] = "designs"
+    work: ClassVar[str] = "genodiff.design.redesign_job:RedesignJob"
+
+    out: Annotated[
+        str | Path, Option("FASTA file to write; - for stdout, .gz for BGZF.", ("--out", "-o"))
+    ]
+    fasta: Annotated[
+        str | Path | None, Option("The genome that the regions are of.", is_input=True)
+    ] = None
+    circular: Annotated[
+        Sequence[str],
+        Option(
+            "A contig that goes round; a GenBank file or [topology=circular] in a FASTA header "
+            "says so by itself. Constraints and windows cross its origin, and so may a region, "
+            "pX:290-10."
+        ),
+    ] = ()
+    bed: Annotated[
+        str | Path | None,
+        Option(
+            "BED file of regions to design. The strand column is not used: designs are edits along "
+            "the genome, and --protein says which way a gene is read.",
+            is_input=True,
+        ),
+    ] = None
+    region: Annotated[
+        Sequence[str],
+        Option(
+            "As --bed: chr1:1,000-2,000, 1-based and inclusive; may be given several times.",
+            ("--region", "--regions"),
+        ),
+    ] = ()
+    template: Annotated[
+        str | Path | None,
+        Option("FASTA file in which N is any base, an IUPAC code one of its set.", is_input=True),
+    ] = None
+    n: Annotated[int | None, Option("Designs of each region (default 1).", COUNT)] = None
+    constraints: Annotated[
+        str | Path | None, Option("YAML or JSON file with more constraints.", is_input=True)
+    ] = None
+    vcf: Annotated[
+        str | Path | None,
+        Option("The edits, a sample for each design (default: OUT.vcf).", or_stream=True),
+    ] = None
+    changes: Annotated[
+        str | Path | None, Option("BED file of what changed (default: OUT.bed).", or_stream=True)
+    ] = None
+
+    def __post_init__(self) -> None:
+        refuse_novel(self.read_sampling())
+        require_positive("--n", self.n)
+        require_positive("--max-states", self.most_states)
+        super().__post_init__()
+        self.check_flank(self.guide)
+        self._check_source()
+        for flag, path in (("--vcf", self.vcf), ("--changes", self.changes)):
+            if self.screen is not None and path is not None and is_stream(path):
+                what = f"{flag} to a stream would be written before --screen has answered"
+                raise UsageError(what, fix="give the name of a file")
+
+    def _check_source(self) -> None:
+        if (self.fasta is None) == (self.template is None):
+            neither, both = "neither --fasta nor --template", "--fasta and --template"
+            fix = "give --fasta REF with --bed or --region, or --template FILE"
+            raise UsageError(neither if self.fasta is None else both, fix=fix)
+        if self.fasta is not None and self.bed is None and not self.region:
+            raise UsageError("a genome, and no region to design", fix="give --bed or --region")
+        if self.template is not None and (self.bed is not None or self.region):
+            what = "--bed and --region are of a genome, and a template has open letters"
+            raise UsageError(what, fix="give --fasta in place of --template")
+        if self.template is not None and self.vcf is not None:
+            raise UsageError("a VCF is of a genome, not of a template", fix="leave --vcf out")
+        if str(self.fasta) == "-":
+            raise UsageError("--fasta needs a genome in a file", fix="give --fasta FILE")
+
+    @property
+    def vcf_file(self) -> str | None:
+        """Where the edits go; of a stream of designs, nowhere unless that is said."""
+        is_default = self.vcf is None and self.template is None and not is_stream(str(self.out))
+        return f"{self.out}.vcf" if is_default else _name(self.vcf)
+
+    @property
+    def bed_file(self) -> str | None:
+        """Where the places of the edits go, likewise."""
+        is_default = self.changes is None and not is_stream(str(self.out))
+        return f"{self.out}.bed" if is_default else _name(self.changes)
+
+    def list_files(self) -> list[str]:
+        """All files that are written."""
+        more = [one for one in (self.vcf_file, self.bed_file) if one is not None]
+        return [one for one in (*super().list_files(), *more) if one != "-"]
+
+    def is_ours(self, file: Path) -> bool:
+        """As of every request; the sidecar tells of the edits, too."""
+        if str(file) in (self.vcf_file, self.bed_file):
+            return know_edits(file, self.sidecar_file, self.partial)
+        return super().is_ours(file)
+
+
+def _name(path: str | Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,0 +1,124 @@
+"""What `predict` is asked. No torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Ge
+
+from genodiff.errors import UsageError
+from genodiff.finetuning.prediction_format import Format, find_format
+from genodiff.finetuning.unit_files import check_fitted
+from genodiff.io.input_file import open_input
+from genodiff.jobs.file_request import FileRequest, choose_target
+from genodiff.jobs.options import JsonLines, Regions
+from genodiff.jobs.request import Option, find_named
+from genodiff.runs.run_paths import find_model_folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictRequest(FileRequest):
+    """The predictions of a fine-tuned model for sequences without labels.
+
+    `run` is a sweep's folder or one unit's; of a sweep with several models, `task`, `model`,
+    `method`, `setting` and `seed` say which. With `ensemble` the mean of all its seeds is given,
+    and `spread`, the standard deviation between them. `sequences` are strings, `SeqRecord`s, a
+    mapping from names, or a file ("-" is stdin): FASTA or GenBank, a table (.csv, .tsv, .parquet;
+    `column` names its column of sequences), intervals (.bed) of a genome (`fasta`), and for models
+    of text sentences, one a line or in a table. A row of BED on - is read as its reverse
+    complement. In place of `sequences`, `region` (chr1:1,000-2,000, 1-based and inclusive) says
+    which parts of the genome are read.
+
+    Without `out` a frame is returned: name, prediction, and p_CLASS (float32) for each class. With
+    `out` (.csv, .tsv, .jsonl, .parquet, "-" for stdout in the format `form`) they are written, in
+    bounded memory, with OUT.json beside them, and what that says is returned. What is predicted is
+    kept in OUT.partial until `out` is there, and the same call goes on after it.
+
+    Sequences longer than what the fit read are cut as its own were. A file is read to its end
+    before the first prediction, so that a fault in it comes at once. On a CPU the values have the
+    same bits at any `batch_size` and in any company. Raises `UsageError`, `DataError` with file and
+    line, `CheckpointError`, `MachineError`.
+
+    >>> genodiff.predict("runs/labels", ["ACGTACGT", "TTTT"], seed=1)
+    """
+
+    work: ClassVar[str] = "genodiff.finetuning.predict_job:PredictJob"
+
+    run: Annotated[
+        str | Path,
+        Option(
+            "Folder of a sweep, or of a unit: one task, model, setting and seed of it.",
+            ("--run", "--checkpoint"),
+            is_word=True,
+        ),
+    ] = field(kw_only=False)
+    sequences: Annotated[
+        Any, Option("File of sequences; - is stdin (FASTA).", is_word=True, is_input=True)
+    ] = field(default=None, kw_only=False)
+    out: Annotated[
+        str | Path,
+        Option("Output: .csv, .tsv, .parquet, .jsonl, or - for CSV on stdout.", ("--out", "-o")),
+    ] = ""
+    form: Annotated[Format | None, Option("The format of stdout [csv].", on_line=False)] = None
+    column: Annotated[
+        Sequence[str],
+        Option("Column of sequences of a table [sequence, seq]; twice for pairs of sentences."),
+    ] = ()
+    fasta: Annotated[
+        str | Path | None, Option("The genome of a BED file, or of --region.", is_input=True)
+    ] = None
+    region: Regions = ()
+    task: Annotated[str | None, Option("Task, where a sweep has several.")] = None
+    model: Annotated[str | None, Option("Model's name in the sweep, or RUN itself.")] = None
+    method: Annotated[str | None, Option("full, probe or baseline.")] = None
+    setting: Annotated[str | None, Option("paper, own, grid, ...")] = None
+    seed: Annotated[int | None, Ge(0), Option("Seed of the fit, where a sweep has several.")] = None
+    ensemble: Annotated[
+        bool, Option("Mean of all seeds, with their spread (standard deviation).")
+    ] = False
+    batch_size: Annotated[int, Ge(1), Option("Sequences at a time: changes the speed alone.")] = 64
+    json: JsonLines = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ensemble and self.seed is not None:
+            raise UsageError("--seed and --ensemble exclude each other", fix="give one of them")
+        if self.form is not None and not self.is_file:
+            raise UsageError("form is of an output, and there is none", fix="give out")
+        if self.json or self.plan:
+            out = choose_target(self.out, json=self.json, plan=self.plan)
+            object.__setattr__(self, "out", out)
+        if self.is_file:
+            _ = self.ending
+
+    @property
+    def is_file(self) -> bool:
+        """Whether predictions are written; without an output they are given as a frame."""
+        return bool(str(self.out))
+
+    @property
+    def ending(self) -> Format:
+        """The format of the output."""
+        return find_format(self.out, "jsonl" if self.json and self.is_stream else self.form)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the sweep or of the unit. Raises `CheckpointError` where there is none."""
+        return check_fitted(find_model_folder(self.run))
+
+    def check(self) -> None:
+        """Raises as every request of a file, `CheckpointError` for no fine-tuned model."""
+        _ = self.folder
+        if isinstance(self.sequences, Path):
+            with open_input(self.sequences):  # a missing file is told before torch is loaded
+                pass
+        if self.is_file:
+            self.check_files()
+
+    def answer(self, *given: Any) -> Any:
+        """A frame without an output; else what its sidecar says."""
+        if self.is_file:
+            return super().answer(*given)
+        self.check()
+        return find_named("genodiff.finetuning.predict_job:predict_frame")(self)

@@ -1,0 +1,136 @@
+"""New DNA sequences, and templates whose gaps are filled."""
+
+import hashlib
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.errors import UsageError
+from genodiff.generate.drawing import Drawing, name_filling
+from genodiff.generate.guiding import Guiding
+from genodiff.generate.infill import Template
+from genodiff.generate.output_file import SampleFile
+from genodiff.generate.sample import Tick, choose_batch_size, infill
+from genodiff.generate.samples import Ids, Sample
+from genodiff.generate.sampling import Sampling
+from genodiff.io.fasta import Record
+from genodiff.io.fasta_writer import write_fasta
+from genodiff.runs.model import TrainedModel
+
+
+class _Filled(NamedTuple):
+    """A record's letters, own description, and which of its bases are drawn."""
+
+    text: bytes
+    description: str
+    drawn: NDArray[np.bool_]
+
+
+class DnaDrawing(Drawing):
+    """DNA sequences of `length` bases, by default the trained length, or `templates` filled."""
+
+    def __init__(
+        self,
+        model: TrainedModel,
+        how: Sampling,
+        n: int,
+        *,
+        length: int | None = None,
+        templates: Sequence[Template] | None = None,
+        guiding: Guiding | None = None,
+        sources: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(model, how, n, sources)
+        if guiding is not None and self.how.memory == "novel":
+            what = "--memory novel draws records again, which --guidance cannot"
+            raise UsageError(what, fix="give --memory on")
+        if self.how.batch_size is None and templates is None:
+            self.how = replace(self.how, batch_size=choose_batch_size(model, length))
+        self.guiding, self.templates = guiding, templates
+        self.length = length or model.config.data.seq_len
+        self.lengths = [self.length] if templates is None else [len(t.text) for t in templates]
+
+    def describe(self) -> Any:
+        drafts: Any = self.lengths
+        if self.templates is not None:
+            drafts = [
+                [t.name, t.description, hashlib.sha256(t.text).hexdigest()] for t in self.templates
+            ]
+        return drafts if self.guiding is None else [drafts, self.guiding.describe()]
+
+    def gaps(self) -> Iterable[NDArray[np.bool_]]:
+        if self.templates is None:
+            return [np.ones(self.length, bool)]
+        return (template.gaps for template in self.templates)
+
+    def draw(self, seed: int, first: int = 0, tick: Tick | None = None) -> Iterator[Sample]:
+        return infill(
+            self.model, islice(self._drafts(), first, None), how=self.how, seed=seed, tick=tick,
+            first=first, guiding=self.guiding, memory=self.memory,
+        )  # fmt: skip
+
+    def _drafts(self) -> Iterator[Ids]:
+        alphabet = self.model.alphabet
+        if self.templates is None:
+            yield from (np.full(self.length, alphabet.mask_id, np.uint8) for _ in range(self.n))
+        else:
+            yield from (one.ids(alphabet) for one in self.templates for _ in range(self.n))
+
+    def name(self, number: int) -> str:
+        if self.templates is None:
+            return super().name(number)
+        return name_filling(self.templates[number // self.n].name, self.n, number)
+
+    def read(self, sample: Sample) -> _Filled:
+        """A sample in letters."""
+        alphabet = self.model.alphabet
+        if self.templates is None:
+            text = alphabet.decode(sample.ids).encode("ascii")
+            return _Filled(text, "", np.ones(len(text), np.bool_))
+        template = self.templates[sample.number // self.n]
+        text = template.filled(sample.ids, alphabet)
+        return _Filled(text, template.description, template.gaps)
+
+    def write(
+        self, out: SampleFile, samples: Iterator[Sample], seed: int, request: str
+    ) -> dict[str, Any]:
+        entries: list[dict[str, Any]] = []
+        with out.open() as file:
+            records = self._records(samples, seed, entries, out.mark)
+            write_fasta(file, records, line_width=out.line_width or sys.maxsize, zipped=out.zipped)
+            out.screen()
+        told = self.tell(seed, entries)
+        if self.memory is not None and self.templates is None:
+            matches = [(entry["train_match"] or {"length": 0})["length"] for entry in entries]
+            told["train_matches"] = self.memory.compare(matches, self.length)
+        return told
+
+    def _records(
+        self, samples: Iterator[Sample], seed: int, entries: list[dict[str, Any]], mark: str
+    ) -> Iterator[Record]:
+        for sample in samples:
+            name, filled = self.name(sample.number), self.read(sample)
+            entry: dict[str, Any] = {"name": name, "length": len(sample.ids), "nfe": sample.nfe}
+            if sample.calls is not None:
+                entry["oracle_calls"] = sample.calls
+            if sample.log_z is not None:
+                entry["log_z"] = sample.log_z
+            if self.templates is not None:
+                entry["filled"] = int(filled.drawn.sum())
+            ours = self.describe_record(seed, len(filled.text), sample.nfe)
+            if self.memory is not None:
+                entry |= self.memory.describe_record(sample.ids, filled.drawn)
+                ours += f" train_match={(entry['train_match'] or {'length': 0})['length']}"
+            entries.append(entry)
+            if self.guiding is not None:
+                ours += f" guidance={self.guiding.name} strength={self.guiding.strength:g}"
+            # What holds no gap is not ours: its header stays as it is.
+            about = f"{ours}{mark} {filled.description}".rstrip()
+            if not entry.get("filled", 1):
+                about = filled.description
+            yield Record(name, about, filled.text, 0)

@@ -1,0 +1,184 @@
+"""Regions of a genome that are filled: the whole genome again, or the regions alone."""
+
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.errors import UsageError
+from genodiff.generate.drawing import Drawing, name_filling
+from genodiff.generate.gaps import Gap, Stretch, merge_gaps, split_contig
+from genodiff.generate.output_file import SampleFile
+from genodiff.generate.sample import (
+    Tick,
+    Workload,
+    choose_stride,
+    fill_pieces,
+    measure_planned_workload,
+)
+from genodiff.generate.samples import Sample
+from genodiff.generate.sampling import Sampling
+from genodiff.io.faidx import Genome
+from genodiff.io.fasta import Record
+from genodiff.io.fasta_writer import write_fasta, write_long_records
+from genodiff.runs.model import TrainedModel
+
+_CHUNK = 1 << 20
+Patches = list[tuple[int, bytes]]
+"""(start, letters) of what was filled on a contig, from left to right."""
+
+
+class _Task(NamedTuple):
+    number: int
+    """Of the record, that is of a filling of a contig."""
+    stretch: Stretch
+
+
+class GapDrawing(Drawing):
+    """`n` fillings of regions of a genome."""
+
+    genome: Genome
+
+    def __init__(
+        self,
+        model: TrainedModel,
+        how: Sampling,
+        n: int,
+        genome: Genome,
+        gaps: Sequence[Gap],
+        *,
+        only_filled: bool = False,
+        sources: dict[str, Any] | None = None,
+    ) -> None:
+        """Plan the windows. With `only_filled` the regions alone are written."""
+        super().__init__(model, how, n, sources)
+        if model.objective.kind == "causal":
+            what = "an autoregressive model only goes on: nothing may stand after a gap"
+            raise UsageError(what, fix="fill gaps with a diffusion model")
+        self.genome, self.given, self.merged = genome, list(gaps), merge_gaps(gaps)
+        self.only_filled = only_filled
+        self.lengths = (
+            [gap.end - gap.start for gap in self.given]
+            if only_filled
+            else list(genome.contigs.values())
+        )
+
+    def describe(self) -> Any:
+        return [self.genome.sha256, self.only_filled, [list(gap) for gap in self.given]]
+
+    def gaps(self) -> Iterable[NDArray[np.bool_]]:
+        return (stretch.mask() for contig in self.merged for stretch in self._stretches(contig))
+
+    def workload(self) -> Workload:
+        """The network calls that one filling of each region needs."""
+        planned = (
+            (s.mask(), [(a - s.start, b - s.start) for a, b in s.rounds])
+            for contig in self.merged
+            for s in self._stretches(contig)
+        )
+        return measure_planned_workload(self.model, planned, how=self.how)
+
+    def draw(self, seed: int, first: int = 0, tick: Tick | None = None) -> Iterator[Sample]:
+        pieces = (
+            task.stretch.piece(task.number, self.genome, self.model.alphabet)
+            for task in islice(self._tasks(), first, None)
+        )
+        return fill_pieces(
+            self.model, pieces, how=self.how, seed=seed, tick=tick, first=first, memory=self.memory
+        )
+
+    def write(
+        self, out: SampleFile, samples: Iterator[Sample], seed: int, request: str
+    ) -> dict[str, Any]:
+        entries: list[dict[str, Any]] = []
+        spent: list[int] = []
+        with out.open() as file:
+            width, zipped = out.line_width, out.zipped
+            if self.only_filled:
+                regions = self._regions(samples, seed, entries, spent, out.mark)
+                write_fasta(file, regions, line_width=width or sys.maxsize, zipped=zipped)
+            else:
+                contigs = self._contigs(samples, seed, entries, spent, out.mark)
+                write_long_records(file, contigs, line_width=width, zipped=zipped)
+            out.screen()
+        return {"only_filled": self.only_filled, **self.tell(seed, entries, sum(spent))}
+
+    def _stretches(self, contig: str) -> Iterator[Stretch]:
+        window, stride = self.model.config.data.seq_len, choose_stride(self.model, self.how)
+        length = self.genome.contigs[contig]
+        return split_contig(contig, self.merged.get(contig, ()), length, window, stride)
+
+    def _tasks(self) -> Iterator[_Task]:
+        for i, contig in enumerate(self.genome.contigs):
+            for copy in range(self.n if contig in self.merged else 0):
+                for stretch in self._stretches(contig):
+                    yield _Task(i * self.n + copy, stretch)
+
+    def _fillings(self, samples: Iterator[Sample]) -> Iterator[tuple[int, str, Patches, int]]:
+        """(record number, contig, what was filled, evaluations), of all contigs in order."""
+        for i, contig in enumerate(self.genome.contigs):
+            for copy in range(self.n):
+                patches: Patches = []
+                nfe = 0
+                for stretch in self._stretches(contig):
+                    sample = next(samples)
+                    patches += stretch.filled(sample.ids, self.genome, self.model.alphabet)
+                    nfe += sample.nfe
+                yield i * self.n + copy, contig, patches, nfe
+
+    def _contigs(
+        self,
+        samples: Iterator[Sample],
+        seed: int,
+        entries: list[dict[str, Any]],
+        spent: list[int],
+        mark: str,
+    ) -> Iterator[tuple[str, Iterator[bytes]]]:
+        """(header, letters in pieces) of each contig."""
+        for number, contig, patches, nfe in self._fillings(samples):
+            length = self.genome.contigs[contig]
+            filled = sum(len(letters) for _, letters in patches)
+            name = name_filling(contig, self.n, number)
+            entries.append({"name": name, "length": length, "nfe": nfe, "filled": filled})
+            spent.append(nfe)
+            ours = self.describe_record(seed, length, nfe) + mark
+            parts = [name, *([ours] if filled else []), self.genome.descriptions.get(contig, "")]
+            yield " ".join(parts).rstrip(), self._letters(contig, patches)
+
+    def _letters(self, contig: str, patches: Patches) -> Iterator[bytes]:
+        at = 0
+        for start, letters in patches:
+            yield from self._kept(contig, at, start)
+            yield letters
+            at = start + len(letters)
+        yield from self._kept(contig, at, self.genome.contigs[contig])
+
+    def _kept(self, contig: str, start: int, end: int) -> Iterator[bytes]:
+        for at in range(start, end, _CHUNK):
+            yield self.genome.fetch(contig, at, min(end, at + _CHUNK))
+
+    def _regions(
+        self,
+        samples: Iterator[Sample],
+        seed: int,
+        entries: list[dict[str, Any]],
+        spent: list[int],
+        mark: str,
+    ) -> Iterator[Record]:
+        """The regions in the order in which they were given."""
+        done: dict[tuple[str, int], tuple[Patches, int]] = {}
+        for number, contig, patches, nfe in self._fillings(samples):
+            done[contig, number % self.n] = patches, nfe
+            spent.append(nfe)
+        for gap in self.given:
+            for copy in range(self.n):
+                patches, nfe = done[gap.contig, copy]
+                start, letters = patches[bisect_right(patches, gap.start, key=lambda p: p[0]) - 1]
+                text = letters[gap.start - start : gap.end - start]
+                name = name_filling(gap.name, self.n, copy)
+                entries.append({"name": name, "length": len(text), "nfe": nfe, "filled": len(text)})
+                yield Record(name, self.describe_record(seed, len(text), nfe) + mark, text, 0)

@@ -1,0 +1,87 @@
+"""Guidance by name, as flags and Python arguments give it. No torch."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from genodiff.diffusion.registries import GUIDANCES
+from genodiff.errors import UsageError, did_you_mean
+from genodiff.jobs.request import Option, list_fields
+
+Form = Literal["strings", "ids", "one-hot"]
+
+
+@dataclass(frozen=True)
+class GuideSettings:
+    """How samples are guided.
+
+    `oracle` is a callable, "module:function", or the folder of a fine-tuned model (with `label` for
+    its log-odds of a class). `form` is what a callable takes; None: one-hot for a
+    `torch.nn.Module`, else strings. `options` are the guidance's own settings.
+    """
+
+    guidance: Annotated[
+        str, Option(f"Guide by an oracle or a network: {', '.join(GUIDANCES.list_names())}.")
+    ]
+    oracle: Annotated[
+        str | Path | Callable[..., Any] | None,
+        Option("What is to be large: MODULE:FUNCTION, or a fine-tuned unit's folder."),
+    ] = None
+    form: Annotated[
+        Form | None,
+        Option(
+            "What the function takes [one-hot for a torch module, else strings].",
+            ("--oracle-input",),
+        ),
+    ] = None
+    label: Annotated[
+        str | None,
+        Option("The class of a fine-tuned model whose log-odds count.", ("--oracle-label",)),
+    ] = None
+    timeout: Annotated[
+        float | None,
+        Option("Seconds that the oracle may take for a batch.", ("--oracle-timeout",)),
+    ] = None
+    strength: Annotated[
+        float,
+        Option("How strongly (default 1); 0 is the sampler without guidance, bit for bit."),
+    ] = 1.0
+    conditional: Annotated[
+        str | Path | None, Option("For cfg: the run whose law is wanted, or give --label.")
+    ] = None
+    options: Annotated[
+        Mapping[str, float],
+        Option(
+            "A setting of the guidance, as particles=32; may be given several times.",
+            ("--guidance-option",),
+        ),
+    ] = field(default_factory=dict)
+    max_calls: Annotated[
+        int | None, Option("Refuse what may ask the oracle for more sequences for a record.")
+    ] = None
+
+
+def check_guide(guide: Mapping[str, Any] | None) -> None:
+    """Raises `UsageError` for unknown names, and for settings of a guidance that is not there."""
+    if guide is None:
+        return
+    known = [one.name for one in list_fields(GuideSettings)]
+    for name in guide:
+        if name not in known:
+            raise UsageError(f"no setting '{name}' of guidance", fix=did_you_mean(name, known))
+    if guide.get("guidance") is None:
+        what = "an oracle or a setting of guidance, and no guidance"
+        raise UsageError(what, fix="give --guidance smc, say")
+    wanted, names = str(guide["guidance"]), GUIDANCES.list_names()
+    if wanted not in names:
+        raise UsageError(f"no guidance '{wanted}'; {did_you_mean(wanted, names)}")
+    form = guide.get("form")
+    if form is not None and form not in get_args(Form):
+        fix = f"give {', '.join(get_args(Form))}"
+        raise UsageError(f"no form '{form}' of an oracle's input", fix=fix)
+
+
+def is_unit(oracle: object) -> bool:
+    """Whether an oracle is the folder of a fine-tuned unit, and no function."""
+    return isinstance(oracle, str | Path) and Path(oracle).is_dir()

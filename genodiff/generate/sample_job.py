@@ -1,0 +1,124 @@
+"""New sequences and fillings as a file: `genodiff sample`."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+from genodiff.data.tokenizer import Tokenizer
+from genodiff.domain import DNA, DOMAINS, TEXT
+from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.generate.dna_drawing import DnaDrawing
+from genodiff.generate.draw_job import DrawJob
+from genodiff.generate.drawing import Drawing
+from genodiff.generate.estimate import check_room
+from genodiff.generate.gap_drawing import GapDrawing
+from genodiff.generate.gaps import read_gaps
+from genodiff.generate.guided_model import open_guided
+from genodiff.generate.guiding import Guiding
+from genodiff.generate.infill import Template, read_templates
+from genodiff.generate.request import SampleRequest
+from genodiff.generate.sampling import Sampling
+from genodiff.generate.step_choice import find_steps
+from genodiff.generate.text_drawing import TextDrawing, make_whole_template
+from genodiff.generate.text_templates import read_template
+from genodiff.io.faidx import Genome
+from genodiff.io.topology import say_linear, says_circular
+from genodiff.models.opening import Published, open_any, refuse_fitted
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.related_model import relate_model
+from genodiff.runs.tokenizer_files import open_model_tokenizer
+
+
+class SampleJob(DrawJob[SampleRequest]):
+    """The file of `genodiff sample`: new DNA, templates or regions filled, or text."""
+
+    def make_drawing(self, stack: ExitStack) -> Drawing:
+        asked = self.request
+        known_dna = asked.known == DNA.name and not asked.is_partly
+        templates = self._read_templates() if known_dna else None
+        if known_dna:  # before the model is opened
+            sizes = [asked.length or 1] if templates is None else [len(t.text) for t in templates]
+            self._check_room(asked.n or (DNA.n_samples if templates is None else 1), sizes)
+        opened = open_any(asked.find_run(), self.device)
+        model, own = opened if isinstance(opened, Published) else (refuse_fitted(opened), None)
+        model = relate_model(model, asked.relatives, strains=asked.strains)
+        domain = model.alphabet.domain
+        if asked.known not in (None, domain):
+            flag, right = DOMAINS[str(asked.known)].output_flag, DOMAINS[domain].output_flag
+            fix = f"give {right} FILE in place of {flag}"
+            raise CheckpointError(f"is a {domain} model", file=asked.find_run(), fix=fix)
+        model, guiding = open_guided(model, asked.guide, self.device, asked.label)
+        if guiding is not None and (domain == TEXT.name or asked.is_partly):
+            what = "guidance fills new DNA and templates, not text and not --bed or --region"
+            raise UsageError(what, fix="leave --guidance out, or cut the regions out as a template")
+        how = asked.read_sampling()
+        if asked.bits_lost is not None:
+            how = replace(how, steps=find_steps(model, how, asked.bits_lost))
+        if domain == TEXT.name:
+            return self._draw_text(model, how, own)
+        if asked.is_partly:
+            return self._fill_gaps(model, how, stack)
+        if templates is None:
+            templates = self._read_templates()
+        return self._draw_dna(model, how, templates, guiding)
+
+    def _draw_dna(
+        self,
+        model: TrainedModel,
+        how: Sampling,
+        templates: Sequence[Template] | None,
+        guiding: Guiding | None,
+    ) -> Drawing:
+        asked = self.request
+        n = asked.n or (DNA.n_samples if templates is None else 1)
+        drawing = DnaDrawing(
+            model, how, n, length=asked.length, templates=templates, guiding=guiding,
+            sources={"template": None if asked.template is None else str(asked.template)},
+        )  # fmt: skip
+        self._check_room(n, drawing.lengths)
+        return drawing
+
+    def _draw_text(self, model: TrainedModel, how: Sampling, own: Tokenizer | None) -> Drawing:
+        asked = self.request
+        asked.refuse_for_text()
+        if asked.prompt is not None and asked.template is not None:
+            raise UsageError("--prompt and --template exclude each other", fix="give one of them")
+        tokenizer = own or open_model_tokenizer(model.run, model.alphabet)
+        file = None if asked.template is None else str(asked.template)
+        if file is None:
+            template = make_whole_template(model, tokenizer, asked.length, asked.prompt)
+        else:
+            template = read_template(file)
+        n = asked.n or (TEXT.n_samples if file is None else 1)
+        sources = {"prompt": asked.prompt, "template": file}
+        return TextDrawing(model, how, n, tokenizer, [template], sources)
+
+    def _fill_gaps(self, model: TrainedModel, how: Sampling, stack: ExitStack) -> Drawing:
+        asked, file = self.request, str(self.request.template)
+        if file == "-":
+            what = "--bed and --region need a genome in a file"
+            raise UsageError(what, fix="give --template FILE")
+        genome = stack.enter_context(Genome(file))
+        bed = None if asked.bed is None else str(asked.bed)
+        gaps = read_gaps(genome, bed, asked.region)
+        sources = {"template": file, "bed": bed, "regions": list(asked.region) or None}
+        return GapDrawing(
+            model, how, asked.n or 1, genome, gaps, only_filled=asked.only_filled, sources=sources
+        )
+
+    def _read_templates(self) -> list[Template] | None:
+        """The records of the template, if there is one. Raises `DataError`."""
+        file = self.request.template
+        if file is None:
+            return None
+        templates = list(read_templates(file))
+        if not templates:
+            fix = "give a FASTA file with at least one record"
+            raise DataError("holds no record", file=file, fix=fix)
+        circular = [one.name for one in templates if says_circular(one.description)]
+        say_linear(str(file), circular)
+        return templates
+
+    def _check_room(self, n: int, lengths: Sequence[int]) -> None:
+        asked = self.request
+        check_room(str(asked.out), n, lengths, asked.line_width, asked.batch_size)

@@ -1,0 +1,187 @@
+"""The longest exact match of sequences in a training text, for memorisation checks.
+
+Every place of the text, on both strands, is written as a word of its next 32 bases, two bits each,
+and the words are sorted. The best match of a place stands next to where its own word belongs, so it
+costs one search. Places that match in all 32 bases are extended against every place of that word.
+
+`quality.scorecard.longest_matches` is the slow definition that this is tested against.
+
+A copy with changed bases has short matches only. `measure_identity` finds it: words of 12 bases
+that a sequence and the text share name a diagonal, and on the diagonals with the most of them all
+bases are compared, without gaps.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.quality.scorecard import Ids, read_bases
+
+WORD = 32
+_PAIRS = 1 << 20  # places of sequence and text that are extended together
+_SEED = 12  # bases; a stretch of 12 is left in a copy of 100 bases with a fifth of them changed
+_MOST_PLACES = 64  # of the text, for each seed: more are taken evenly
+_DIAGONALS = 4  # that are compared
+
+Words = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+
+
+class MatchIndex:
+    """A text that matches are looked up in, both strands.
+
+    It takes 25 bytes for each base and strand. Stretches of the text that are shorter than 32 bases
+    are not searched; a letter other than A, C, G and T, and an end, break a match.
+    """
+
+    def __init__(self, text: Iterable[Ids]) -> None:
+        parts = [read_bases(ids).astype(np.int8) for ids in text]
+        bases = _join([*parts, *map(_turn, parts)])
+        self._words, self._room = _pack(bases), _count_room(bases)
+        self._ends = np.cumsum([len(part) + 1 for part in [*parts, *parts]])
+        full = np.flatnonzero(self._room >= WORD)
+        order = np.argsort(self._words[full], kind="stable")
+        self._place = full[order].astype(np.int64)
+        self._sorted = self._words[self._place]
+
+    def measure_longest(self, sequences: Sequence[Ids]) -> Ints:
+        """The longest stretch of each sequence, in bases, that stands in the text on a strand."""
+        parts = [read_bases(ids).astype(np.int8) for ids in sequences]
+        parts = [side for part in parts for side in (part, _turn(part))]
+        found = np.zeros(len(sequences), np.int64)
+        bases = _join(parts)
+        if not len(self._sorted) or not len(bases):
+            return found
+        owner = np.repeat(np.arange(len(parts)) // 2, [len(part) + 1 for part in parts])
+        words, room = _pack(bases), _count_room(bases)
+        at = np.flatnonzero(room)
+        at = at[np.argsort(words[at], kind="stable")]
+        right = np.searchsorted(self._sorted, words[at])
+        length = np.zeros(len(at), np.int64)
+        for side in (right - 1, right):
+            near = self._sorted[np.clip(side, 0, len(self._sorted) - 1)]
+            length = np.maximum(length, _count_shared(words[at], near))
+        length = np.minimum(length, room[at])
+        np.maximum.at(found, owner[at], length)
+        whole = length >= WORD
+        first, at = right[whole], at[whole]
+        last = np.searchsorted(self._sorted, words[at], side="right")
+        self._extend(words, room, at, first, last - first, owner, found)
+        return found
+
+    def measure_identity(
+        self, sequences: Sequence[Ids], *, skip_own: bool = False
+    ) -> NDArray[np.float64]:
+        """The share of each sequence's places with the base of the most similar stretch of text.
+
+        Either strand of the text counts; gaps are not tried. `skip_own`: the sequences are the text
+        itself, and each is compared with the others only.
+        """
+        found = np.zeros(len(sequences))
+        for i, ids in enumerate(sequences):
+            bases = read_bases(ids).astype(np.int8)
+            for start, part in self._find_diagonals(bases, i if skip_own else None):
+                end = int(self._ends[part])
+                first = max(start, int(self._ends[part - 1]) if part else 0)
+                last = min(start + len(bases), end)
+                theirs = (self._words[first:last] >> np.uint64(62)).astype(np.int8)
+                same = theirs == bases[first - start : last - start]
+                same &= self._room[first:last] > 0
+                found[i] = max(found[i], float(same.sum() / len(bases)))
+        return found
+
+    def _find_diagonals(
+        self, bases: NDArray[np.int8], own: int | None
+    ) -> Iterator[tuple[int, int]]:
+        """Where a sequence would begin so that the most of its words fit, and the text's part."""
+        at = np.flatnonzero(_count_room(bases) >= _SEED)
+        shift = np.uint64(2 * (WORD - _SEED))
+        words = _pack(bases)[at] >> shift
+        first = np.searchsorted(self._sorted, words << shift)
+        last_word = (words << shift) | np.uint64((1 << (2 * (WORD - _SEED))) - 1)
+        places = np.searchsorted(self._sorted, last_word, side="right") - first
+        taken = np.minimum(places, _MOST_PLACES)
+        rows = np.repeat(np.arange(len(at)), taken)
+        within = np.arange(len(rows)) - np.repeat(np.cumsum(taken) - taken, taken)
+        near = self._place[first[rows] + within * places[rows] // np.maximum(taken[rows], 1)]
+        part = np.searchsorted(self._ends, near, side="right")
+        if own is not None:
+            other = part % (len(self._ends) // 2) != own
+            rows, near, part = rows[other], near[other], part[other]
+        pairs = np.stack([near - at[rows], part])
+        found, votes = np.unique(pairs, axis=1, return_counts=True)
+        for column in np.argsort(-votes, kind="stable")[:_DIAGONALS]:
+            yield int(found[0, column]), int(found[1, column])
+
+    def _extend(
+        self,
+        words: Words,
+        room: Ints,
+        at: Ints,
+        first: Ints,
+        copies: Ints,
+        owner: Ints,
+        found: Ints,
+    ) -> None:
+        """Follow every pair of places that share a word to its end, and keep the longest."""
+        upto = np.cumsum(copies)
+        start = 0
+        while start < len(at):
+            done = upto[start - 1] if start else 0
+            end = max(start + 1, int(np.searchsorted(upto, done + _PAIRS, side="right")))
+            rows = np.repeat(np.arange(start, end), copies[start:end])
+            within = np.arange(len(rows)) - (upto[rows] - copies[rows] - done)
+            mine, theirs = at[rows], self._place[first[rows] + within]
+            best = np.full(len(rows), WORD, np.int64)
+            live = np.arange(len(rows))
+            while len(live):
+                a, b = mine[live] + best[live], theirs[live] + best[live]
+                shared = _count_shared(words[a], self._words[b])
+                shared = np.minimum(np.minimum(shared, room[a]), self._room[b])
+                best[live] += shared
+                live = live[shared == WORD]
+            np.maximum.at(found, owner[mine], best)
+            start = end
+
+
+def _turn(bases: NDArray[np.int8]) -> NDArray[np.int8]:
+    """The reverse complement."""
+    return np.where(bases >= 0, 3 - bases, -1)[::-1].astype(np.int8)
+
+
+def _join(parts: Sequence[NDArray[np.int8]]) -> NDArray[np.int8]:
+    """All parts, an end after each."""
+    end = np.full(1, -1, np.int8)
+    return np.concatenate([np.zeros(0, np.int8), *(x for part in parts for x in (part, end))])
+
+
+def _pack(bases: NDArray[np.int8]) -> Words:
+    """The next 32 bases of each place, the first in the highest bits; what is no base counts 0."""
+    words = np.where(bases >= 0, bases, 0).astype(np.uint64)
+    width = 1
+    while width < WORD:  # the words of 2, 4, 8, 16 and 32 bases
+        later = np.zeros_like(words)
+        later[:-width] = words[width:]
+        words = (words << np.uint64(2 * width)) | later
+        width *= 2
+    return words
+
+
+def _count_room(bases: NDArray[np.int8]) -> Ints:
+    """How many bases stand in a row from each place on."""
+    place = np.arange(len(bases))
+    ends = np.where(bases < 0, place, len(bases))
+    return np.minimum.accumulate(ends[::-1])[::-1] - place
+
+
+def _count_shared(a: Words, b: Words) -> Ints:
+    """How many first bases two words share, at most 32."""
+    differ = a ^ b
+    top = np.zeros(len(differ), np.int64)  # bits up to the highest one that is set
+    for step in (32, 16, 8, 4, 2, 1):
+        big = differ >> np.uint64(step) > 0
+        top += np.where(big, step, 0)
+        differ = np.where(big, differ >> np.uint64(step), differ)
+    top += differ > 0
+    return (64 - top) // 2

@@ -1,0 +1,155 @@
+"""The page of a file of scored variants: what `genodiff.report` does with one."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from genodiff.errors import DataError, UsageError
+from genodiff.io import atomic
+from genodiff.io.faidx import Genome
+from genodiff.io.target import check_target, is_own_file, read_json_object, seal_page
+from genodiff.io.variant_alignment import judge_record
+from genodiff.io.variants import Allele, VariantRecord
+from genodiff.models.opening import open_language
+from genodiff.reports.variant_page import Redraws, TopVariant, render_variant_page
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.own_loci import OwnLoci, open_loci
+from genodiff.runs.related_model import reopen_relatives
+from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS
+from genodiff.scoring.variant_scores import ScoreOptions, score_alleles
+from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
+from genodiff.variants.logos import read_logos
+from genodiff.variants.relatives_around import read_relatives_around
+from genodiff.variants.scored_file import ScoredFile, ScoredRow
+from genodiff.variants.scored_tally import ScoredTally
+from genodiff.variants.scored_variants import NATS_PER_BIT
+
+REDRAWN = 16
+_NO_MODEL = (
+    "No model was asked, so there are no logos and no second draws: give --model RUN, and --fasta "
+    "where the genome is elsewhere now."
+)
+
+
+def report_variants(
+    scored: str | Path,
+    *,
+    out: str | Path | None = None,
+    model: str | Path | None = None,
+    fasta: str | Path | None = None,
+    top: int = 20,
+    device: str = "auto",
+    force: bool = False,
+) -> Path:
+    """Write the page of an output of `genodiff.score`, and return its path.
+
+    The default for `out` is SCORED.html. With `model`, the run that the scores are of, the `top`
+    least likely variants have logos of REF and ALT and what its relatives have there, and `REDRAWN`
+    variants with a standard error are scored again with another seed. `fasta` is by default the one
+    that the sidecar names. Rows are read one by one: memory does not grow with them. Raises
+    `DataError` for a file that holds no scores, `UsageError` for another model or genome,
+    `CheckpointError`, `MachineError`.
+    """
+    if top < 0:
+        raise UsageError(f"--top {top} is below 0", fix="give 0 or more")
+    if model is None and fasta is not None:
+        raise UsageError("--fasta is for logos, which ask a model", fix="give --model RUN")
+    target = Path(f"{scored}.html" if out is None else out)
+    check_target(target, force=force, inputs=(scored, fasta))
+
+    file = ScoredFile(scored)
+    told = read_json_object(f"{scored}.json")
+    told = told if {"unit", "scored", "unscored", "checkpoint"} <= told.keys() else {}
+    tally = ScoredTally(top, REDRAWN)
+    for row in file.rows():
+        tally.add(row)
+    changed = bool(told) and not is_own_file(scored)
+    found, redraws = [TopVariant(row) for row in tally.list_least()], None
+    why = _NO_MODEL
+    if model is not None:
+        if not told:
+            what = "has no sidecar, so its model and genome are not known"
+            raise DataError(what, file=scored, fix=f"put {scored}.json beside it")
+        found, redraws = _ask_model(
+            tally.list_least(), tally.list_drawn(), told, model, fasta, device
+        )
+        why = "No score has a standard error above 0: nothing was drawn at random."
+    page = render_variant_page(
+        Path(scored).name, tally, told or {"unit": file.about.get("unit", "nats")}, found, redraws,
+        changed=changed, why_no_model=why,
+    )  # fmt: skip
+    atomic.write_text(target, seal_page(page))
+    return target
+
+
+def _ask_model(
+    least: Sequence[ScoredRow],
+    drawn: Sequence[ScoredRow],
+    told: Mapping[str, Any],
+    run: str | Path,
+    fasta: str | Path | None,
+    device: str,
+) -> tuple[list[TopVariant], Redraws | None]:
+    path = fasta if fasta is not None else told["fasta"]["path"]
+    trained = open_language(run, device, **reopen_relatives(told))
+    if trained.digest != told["checkpoint"]:
+        what = f"the scores are of the model {told['checkpoint']}, and this is {trained.digest}"
+        raise UsageError(what, file=run, fix="give the run that they were made with")
+    with Genome(path) as genome:
+        if genome.sha256 != told["fasta"]["sha256"]:
+            raise UsageError(
+                "is not the genome that the scores are of", file=path, fix="give --fasta"
+            )
+        context = told.get("context")
+        length = context if isinstance(context, int) else trained.config.data.seq_len
+        memory = "on" if told.get("memory") else "off"
+        loci = open_loci(trained, genome, memory, longest=length + LONGEST_SPAN)
+        reader = open_reader(trained, loci=loci)
+        found = []
+        for row in least:
+            try:
+                place = (trained, reader, genome, _find_allele(row, genome), length)
+                found.append(TopVariant(row, read_logos(*place), read_relatives_around(*place)))
+            except UnscorableError:
+                found.append(TopVariant(row))
+        return found, _draw_again(trained, genome, drawn, told, loci)
+
+
+def _find_allele(row: ScoredRow, genome: Genome) -> Allele:
+
+    record = VariantRecord(0, row.chrom, row.pos, row.id, row.ref, (row.alt,))
+    (found,) = judge_record(record, genome)
+    if not isinstance(found, Allele):
+        what = f"{row.chrom}:{row.pos} {row.ref}>{row.alt} does not fit the genome ({found})"
+        raise DataError(what, fix="give the file as genodiff score wrote it")
+    return found
+
+
+def _draw_again(
+    model: TrainedModel,
+    genome: Genome,
+    drawn: Sequence[ScoredRow],
+    told: Mapping[str, Any],
+    loci: OwnLoci | None,
+) -> Redraws | None:
+
+    context = told.get("context")
+    options = ScoreOptions(
+        method=told["method"], se=told["se"], seed=told["seed"] + 1, exact=told["exact"],
+        most=told.get("max_evaluations", MAX_EVALUATIONS),
+        context=context if isinstance(context, int) else None,
+        memory="off" if loci is None else "on",
+    )  # fmt: skip
+    alleles = [_find_allele(row, genome) for row in drawn]
+    scale = 1.0 if told["unit"] == "nats" else NATS_PER_BIT
+    pairs = [
+        (row.score, row.se, one.value / scale, (one.se or 0.0) / scale)
+        for row, one in zip(
+            drawn, score_alleles(model, genome, alleles, options, loci), strict=True
+        )
+        if one.value is not None
+    ]
+    return Redraws(*np.array(pairs, float).T) if pairs else None

@@ -1,0 +1,188 @@
+"""The chosen records of a file of variants, each judged against the genome once."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import IO
+
+from genodiff.errors import DataError
+from genodiff.io.faidx import Genome
+from genodiff.io.phasing import RecordPhaser
+from genodiff.io.regions import parse_region
+from genodiff.io.variant_alignment import judge_record
+from genodiff.io.variant_check import VariantSurvey, explain_contradictions, survey_variants
+from genodiff.io.variant_source import VariantSource
+from genodiff.io.variants import Allele, Unscorable, VariantRecord
+from genodiff.jobs.shards import Shard
+from genodiff.scoring.allele_score import AlleleScore
+from genodiff.variants.haplotype_scores import HaplotypeWalk, count_haplotypes
+from genodiff.variants.scored_variants import Judged, ScoredRecord, ScoreTally
+
+_HELD, _BLOCK = 1 << 20, 1 << 16  # bytes of what is judged: in memory, and read at a time
+
+
+class RecordSelection:
+    """Records that overlap one of the regions (all, where there is none), in the file's order."""
+
+    def __init__(self, regions: Sequence[str], contigs: Mapping[str, int]) -> None:
+        self._contigs = contigs
+        self._regions: dict[str, list[tuple[int, int]]] = {}
+        for text in regions:
+            contig, start, end = parse_region(text, dict(contigs))
+            self._regions.setdefault(contig, []).append((start, end))
+
+    def choose(self, records: Iterable[VariantRecord]) -> Iterator[VariantRecord]:
+        """Those of `records` that are chosen."""
+        return filter(self.holds, records)
+
+    def holds(self, record: VariantRecord) -> bool:
+        """Whether this record is one of them; a telomere belongs to the base beside it."""
+        if not self._regions:
+            return True
+        first, last = record.pos - 1, record.pos - 1 + len(record.ref)
+        length = self._contigs.get(record.chrom, 0)
+        if record.is_at_telomere(length):
+            first, last = (0, 1) if record.pos == 0 else (length - 1, length)
+        return any(s < last and first < e for s, e in self._regions.get(record.chrom, ()))
+
+
+@contextmanager
+def open_records(
+    source: VariantSource, genome: Genome, regions: Sequence[str] = (), shard: Shard | None = None
+) -> Iterator["VariantRecords"]:
+    """Read and judge all records. Raises `DataError` for a file that cannot be read exactly."""
+    with SpooledTemporaryFile(_HELD) as kept:
+        yield VariantRecords(source, genome, RecordSelection(regions, genome.contigs), shard, kept)
+
+
+class VariantRecords:
+    """The chosen records of a file, or one shard of them; `survey` counts them.
+
+    A shard judges its own records alone; the others are counted, to know where it begins. What is
+    judged of a record is kept in a temporary file, some 20 bytes each.
+    """
+
+    def __init__(
+        self,
+        source: VariantSource,
+        genome: Genome,
+        selection: RecordSelection,
+        shard: Shard | None,
+        kept: IO[bytes],
+    ) -> None:
+        self.source, self.genome, self.shard = source, genome, shard
+        self._selection, self._kept = selection, kept
+        self.cut: tuple[int, int | None] = (0, None)
+        if shard is not None:
+            self.cut = shard.cut(sum(1 for _ in self.records()))
+        self.survey = VariantSurvey()
+        for record in self.records():
+            judged = judge_record(record, genome)
+            self.survey.add(record, judged, genome)
+            kept.write(_pack(record.chrom, judged))
+        self.cut = (self.cut[0], self.cut[0] + self.survey.records)
+        self.span: int | None = None
+        """The longest stretch of a haplotype; None scores none."""
+
+    def __len__(self) -> int:
+        return self.survey.records
+
+    def records(self) -> Iterator[VariantRecord]:
+        """Its records, in the file's order."""
+        return islice(self._selection.choose(self.source.records()), *self.cut)
+
+    def judged(self) -> Iterator[list[Judged]]:
+        """What was judged of each record, in the file's order."""
+        at = 0
+        while True:
+            self._kept.seek(at)
+            lines = self._kept.readlines(_BLOCK)
+            if not lines:
+                return
+            at += sum(map(len, lines))
+            yield from map(_unpack, lines)
+
+    def alleles(self) -> Iterator[Allele]:
+        """Each ALT that can be scored, in the file's order."""
+        return (one for some in self.judged() for one in some if isinstance(one, Allele))
+
+    def refuse_other_genome(self) -> None:
+        """Raises `DataError` where most records of the file do not fit the genome.
+
+        Of a file like that some shard has as many. So the others do not look at all of it, and
+        what it is refused for is missing when the shards are merged.
+        """
+        survey = self.survey
+        if survey.contradictions > survey.records / 2 and self.shard is not None:
+            survey = survey_variants(self._selection.choose(self.source.records()), self.genome)
+        fault = explain_contradictions(survey, self.source.shown, self.genome)
+        if fault is not None and survey.contradictions > survey.records / 2:
+            raise fault
+
+    def require_samples(self) -> None:
+        """Raises `DataError` for a file without samples."""
+        header = self.source.header
+        if header is None or not header.samples:
+            what = "has no samples, and haplotypes are read from genotypes (GT)"
+            raise DataError(what, file=self.source.shown, fix="give a phased VCF or BCF")
+
+    def ask_haplotypes(self, span: int, method: str) -> tuple[Counter[str], int]:
+        """Score phased haplotypes of up to `span` bases too: how many by method, and windows.
+
+        Raises `DataError` for a file without samples, and for records that are not sorted.
+        """
+        self.require_samples()
+        self.span = span
+        return count_haplotypes(self._walk(), method)
+
+    @property
+    def samples(self) -> list[str] | None:
+        """Names of the samples whose haplotypes are scored, None where none are."""
+        header = self.source.header
+        return None if self.span is None or header is None else header.samples
+
+    def joint_alleles(self) -> Iterator[tuple[Allele, ...]]:
+        """The alleles of each haplotype that has a score of its own."""
+        return iter(()) if self.span is None else self._walk().alleles()
+
+    def join(
+        self,
+        own: Iterable[Sequence[AlleleScore]],
+        joint: Iterator[AlleleScore],
+        tally: ScoreTally,
+    ) -> Iterator[ScoredRecord]:
+        """Each record with its scores: its ALTs' `own`, and those of `joint_alleles`, in order.
+
+        They are counted in `tally`.
+        """
+        some = zip(self.records(), self.judged(), own, strict=True)
+        rows: Iterator[ScoredRecord] = (ScoredRecord(*one) for one in some)
+        if self.span is not None:
+            walk = self._walk()
+            tally.haplotypes = walk.tally
+            rows = walk.attach(rows, joint)
+        for one in rows:
+            tally.add(one.scores)
+            yield one
+
+    def _walk(self) -> HaplotypeWalk:
+        assert self.span is not None
+        phaser = RecordPhaser(self.genome, self.span, self.source.shown)
+        phased = phaser.phase(self.source.records())
+        return HaplotypeWalk(
+            (one for one in phased if self._selection.holds(one.record)), *self.cut
+        )
+
+
+def _pack(chrom: str, judged: Iterable[Judged]) -> bytes:
+    """A record's line: its contig, and start, REF and ALT of each ALT, or why it has none."""
+    rows = [[x.start, x.ref, x.alt] if isinstance(x, Allele) else x.value for x in judged]
+    return json.dumps([chrom, *rows]).encode() + b"\n"
+
+
+def _unpack(line: bytes) -> list[Judged]:
+    chrom, *rows = json.loads(line)
+    return [Unscorable(x) if isinstance(x, str) else Allele(chrom, *x) for x in rows]

@@ -1,0 +1,248 @@
+"""What `score` is asked, in memory and as a file. No torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Ge
+
+from genodiff.errors import UsageError
+from genodiff.io.target import check_target
+from genodiff.jobs.file_request import FileRequest, choose_target
+from genodiff.jobs.options import (
+    JsonLines,
+    Memory,
+    RelativeFiles,
+    Seed,
+    ShardWords,
+    Strains,
+    Unit,
+)
+from genodiff.jobs.request import Option, Request
+from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.scoring.methods import AUTO, check_method, describe_methods
+from genodiff.scoring.methods.nelbo import LEAST_WINDOWS, MAX_EVALUATIONS, STANDARD_ERROR
+
+ENDINGS = (".vcf", ".vcf.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl")
+TWICE = "2x"
+PLACES, LEAST_PLACES = 10_000, 100
+"""Places of SNVs that `--background on` draws, and the fewest that may be asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreFields:
+    """Which variants are scored, how, and what stands beside a score."""
+
+    variants: Annotated[
+        Any,
+        Option(
+            "VCF, BCF, CSV, TSV, JSON lines or parquet (chrom, pos, ref, alt); - for stdin.",
+            is_word=True,
+            is_input=True,
+        ),
+    ] = field(kw_only=False)
+    fasta: Annotated[str | Path, Option("The genome that the variants are of.", is_input=True)]
+    method: Annotated[str, Option(describe_methods())] = AUTO
+    se: Annotated[float, Option("Standard error, in nats, that nelbo goes on to.")] = STANDARD_ERROR
+    max_evaluations: Annotated[
+        int,
+        Ge(LEAST_WINDOWS),
+        Option("Evaluations of one variant after which nelbo stops above --se, with a flag."),
+    ] = MAX_EVALUATIONS
+    context: Annotated[
+        int | Literal["2x"] | None,
+        Option(
+            "Bases of a window (default: the trained length); 2x scores at double context as well, "
+            "and flags what moves."
+        ),
+    ] = None
+    exact: Annotated[bool, Option("Give every SNV an evaluation of its own.")] = False
+    unit: Unit = "nats"
+    background: Annotated[
+        int | str,
+        Option(
+            "Rank scores among random variants of the genome: off, on (10,000), or how many. They "
+            "cost evaluations once, and are kept (see --plan)."
+        ),
+    ] = "off"
+    haplotypes: Annotated[
+        bool,
+        Option(
+            "Score the phased variants of one copy together too, from GT and PS: as FORMAT fields "
+            "of a VCF, or a column of a table. They cost evaluations (see --plan)."
+        ),
+    ] = False
+    features: Annotated[
+        str | Path | None,
+        Option(
+            "Genes (GFF3, GTF, BED12, GenBank): puts the consequence of each variant beside its "
+            "score (missense, splice donor, ...).",
+            is_input=True,
+        ),
+    ] = None
+    genetic_code: Annotated[
+        Sequence[str],
+        Option(
+            "CONTIG=N, with --features: NCBI's number of a contig's genetic code, where the "
+            "annotation does not say it; chrM=2. May be given several times."
+        ),
+    ] = ()
+    region: Annotated[
+        Sequence[str],
+        Option(
+            "Only variants in chr1:1,000-2,000, 1-based and inclusive; may be given several times.",
+            ("--region", "--regions"),
+        ),
+    ] = ()
+    batch_size: Annotated[
+        int | None,
+        Ge(1),
+        Option(
+            "Windows at a time: changes speed and memory, never the scores (default: about 32,768 "
+            "bases)."
+        ),
+    ] = None
+    memory: Memory = None
+    seed: Seed = 1
+
+    def check_score(self) -> None:
+        """Raises `UsageError` for what no bound says."""
+        check_method(self.method)
+        if not 0 < self.se < float("inf"):
+            raise UsageError(f"--se {self.se} is no standard error", fix="give nats, above 0")
+        if isinstance(self.context, int) and self.context < 2:
+            raise UsageError(
+                f"--context {self.context} is no length", fix=f"give bases, or {TWICE}"
+            )
+        if self.genetic_code and self.features is None:
+            raise UsageError("--genetic-code without --features", fix="give an annotation")
+        count_places(self.background)
+
+    @property
+    def places(self) -> int | None:
+        """How many places the background draws; None without one."""
+        return count_places(self.background)
+
+    def find_context(self, trained: int) -> int:
+        """Bases of a window, where those of training have `trained`."""
+        return self.context if isinstance(self.context, int) else trained
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldScoreRequest(ScoreFields, Request[Any]):
+    """Scores of variants: a row for each ALT, in their order, as `genodiff score` writes them.
+
+    `variants` is a file (VCF, BCF, CSV, TSV, parquet), a frame of polars or pandas with chrom, pos
+    (from 1), ref and alt, or rows of these four: tuples, named tuples, mappings, records of pysam.
+    One row may stand alone.
+
+    `score` is the log-likelihood of ALT minus that of REF, in `unit`: positive where ALT is
+    likelier. It is null where `flags` says why there is none. `method` auto is llr for one base,
+    chain for spans of up to 8, nelbo beyond; nelbo that ends above `se` has the flag
+    se_above_wanted. `background` adds percentile, z and phred. `haplotypes` adds a column with a
+    row for each copy that carries the ALT. `features` adds gene, consequence, protein and
+    transcripts. Raises `UsageError` for a model of text, `DataError` for variants of another
+    genome.
+
+    >>> m.score([("chr1", 1200, "A", "G")], fasta="genome.fa")["score"]
+    """
+
+    work: ClassVar[str] = "genodiff.variants.score_job:score_held"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_score()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreRequest(ScoreFields, FileRequest):
+    """Write the scores of a file of variants to `out`; what its sidecar says.
+
+    `variants` is VCF, BCF or a table (CSV, TSV, parquet) with chrom, pos (from 1), ref and alt; "-"
+    is stdin. `out` ends in .vcf, .tsv, .parquet or .jsonl, or in .vcf.gz or .tsv.gz, which get an
+    index where the records are sorted; "-" is stdout, as JSON lines with `json`. Records stay in
+    their order, and none is dropped: an ALT without a score has its reason.
+
+    With `shard`, "i/n", the i-th of n parts of the records is written, and `genodiff.merge` puts
+    the parts together. Scores are kept in OUT.partial until `out` is there, and the same call goes
+    on after them; `fresh` starts anew. With `plan` nothing is computed, and counts are returned.
+    Random variants of a `background` are kept in the cache folder.
+
+    A file most of whose records do not fit the genome is refused. Where some do not, `out` is
+    written whole, they are marked in it, and `DataError` is raised at the end, unless
+    `allow_mismatches`. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
+
+    >>> genodiff.score("runs/demo", "variants.vcf", fasta="genome.fa", out="scored.vcf")
+    """
+
+    work: ClassVar[str] = "genodiff.variants.score_job:ScoreJob"
+
+    out: Annotated[
+        str | Path,
+        Option(
+            ".vcf, .tsv, .parquet or .jsonl; .vcf.gz and .tsv.gz get an index; - for stdout.",
+            ("--out", "-o"),
+        ),
+    ] = ""
+    shard: ShardWords = None
+    allow_mismatches: Annotated[
+        bool, Option("Records that do not fit the FASTA are marked, and are no error.")
+    ] = False
+    relatives: RelativeFiles = ()
+    strains: Strains = False
+    page: Annotated[
+        bool, Option("Also write OUT.html: what `genodiff report OUT --model RUN` draws.")
+    ] = False
+    json: JsonLines = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.variants, str | Path):
+            what = f"a {type(self.variants).__name__} is no file of variants"
+            raise UsageError(what, fix="give its path; score_variants takes variants in memory")
+        super().__post_init__()
+        self.check_score()
+        object.__setattr__(self, "out", choose_target(self.out, json=self.json, plan=self.plan))
+        _ = self.part
+        if self.page and self.is_stream:
+            raise UsageError("--page is of a file of scores", fix="give --out a name")
+
+    @property
+    def part(self) -> Shard | None:
+        """The shard, parsed."""
+        return None if self.shard is None else parse_shard(self.shard)
+
+    def find_form(self, source: str) -> str:
+        """The ending that says what is written; stdout is VCF for a VCF or BCF, else a TSV."""
+        plain = ".tsv" if source == "table" else ".vcf"
+        return find_ending(self.out) or (".jsonl" if self.json else plain)
+
+    def list_files(self) -> list[str]:
+        """With the index of what is compressed."""
+        files, zipped = super().list_files(), str(self.out).lower().endswith(".gz")
+        return [*files, f"{self.out}.tbi"] if zipped and not self.is_stream else files
+
+    def check(self) -> None:
+        """As every request of a file; but a run that is not there is told after faulty variants."""
+        self.check_files()
+        if self.page:
+            check_target(f"{self.out}.html", force=self.force, inputs=self.list_inputs())
+        if str(self.out) != "-" and find_ending(self.out) is None:
+            what = "has none of the endings " + ", ".join(ENDINGS)
+            raise UsageError(what, file=self.out, fix="give one of them, or - for stdout")
+
+
+def find_ending(path: str | Path) -> str | None:
+    """Which of `ENDINGS` a file has; None for another."""
+    return next((one for one in ENDINGS if str(path).lower().endswith(one)), None)
+
+
+def count_places(background: int | str) -> int | None:
+    """How many places `--background` asks for, None for off. Raises `UsageError`."""
+    text = str(background)
+    if text in ("off", "on"):
+        return PLACES if text == "on" else None
+    if not text.isdecimal() or not LEAST_PLACES <= int(text) <= 10**9:
+        fix = f"give off, on ({PLACES:,}), or a number from {LEAST_PLACES}"
+        raise UsageError(f"--background {text} is no number of variants", fix=fix)
+    return int(text)

@@ -1,0 +1,149 @@
+"""What a page says of scored variants, counted row by row; memory does not grow with their number.
+
+Scores are counted on a grid of `STEP`, percentiles on one of 0.5. Of the rows themselves only the
+least likely ones are held, and a few that are drawn at random.
+"""
+
+import heapq
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.variants.background_strata import SizeClass, find_class
+from genodiff.variants.scored_file import ScoredRow
+from genodiff.variants.scored_places import ScoredPlaces
+
+STEP = 0.02
+"""Width of a bin of scores, in the file's unit."""
+PERCENT_BINS = 200
+_Held = tuple[tuple[float, ...], int, ScoredRow]
+
+
+@dataclass
+class ClassScores:
+    """The scores of one class (`snv`, `del1`), per base where the class compares them so."""
+
+    size: SizeClass
+    n: int = 0
+    ranked: int = 0
+    grid: Counter[int] = field(default_factory=Counter)
+
+    def list_scores(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Middles of the bins that are not empty, in order, and their counts."""
+        return list_grid(self.grid)
+
+
+def list_grid(grid: Mapping[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Middles of the bins of a grid that are not empty, in order, and their counts."""
+    bins = sorted(grid)
+    return (np.array(bins) + 0.5) * STEP, np.array([grid[one] for one in bins], float)
+
+
+class ScoredTally:
+    """Counts over the rows of scored variants; `top` and `drawn` are how many rows it holds."""
+
+    def __init__(self, top: int = 20, drawn: int = 16) -> None:
+        self.rows = 0
+        self.scored: Counter[str] = Counter()
+        """ALTs with a score, by kind."""
+        self.unscored: Counter[str] = Counter()
+        """ALTs without, by reason."""
+        self.notes: Counter[str] = Counter()
+        """Flags of ALTs with a score."""
+        self.methods: Counter[str] = Counter()
+        self.ranked = 0
+        self.classes: dict[SizeClass, ClassScores] = {}
+        self.percentiles: dict[str, NDArray[np.float64]] = {}
+        """Counts in `PERCENT_BINS` bins, by kind; each ALT counts 1 in all."""
+        self.consequences: dict[str, Counter[int]] = {}
+        """Scores of SNVs on the grid, by the first term of their consequence."""
+        self.places = ScoredPlaces()
+        self._top, self._drawn = top, drawn
+        self._least: list[_Held] = []
+        self._random: list[_Held] = []
+
+    def add(self, row: ScoredRow) -> None:
+        """Count one row."""
+        self.rows += 1
+        if row.score is None:
+            self.unscored[row.flags[0]] += 1
+            return
+        self.scored[row.kind] += 1
+        self.methods[row.method] += 1
+        self.notes.update(row.flags)
+        self._add_to_class(row, row.score)
+        self.places.add(row.chrom, row.pos - 1, row.score)
+        if row.consequence and row.kind == "snv":
+            grid = self.consequences.setdefault(row.consequence.partition("&")[0], Counter())
+            grid[int(row.score // STEP)] += 1
+        if row.percentile is not None:
+            self.ranked += 1
+            counts = self.percentiles.setdefault(row.kind, np.zeros(PERCENT_BINS))
+            _spread(counts, row.percentile, row.n_background)
+        self._hold(row, row.score)
+
+    def _add_to_class(self, row: ScoredRow, score: float) -> None:
+        size = find_class(row.ref_bases, row.alt_bases)
+        if size is None:
+            return
+        known = self.classes.setdefault(size, ClassScores(size))
+        known.n += 1
+        known.ranked += row.percentile is not None
+        value = score / max(row.ref_bases, row.alt_bases) if size.per_base else score
+        known.grid[int(value // STEP)] += 1
+
+    def _hold(self, row: ScoredRow, score: float) -> None:
+        order = (row.percentile is None, row.percentile or 0.0, row.z or 0.0, score)
+        # A heap drops its least item, and the likeliest row is to go: so keys are negative
+        _push(self._least, (tuple(-one for one in order), -self.rows, row), self._top)
+        if row.se:
+            place = f"{row.chrom} {row.pos} {row.ref} {row.alt}".encode()
+            _push(self._random, ((-zlib.crc32(place),), -self.rows, row), self._drawn)
+
+    @property
+    def n_scored(self) -> int:
+        """ALTs with a score."""
+        return sum(self.scored.values())
+
+    def list_least(self) -> list[ScoredRow]:
+        """The rows of the lowest percentiles, then of the lowest z and score."""
+        return [row for *_, row in sorted(self._least, key=lambda one: one[:2], reverse=True)]
+
+    def list_drawn(self) -> list[ScoredRow]:
+        """Rows with a standard error above 0: a choice that depends on the variants alone."""
+        return [row for *_, row in sorted(self._random, key=lambda one: one[:2], reverse=True)]
+
+
+def _spread(counts: NDArray[np.float64], percentile: float, n: int) -> None:
+    """Count 1 over the stretch that a rank among `n` stands for: 1 of n + 1 equal parts."""
+    bins = len(counts)
+    middle, half = percentile / 100 * bins, bins / (n + 1) / 2
+    low, high = max(0.0, middle - half), min(float(bins), middle + half)
+    first, last = min(int(low), bins - 1), min(int(high), bins - 1)
+    for one in range(first, last + 1):
+        counts[one] += (min(high, one + 1) - max(low, one)) / (high - low)
+
+
+def _push(heap: list[_Held], item: _Held, size: int) -> None:
+    if len(heap) < size:
+        heapq.heappush(heap, item)
+    elif size:
+        heapq.heappushpop(heap, item)
+
+
+def measure_ks(counts: NDArray[np.floating[Any]] | NDArray[np.integer[Any]]) -> tuple[float, float]:
+    """The largest distance of percentiles, counted in equal bins, from the uniform law.
+
+    And what 1 in 20 random sets of so many exceeds: 1.358 / √n.
+    """
+    n = float(counts.sum())
+    if not n:
+        return 0.0, 1.0
+    steps = np.cumsum(counts) / n
+    even = np.arange(1, len(counts) + 1) / len(counts)
+    return float(np.abs(steps - even).max()), 1.358 / n**0.5

@@ -1,0 +1,248 @@
+"""Records of variants with the scores of their ALTs, and the rows that tables have of them."""
+
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple
+
+from genodiff.io.faidx import Genome
+from genodiff.io.variant_alignment import anchor_allele
+from genodiff.io.variants import Allele, Unscorable, VariantRecord
+from genodiff.scoring.allele_score import AlleleScore, Item
+from genodiff.variants.background_ranks import Rank
+from genodiff.variants.consequences import Consequences
+
+TOO_RARE = "too_rare"
+"""Of a score without percentile: the genome has too few variants of its kind."""
+NATS_PER_BIT = 0.6931471805599453
+_UNSAFE = re.compile(r"[\s;,=]+")
+
+Judged = Allele | Unscorable
+Scores = Sequence[AlleleScore]
+Score = Callable[[Iterable[Item]], Iterator[AlleleScore]]
+"""A score for each allele, or sequence of alleles of one haplotype, in order."""
+FindRank = Callable[[Allele, float], Rank | None]
+"""Where the score of an allele, in nats, stands among those of random variants."""
+
+
+class CopyScore(NamedTuple):
+    """The score of the haplotype in which an ALT stands, on one copy of one sample.
+
+    `sample` and `copy` count from 0. `first` and `last` (from 1, inclusive) are the stretch that it
+    changes, and `variants` how many it has; all are 0 where `score` has a reason instead.
+    """
+
+    sample: int
+    copy: int
+    ploidy: int
+    phase_set: str
+    first: int
+    last: int
+    variants: int
+    score: AlleleScore
+
+
+class ScoredRecord(NamedTuple):
+    """A record; what each of its ALTs is, its score, and with haplotypes the copies that carry it.
+
+    A record without ALT has one reason.
+    """
+
+    record: VariantRecord
+    judged: Sequence[Judged]
+    scores: Scores
+    copies: Sequence[Sequence[CopyScore]] = ()
+
+
+class ScoreForm(NamedTuple):
+    """How scores are shown: in `unit`, nats or bits, and what stands beside them.
+
+    `about` says in a header what they come from. `find_rank` ranks them among those of random
+    variants, None without a background. `samples` are the names of those whose haplotypes are
+    shown, None without haplotypes. `consequences` are those of an annotation, None without one.
+    `votes` says whether the votes of relatives are shown.
+    """
+
+    genome: Genome
+    unit: str
+    about: Mapping[str, object] = {}
+    find_rank: FindRank | None = None
+    samples: Sequence[str] | None = None
+    consequences: Consequences | None = None
+    votes: bool = False
+
+    def convert(self, nats: float | None) -> float | None:
+        """`nats` in the unit."""
+        return nats if nats is None or self.unit == "nats" else nats / NATS_PER_BIT
+
+
+@dataclass
+class HaplotypeTally:
+    """Counts of the haplotypes of one output; those of shards add up to those of one run."""
+
+    alleles: int = 0
+    """ALTs on copies of samples."""
+    scored: int = 0
+    unscored: Counter[str] = field(default_factory=Counter)
+    """ALTs on copies without a score, by reason."""
+    joint: int = 0
+    """Haplotypes of several variants that were scored; one of several copies counts once."""
+    evaluations: int = 0
+
+    def add(self, copies: Iterable[CopyScore]) -> None:
+        """Count some copies."""
+        for one in copies:
+            self.alleles += 1
+            if one.score.value is None:
+                self.unscored[one.score.flags[0]] += 1
+            else:
+                self.scored += 1
+
+    def describe(self) -> dict[str, Any]:
+        """As a sidecar has it."""
+        return {**vars(self), "unscored": dict(sorted(self.unscored.items()))}
+
+
+@dataclass
+class ScoreTally:
+    """What the records of an output hold."""
+
+    records: int = 0
+    scored: int = 0
+    """ALTs with a score."""
+    unscored: Counter[str] = field(default_factory=Counter)
+    """ALTs without, by reason."""
+    evaluations: int = 0
+    haplotypes: HaplotypeTally | None = None
+
+    def add(self, scores: Scores) -> None:
+        """Count one record."""
+        self.records += 1
+        for one in scores:
+            self.evaluations += one.evaluations
+            if one.value is None:
+                self.unscored[one.flags[0]] += 1
+            else:
+                self.scored += 1
+
+    def describe(self) -> dict[str, Any]:
+        """As a sidecar has it."""
+        told = {**vars(self), "unscored": dict(sorted(self.unscored.items()))}
+        del told["haplotypes"]
+        return told | ({"haplotypes": self.haplotypes.describe()} if self.haplotypes else {})
+
+
+def score_records(
+    records: Iterable[Sequence[Judged]], score: Score
+) -> Iterator[tuple[AlleleScore, ...]]:
+    """The scores of each record's ALTs, as they were judged; without ALT, one with its reason.
+
+    Memory holds the records that `score` holds, and those between them.
+    """
+    waiting: deque[Sequence[Judged]] = deque()
+
+    def feed() -> Iterator[Allele]:
+        for judged in records:
+            waiting.append(judged)
+            yield from (one for one in judged if isinstance(one, Allele))
+
+    found = score(feed())
+    while True:
+        # The first record that needs a score pulls those before it into `waiting`
+        first = next(found, None)
+        while waiting and not any(isinstance(one, Allele) for one in waiting[0]):
+            yield _join(waiting.popleft(), iter(()))
+        if first is None:
+            return
+        yield _join(waiting.popleft(), chain([first], found))
+
+
+def _join(judged: Sequence[Judged], found: Iterator[AlleleScore]) -> tuple[AlleleScore, ...]:
+    return tuple(
+        next(found) if isinstance(one, Allele) else AlleleScore.without(one.value) for one in judged
+    )
+
+
+def describe_alts(scored: ScoredRecord, form: ScoreForm) -> list[dict[str, Any]]:
+    """A row for each ALT, as tables have them. `score` and `se` are in the unit of `form`.
+
+    `normal` is the normal form, CHROM:POS:REF:ALT, where the record has another spelling. What a
+    background tells is null without it, and where there is no score; where it tells nothing of a
+    score, `flags` has `TOO_RARE`. With samples, `haplotypes` has a row for each copy that carries
+    the ALT. With `form.votes` there are the votes of relatives, null where the ALT is not one base
+    for another. With consequences there are gene, consequence, protein and transcripts.
+    """
+    rows, record = [], scored.record
+    for alt, one, score in zip(record.alts or (".",), scored.judged, scored.scores, strict=True):
+        normal = ""
+        if isinstance(one, Allele):
+            pos, ref, other = anchor_allele(one, form.genome)
+            if (pos, ref, other) != (record.pos, record.ref.upper(), alt.upper()):
+                normal = f"{record.chrom}:{pos}:{ref}:{other}"
+        rank, flags = None, list(score.flags)
+        if form.find_rank is not None and isinstance(one, Allele) and score.value is not None:
+            rank = form.find_rank(one, score.value)
+            flags += [] if rank else [TOO_RARE]
+        rows.append(
+            {
+                "chrom": record.chrom,
+                "pos": record.pos,
+                "id": record.id,
+                "ref": record.ref,
+                "alt": alt,
+                "kind": one.kind if isinstance(one, Allele) else "",
+                "method": score.method,
+                "score": form.convert(score.value),
+                "se": form.convert(score.se),
+                "n_evaluations": score.evaluations,
+                "flags": flags,
+                "normal": normal,
+                "percentile": rank and rank.percentile,
+                "z": rank and rank.z,
+                "phred": rank and rank.phred,
+                "background": rank.stratum if rank else "",
+                "n_background": rank and rank.n,
+            }
+        )
+        if form.votes:
+            rows[-1]["votes"] = form.convert(score.votes)
+        if form.consequences is not None:
+            rows[-1] |= form.consequences.describe(one if isinstance(one, Allele) else None)
+    if form.samples is not None:
+        for row, copies in zip(rows, scored.copies, strict=True):
+            row["haplotypes"] = [_describe_copy(one, form.samples, form) for one in copies]
+    return rows
+
+
+def _describe_copy(one: CopyScore, samples: Sequence[str], form: ScoreForm) -> dict[str, Any]:
+    scored = one.variants > 0
+    return {
+        "sample": samples[one.sample],
+        "copy": one.copy + 1,
+        "phase_set": one.phase_set,
+        "first": one.first if scored else None,
+        "last": one.last if scored else None,
+        "variants": one.variants if scored else None,
+        "method": one.score.method,
+        "score": form.convert(one.score.value),
+        "se": form.convert(one.score.se),
+        "n_evaluations": one.score.evaluations,
+        "flags": list(one.score.flags),
+    }
+
+
+def format_value(value: object) -> str:
+    """A value of a row as a field has it."""
+    if isinstance(value, float):
+        return format_number(value)
+    if value is None or value in ("", [], 0):
+        return "."
+    text = "&".join(map(str, value)) if isinstance(value, list) else str(value)
+    return _UNSAFE.sub("_", text)
+
+
+def format_number(value: float) -> str:
+    """A score as texts have it: six significant digits."""
+    return f"{value + 0.0:.6g}"
