@@ -9,6 +9,9 @@ import torch
 from tests.commands import exit_code
 
 Command = Callable[..., tuple[int, str, str]]
+SMALL = (
+    "--d-model 16 --n-layer 1 --n-head 2 --batch-size 4 --validate-windows 4 --threads 1 -q"
+).split()
 
 
 @pytest.fixture
