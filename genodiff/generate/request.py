@@ -257,8 +257,8 @@ class SampleRequest(SampleFields, DrawRequest):
     ] = None
 
     def __post_init__(self) -> None:
-        self._name_output()
         how = self.read_sampling()
+        self._name_output()
         super().__post_init__()
         if self.bits_lost is not None and self.steps not in (None, "auto"):
             what = "--bits-lost chooses the steps, and --steps gives them"
