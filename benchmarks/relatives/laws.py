@@ -39,7 +39,7 @@ from yeast_laws import LAWS, Gene, draw_variants, is_of, read_genes
 import genodiff
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele
-from genodiff.scoring.consequences import Consequences
+from genodiff.variants.consequences import Consequences
 
 FASTA = SHARED / "genomes" / "sacCer3.fa.gz"
 BED = SHARED / "genomes/annotation/sacCer3_nondubious_ORFs_and_blocked_reading_frames.bed.gz"
