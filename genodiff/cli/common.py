@@ -16,7 +16,7 @@ from genodiff.errors import Interrupted, UsageError
 from genodiff.io.cache import place_library_caches
 from genodiff.io.progress import format_duration
 from genodiff.jobs.machine import choose_device, prepare_machine
-from genodiff.jobs.options import RELATIVES, STRAINS, STRAND_RULE
+from genodiff.jobs.options import RELATIVES, STRAINS
 
 
 def convert_whole_number(kind: Any, tokens: Sequence[Token]) -> int:
@@ -65,25 +65,8 @@ Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")
 Device = Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")]
 Plan = Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")]
 
-MapRegions = Annotated[
-    list[str] | None,
-    Parameter(
-        name=["--region", "--regions"],
-        help="chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several "
-        "times.",
-        negative="",
-    ),
-]
-MapBed = Annotated[str | None, Parameter(help=f"BED file of regions; {STRAND_RULE}.")]
 RelativeFiles = Annotated[list[str] | None, Parameter(help=RELATIVES, negative="")]
 Strains = Annotated[bool, Parameter(help=STRAINS, negative="")]
-Memory = Annotated[
-    Literal["on", "off"] | None,
-    Parameter(
-        help="on: with a memory of the training genome, each window's own locus left out (default: "
-        "on for a run of train --memory)."
-    ),
-]
 
 
 def check_file(run: Path, file: str | None, usage: str) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from genodiff.errors import DataError, did_you_mean
+from genodiff.errors import DataError
 from genodiff.io.cells import explain_whole, find_spoilt_name, is_missing
 from genodiff.io.input_file import name_input
 from genodiff.io.text_lines import read_text_lines
@@ -145,11 +145,6 @@ def check_ref(ref: str, number: int, path: str | Path) -> None:
     what = f"REF '{ref}' is not a sequence of bases" if ref else "REF is empty"
     fix = "give at least one base; an insertion has the base before it"
     raise _fault(path, number, what, fix)
-
-
-def suggest_sample(name: str, header: VcfHeader) -> str:
-    """The remedy for an unknown sample."""
-    return did_you_mean(name, header.samples)
 
 
 def _fault(path: str | Path, number: int, what: str, fix: str) -> DataError:
