@@ -10,7 +10,7 @@ from genodiff.errors import UsageError
 from genodiff.generate.request import BatchSize, DrawRequest, Guide, Stride
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.io.target import is_stream
-from genodiff.jobs.options import COUNT, Memory, Seed
+from genodiff.jobs.options import COUNT, Memory, RegionsInPlace, Seed
 from genodiff.jobs.request import Option, Request
 
 Words = Sequence[str] | None
@@ -195,13 +195,7 @@ class RedesignRequest(DesignFields, DrawRequest):
             is_input=True,
         ),
     ] = None
-    region: Annotated[
-        Sequence[str],
-        Option(
-            "As --bed: chr1:1,000-2,000, 1-based and inclusive; may be given several times.",
-            ("--region", "--regions"),
-        ),
-    ] = ()
+    region: RegionsInPlace = ()
     template: Annotated[
         str | Path | None,
         Option("FASTA file in which N is any base, an IUPAC code one of its set.", is_input=True),

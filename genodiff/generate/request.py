@@ -12,7 +12,7 @@ from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import Screener, open_screener
 from genodiff.io.target import is_stream
 from genodiff.jobs.file_request import FileRequest
-from genodiff.jobs.options import COUNT, RelativeFiles, Seed, Strains
+from genodiff.jobs.options import COUNT, RegionsInPlace, RelativeFiles, Seed, Strains
 from genodiff.jobs.request import Option, Request
 from genodiff.runs.run_paths import choose_run
 
@@ -234,13 +234,7 @@ class SampleRequest(SampleFields, DrawRequest):
             is_input=True,
         ),
     ] = None
-    region: Annotated[
-        Sequence[str],
-        Option(
-            "As --bed: chr1:1,000-2,000, 1-based and inclusive; may be given several times.",
-            ("--region", "--regions"),
-        ),
-    ] = ()
+    region: RegionsInPlace = ()
     only_filled: Annotated[
         bool, Option("Write the regions of --bed and --region, not the genome.")
     ] = False

@@ -18,6 +18,13 @@ Regions = Annotated[
         ("--region", "--regions"),
     ),
 ]
+RegionsInPlace = Annotated[
+    Sequence[str],
+    Option(
+        "As --bed: chr1:1,000-2,000, 1-based and inclusive; may be given several times.",
+        ("--region", "--regions"),
+    ),
+]
 TurnedBed = Annotated[
     str | Path | None, Option(f"BED file of regions; {STRAND_RULE}.", is_input=True)
 ]
