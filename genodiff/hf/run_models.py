@@ -13,8 +13,8 @@ from genodiff.hf.configuration import CaduceusConfig
 from genodiff.hf.mdlm import MDLM, UDLM, MDLMConfig, UDLMConfig
 from genodiff.hf.models import CaduceusForMaskedLM
 from genodiff.hf.tokenizer import CaduceusTokenizer
-from genodiff.hub.caduceus_layout import MASKED_LM, make_published_config, make_published_state
-from genodiff.hub.export import find_origin
+from genodiff.hub.caduceus_layout import MASKED_LM, make_published_state
+from genodiff.hub.export import find_origin, make_config
 from genodiff.hub.mdlm import publish_mdlm
 from genodiff.runs.model import TrainedModel, collect_tensors, load_model
 
@@ -51,13 +51,9 @@ def from_run(path: str | Path) -> tuple[CaduceusForMaskedLM | MDLM, CaduceusToke
 def _publish_caduceus(run: TrainedModel) -> tuple[dict[str, Any], dict[str, Tensor]]:
     assert isinstance(run.backbone, Network)
     settings, origin = run.backbone.settings, find_origin(run)
-    fused = bool(origin.config.get("fused_add_norm", True))
-    if settings.paired:
-        fused = settings.alternate_strands
     tensors = collect_tensors(run.backbone)
     state = make_published_state(settings, tensors, origin.vocabulary, MASKED_LM)
-    config = make_published_config(settings, origin.vocabulary, origin.config, MASKED_LM, fused)
-    return config | {"architectures": [MASKED_LM]}, state
+    return make_config(settings, origin) | {"architectures": [MASKED_LM]}, state
 
 
 def _publish_dit(run: TrainedModel) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -22,7 +22,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError, UsageError
@@ -147,7 +147,8 @@ def _write_run(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, A
     )
     atomic.write_text(folder / "config.yaml", to_yaml(config))
     if isinstance(model.backbone, Caduceus) and find_unwritten(model.backbone) is None:
-        _write_config(model, folder, find_origin(model), None)  # what transformers looks for
+        # what transformers looks for
+        _write_config(model, folder, find_origin(model), model.backbone.settings)
     return {"tensors": len(collect_tensors(model.backbone))}
 
 
@@ -209,7 +210,7 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
     atomic.write_bytes(
         folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"})
     )
-    config = _write_config(model, folder, origin, fused, settings)
+    config = _write_config(model, folder, origin, settings, fused)
     _check_export(model, folder)
     return {
         "fused": config["fused_add_norm"],
@@ -220,21 +221,35 @@ def _write_caduceus(model: TrainedModel, folder: Path, fused: bool | None) -> di
 
 
 def _write_config(
-    model: TrainedModel, folder: Path, origin: Origin, fused: bool | None, settings: Any = None
+    model: TrainedModel,
+    folder: Path,
+    origin: Origin,
+    settings: CaduceusSettings,
+    fused: bool | None = None,
 ) -> dict[str, Any]:
     """Write config.json, and the tokenizer where it is Caduceus' own; returns the config."""
-    settings = settings or model.backbone.settings
-    if settings.strands == "paired":
-        fused = settings.alternate_strands
-    elif fused is None:  # both forms compute the same function
-        fused = bool(origin.config.get("fused_add_norm", True))
-    config = make_published_config(
-        settings, origin.vocabulary, origin.config, origin.architecture, bool(fused)
-    )
+    config = make_config(settings, origin, fused)
     atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
     if origin.vocabulary.name == "caduceus":
         _write_tokenizer(folder, model, origin.vocabulary)
     return config
+
+
+def make_config(
+    settings: CaduceusSettings, origin: Origin, fused: bool | None = None
+) -> dict[str, Any]:
+    """The published config of a Caduceus.
+
+    A network of both strands says by its settings whether it is fused. Of one strand both forms
+    compute the same function: `fused` None is the form of its source, else the fused one.
+    """
+    if settings.paired:
+        fused = settings.alternate_strands
+    elif fused is None:
+        fused = bool(origin.config.get("fused_add_norm", True))
+    return make_published_config(
+        settings, origin.vocabulary, origin.config, origin.architecture, fused
+    )
 
 
 def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, Any]:
