@@ -64,8 +64,8 @@ def redesign(
     >>> genodiff.redesign("runs/demo", out="d.fa", fasta="g.fa", region=["chr1:101-160"], n=2)
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run (default: the one run under
-            runs/).
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model
+            (default: the one run under runs/).
         out: FASTA file to write; - for stdout, .gz for BGZF.
         line_width: Bases per line; 0: one line per sequence.
         sidecar: Where the sidecar goes (default: OUT.json, beside the file).

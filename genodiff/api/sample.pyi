@@ -63,8 +63,8 @@ def sample(
     >>> genodiff.sample("runs/demo", out="new.fa", n=4, length=200)
 
     Args:
-        run: Run folder, checkpoint, published folder or fine-tuned run (default: the one run under
-            runs/).
+        run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model
+            (default: the one run under runs/).
         out: The same, and of text the file to write.
         line_width: Bases per line; 0: one line per sequence.
         sidecar: Where the sidecar goes (default: OUT.json, beside the file).

@@ -15,6 +15,7 @@ from cyclopts import Parameter, Token
 from genodiff.errors import Interrupted, UsageError
 from genodiff.io.cache import place_library_caches
 from genodiff.io.progress import format_duration
+from genodiff.jobs.file_request import ONLY_RUN, RUN, RUN_NAMES
 from genodiff.jobs.machine import choose_device, prepare_machine
 from genodiff.jobs.options import RELATIVES, STRAINS
 
@@ -30,8 +31,8 @@ def convert_whole_number(kind: Any, tokens: Sequence[Token]) -> int:
 ModelPath = Annotated[
     Path,
     Parameter(
-        name=["--model", "--checkpoint", "--run"],
-        help="Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.",
+        name=RUN_NAMES,
+        help=f"{RUN}.",
     ),
 ]
 """The model of a verb that takes one, by position or as `--model RUN`.
@@ -42,9 +43,8 @@ is `run: OptionalModelPath = None`.
 OptionalModelPath = Annotated[
     Path | None,
     Parameter(
-        name=["--model", "--checkpoint", "--run"],
-        help="Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model "
-        "(default: the one run under runs/).",
+        name=RUN_NAMES,
+        help=ONLY_RUN,
     ),
 ]
 OUTPUT = Parameter(name=["--out", "-o"], allow_leading_hyphen=True)

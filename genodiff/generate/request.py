@@ -11,20 +11,11 @@ from genodiff.generate.guide_settings import GuideSettings, check_guide
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import Screener, open_screener
 from genodiff.io.target import is_stream
-from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.file_request import FileRequest, OptionalRun
 from genodiff.jobs.options import COUNT, RegionsInPlace, RelativeFiles, Seed, Strains
 from genodiff.jobs.request import Option, Request
 from genodiff.runs.run_paths import choose_run
 
-Run = Annotated[
-    str | Path | None,
-    Option(
-        "Run folder, checkpoint, published folder or fine-tuned run (default: the one run under "
-        "runs/).",
-        ("--model", "--checkpoint", "--run"),
-        is_word=True,
-    ),
-]
 Out = Annotated[
     str | Path | None, Option("The same, and of text the file to write.", ("--out", "-o"))
 ]
@@ -127,7 +118,7 @@ class DrawRequest(FileRequest):
 
     holds: ClassVar[str] = "the samples"
 
-    run: Run = field(default=None, kw_only=False)  # type: ignore[assignment]
+    run: OptionalRun = field(default=None, kw_only=False)  # type: ignore[assignment]
     line_width: Annotated[int, Option("Bases per line; 0: one line per sequence.")] = 60
     sidecar: Annotated[
         str | Path | None,

@@ -10,14 +10,11 @@ from genodiff.jobs.journal import SUFFIX, Journal
 from genodiff.jobs.request import Option, Request, list_fields
 from genodiff.runs.run_paths import check_run
 
-Run = Annotated[
-    str | Path,
-    Option(
-        "Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.",
-        ("--model", "--checkpoint", "--run"),
-        is_word=True,
-    ),
-]
+RUN_NAMES = ("--model", "--checkpoint", "--run")
+RUN = "Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model"
+ONLY_RUN = f"{RUN} (default: the one run under runs/)."
+Run = Annotated[str | Path, Option(f"{RUN}.", RUN_NAMES, is_word=True)]
+OptionalRun = Annotated[str | Path | None, Option(ONLY_RUN, RUN_NAMES, is_word=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
