@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,20 @@ def list_models() -> list[dict[str, Any]]:
     >>> [one["name"] for one in genodiff.list_models()]                # doctest: +SKIP
     ['ecoli', 'yeast']
     """
-    return [_describe(name, folder) for name, folder in list_ready_models().items()]
+    return [describe_model(name, folder) for name, folder in list_ready_models().items()]
 
 
 def show_model(name: str) -> dict[str, Any]:
     """What is known of a ready model: its name, folder, size in bytes, weights, kind, and facts.
 
-    "facts" is what FOLDER/facts.json holds: what it was trained on, its licence, figures with their
-    commands, and limits; empty for a model without. Raises `UsageError` for an unknown name, naming
-    what is near, and `CheckpointError` for a damaged file.
+    "facts" is what FOLDER/facts.json holds (`runs/ready_card.py`): what it was trained on, its
+    licence, tables of figures, limits, and how it was made; empty for a model without. Raises
+    `UsageError` for an unknown name, naming what is near, and `CheckpointError` for a damaged file.
 
     >>> genodiff.show_model("yeast")["parameters"]                     # doctest: +SKIP
     470702
     """
-    return _describe(name, find_model(name))
+    return describe_model(name, find_model(name))
 
 
 def find_model(name: str) -> Path:
@@ -42,7 +43,8 @@ def find_model(name: str) -> Path:
     return folder
 
 
-def _describe(name: str, folder: Path) -> dict[str, Any]:
+def describe_model(name: str, folder: Path) -> dict[str, Any]:
+    """What `show_model` gives of a folder."""
     card = _read(folder / _CARD)
     return {
         "name": name,
@@ -72,8 +74,8 @@ def _count_weights(path: Path) -> int:
     try:
         with path.open("rb") as file:
             header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        spans = (one["data_offsets"] for key, one in header.items() if key != "__metadata__")
-        return sum(end - start for start, end in spans) // 4
+        shapes = (one["shape"] for key, one in header.items() if key != "__metadata__")
+        return sum(prod(shape) for shape in shapes)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, MemoryError):
         what = "is no safetensors file: missing, truncated or corrupt"
         raise CheckpointError(what, file=path, fix="install genodiff again") from None
