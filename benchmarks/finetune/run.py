@@ -16,8 +16,9 @@ to `genodiff finetune`. `--only-write` makes tables and pictures again from what
 
 RESULTS.md, SUITE.md.xz (every line of a suite), the pictures and SUITE.tar.xz are written beside
 this script or, with --here FOLDER, there: a run of few epochs has no place in the tree.
-SUITE.tar.xz is the sweep without its units: OUT/SUITE is filled from it first, so what was measured elsewhere stays
-in the tables. SUITE.md needs the predictions, and stays as it is where OUT/SUITE lacks some.
+SUITE.tar.xz is the sweep without its units: OUT/SUITE is filled from it first, so what was measured
+elsewhere stays in the tables. SUITE.md.xz needs the predictions, and stays as it is where OUT/SUITE
+lacks some.
 Tasks that ran side by side, each in an --out of its own, are put together by --join; a line that
 was chosen anew there takes the place of the one before once it has as many seeds.
 FINDINGS.md is the end of RESULTS.md. Published values are as `data_recipes/published/` has them.

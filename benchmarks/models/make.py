@@ -13,21 +13,20 @@ be the card's own; it ends with 1 where one is not. README.md beside this has th
 import argparse
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from commands import genodiff, last_session
-from measure import Sources, measure
+from measure import Kept, Sources, measure
 
-from genodiff.api.models import describe_model
+from genodiff.api.models import FACTS, describe_model, seal_facts
+from genodiff.api.ready_card import format_facts
 from genodiff.errors import UsageError
 from genodiff.hub.model_card import format_front
 from genodiff.io import atomic
-from genodiff.runs.ready_card import format_facts
 
-FACTS, CARD = "facts.json", "README.md"
+CARD = "README.md"
 CLOSE = 0.0005  # of a figure without an interval
 
 
@@ -91,9 +90,9 @@ def make(name: str, run: Path, out: Path, sources: Sources, most: int | None) ->
         "checkpoint", "export", str(run), "--format", "safetensors", "--half",
         "--license", recipe.licence, "--out", str(model), "--force",
     )  # fmt: skip
-    began = time.process_time()
-    tables = measure(name, model, sources, recipe.stretches, most)
-    spent = time.process_time() - began
+    digest = json.loads((model / "model.json").read_text(encoding="utf-8"))["weights_sha256"]
+    kept = Kept(out / f"{name}-{digest[:12]}.json")
+    tables = measure(name, model, sources, recipe.stretches, most, kept)
     session = last_session(run)
     made_by: dict[str, Any] = {key: session[key] for key in ("git", "device", "cpu", "threads")}
     made_by |= {
@@ -109,12 +108,13 @@ def make(name: str, run: Path, out: Path, sources: Sources, most: int | None) ->
         "data": recipe.data,
         "held_out": recipe.held_out,
         "licence": recipe.licence,
-        "measured": f"Measured in {spent / 60:.0f} minutes of one core.",
+        "measured": f"Measured in {kept.spent / 60:.0f} minutes of one core.",
         "tables": tables,
         "limits": list(recipe.limits),
         "made_by": made_by,
     }
-    atomic.write_text(model / FACTS, json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+    sealed = seal_facts(facts, model)
+    atomic.write_text(model / FACTS, json.dumps(sealed, indent=1, ensure_ascii=False) + "\n")
     told = describe_model(name, model)
     atomic.write_text(model / CARD, f"{format_front(recipe.licence)}\n\n{format_facts(told)}")
     return model

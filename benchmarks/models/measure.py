@@ -6,8 +6,11 @@ for the rest. Subsets are small enough that a model takes ten minutes on one cor
 
 import csv
 import gzip
+import json
 import sys
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +25,7 @@ from paired import interval as spell  # noqa: E402
 from yeast_laws import LAWS, Gene, draw_variants, is_frame, is_of, read_genes  # noqa: E402
 
 import genodiff  # noqa: E402
+from genodiff.io import atomic  # noqa: E402
 from genodiff.io import genes as annotated  # noqa: E402
 from genodiff.io.faidx import Genome  # noqa: E402
 
@@ -33,6 +37,8 @@ COUNTED = {
     "adaptive": "counting, adaptive mixture that also learns from what it has read",
 }
 ALONE, OWN = "network alone", "own genome's memory"
+RELATED, VOTES = "relatives", "votes of relatives"
+SPENT = "seconds of CPU"
 Row = tuple[str, int, str, str]  # contig, place from 1, REF, ALT
 
 
@@ -45,25 +51,64 @@ class Sources(NamedTuple):
     truth: Path | None = None
 
 
+class Kept:
+    """What was worked out, in a file, so that the same command goes on where it stopped."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.known: dict[str, Any] = {}
+        if path is not None and path.exists():
+            self.known = json.loads(path.read_text(encoding="utf-8"))
+
+    def find(self, name: str, work_out: Callable[[], Any]) -> Any:
+        if name not in self.known:
+            began = time.process_time()
+            self.known[name] = work_out()
+            spent = time.process_time() - began
+            print(f"{name}: {spent:.0f} s of CPU", file=sys.stderr, flush=True)
+            self.known[SPENT] = self.known.get(SPENT, 0.0) + spent
+            if self.path is not None:
+                atomic.write_text(self.path, json.dumps(self.known))
+        return self.known[name]
+
+    @property
+    def spent(self) -> float:
+        """Seconds of CPU of all that is there."""
+        return float(self.known.get(SPENT, 0.0))
+
+
 class Model:
     """A ready model in each of its ways: alone, with its memory, with relatives."""
 
-    def __init__(self, folder: Path, sources: Sources) -> None:
-        self.folder, self.sources = folder, sources
-        self.alone = genodiff.load(folder, device="cpu", memory="off")
-        self.related = self.sources.relatives and genodiff.load(
-            folder, device="cpu", memory="off", relatives=list(map(str, sources.relatives))
-        )
+    def __init__(self, folder: Path, sources: Sources, kept: Kept) -> None:
+        self.folder, self.sources, self.kept = folder, sources, kept
 
-    def score(self, rows: list[Row]) -> dict[str, np.ndarray]:
+    def evaluate(self, what: str, **given: Any) -> dict[str, Any]:
+        """What `genodiff eval` says of the test split."""
+        common = {"fasta": self.sources.fasta, "seed": SEED, "keep": False, "device": "cpu"}
+        found: dict[str, Any] = self.kept.find(
+            f"bits, {what}, {given}", lambda: genodiff.evaluate(self.folder, **common, **given)
+        )
+        return found
+
+    def score(self, what: str, rows: list[Row]) -> dict[str, np.ndarray]:
         """The score of each row by each way: nats, ALT less REF."""
-        given: dict[str, Any] = {"fasta": self.sources.fasta, "method": "llr"}
-        out = {ALONE: self.alone.score_variants(rows, **given)["score"]}
-        out[OWN] = self.alone.score_variants(rows, **given, memory="on")["score"]
-        if self.related:
-            frame = self.related.score_variants(rows, **given)
-            out |= {"relatives": frame["score"], "votes of relatives": frame["votes"]}
-        return {way: column.cast(float).to_numpy() for way, column in out.items()}
+        related = list(map(str, self.sources.relatives))
+        ways: dict[str, dict[str, Any]] = {ALONE: {}, OWN: {"memory": "on"}}
+        ways |= {RELATED: {"relatives": related}} if related else {}
+        found: dict[str, list[float | None]] = {}
+        for way, given in ways.items():
+            name = f"{what}, {way}, {given}"
+            found |= self.kept.find(name, partial(self._score, way, rows, given))
+        return {way: np.array(values, float) for way, values in found.items()}
+
+    def _score(
+        self, way: str, rows: list[Row], given: dict[str, Any]
+    ) -> dict[str, list[float | None]]:
+        model = genodiff.load(self.folder, device="cpu", **({"memory": "off"} | given))
+        frame = model.score_variants(rows, fasta=self.sources.fasta, method="llr")
+        columns = {way: "score"} | ({VOTES: "votes"} if way == RELATED else {})
+        return {name: frame[column].to_list() for name, column in columns.items()}
 
 
 def make_table(
@@ -73,17 +118,16 @@ def make_table(
     return {"title": title, "note": note, "columns": columns, "rows": listed, **more}
 
 
-def measure_bits(folder: Path, sources: Sources, most: int | None) -> dict[str, Any]:
+def measure_bits(model: Model, most: int | None) -> dict[str, Any]:
     """Bits of the test split: the network alone, with its memory, with relatives, and counting."""
-    common: dict[str, Any] = {"fasta": sources.fasta, "seed": SEED, "keep": False, "device": "cpu"}
-    common |= {"max_windows": most}
-    found = genodiff.evaluate(folder, **common, repeats=2)
-    own = genodiff.evaluate(folder, **common, memory="on", baselines=False)
+    found = model.evaluate("alone", max_windows=most, repeats=2)
+    own = model.evaluate("own", max_windows=most, memory="on", baselines=False)
     rows = {ALONE: _read_bits(found), f"with its {OWN}": _read_bits(own)}
-    if sources.relatives:
-        given = {"relatives": sources.relatives, "baselines": False}
-        name = "with " + ", ".join(path.name.split(".")[0] for path in sources.relatives)
-        rows[name] = _read_bits(genodiff.evaluate(folder, **common, **given))
+    related = [str(path) for path in model.sources.relatives]
+    if related:
+        name = "with " + ", ".join(path.name.split(".")[0] for path in model.sources.relatives)
+        told = model.evaluate("related", max_windows=most, relatives=related, baselines=False)
+        rows[name] = _read_bits(told)
     for line, name in COUNTED.items():
         bits = found["markov_bits"].get(line, line_bits(found, line))
         if bits is not None:
@@ -105,7 +149,7 @@ def measure_laws(model: Model, stretches: dict[str, tuple[int, int]]) -> dict[st
     inside = [g for g in whole if g.intron is None and _lies_in(g, stretches)]
     introns = [g for g in whole if g.intron is not None][::EVERY_INTRON]
     drawn = draw_variants([*inside, *introns], set(stretches), LAW_LIMIT, SEED)
-    scores = model.score([(v.contig, v.pos, v.ref, v.alt) for v in drawn])
+    scores = model.score("laws", [(v.contig, v.pos, v.ref, v.alt) for v in drawn])
     draws = Draws([v.gene for v in drawn])
     rows = {}
     for law, high, low in LAWS:
@@ -162,7 +206,8 @@ def measure_natural(model: Model, stretches: dict[str, tuple[int, int]]) -> dict
     rows = [r for r in read_rows(model.sources.truth) if r["chrom"] in stretches]
     rng = np.random.default_rng(SEED)
     rows = [rows[i] for i in sorted(rng.choice(len(rows), min(TRUTHS, len(rows)), replace=False))]
-    scores = model.score([(r["chrom"], int(r["pos"]), r["ref"], r["alt"]) for r in rows])
+    snvs = [(r["chrom"], int(r["pos"]), r["ref"], r["alt"]) for r in rows]
+    scores = model.score("natural", snvs)
     strong = np.array([(r["alt"] in "GC") - (r["ref"] in "GC") for r in rows], float)
     pairs = ({"A", "G"}, {"C", "T"})
     scores |= {
@@ -186,7 +231,8 @@ def measure_footprints(model: Model, _: dict[str, tuple[int, int]]) -> dict[str,
     given: list[Row] = []
     for r, own in zip(rows, base, strict=True):
         given += [(contig, int(r["pos_MG1655"]), own, x) for x in "ACGT" if x != own]
-    scores = {way: -s.reshape(-1, 3).mean(1) for way, s in model.score(given).items()}
+    known = model.score("footprints", given)
+    scores = {way: -s.reshape(-1, 3).mean(1) for way, s in known.items()}
     index = np.array([int(r["index"]) for r in rows])
     scores["opponent: nearness to -35 and -10"] = -np.minimum(abs(index - 80), abs(index - 105))
     scores["opponent: GC"] = np.array([one in "GC" for one in base], float)
@@ -214,12 +260,11 @@ def measure(
     sources: Sources,
     stretches: dict[str, tuple[int, int]],
     most: int | None = None,
+    kept: Kept | None = None,
 ) -> list[dict[str, Any]]:
     """The tables of a model's card."""
-    tables = [measure_bits(folder, sources, most)]
-    if sources.genes is None and sources.truth is None:
-        return tables
-    model = Model(folder, sources)
+    model = Model(folder, sources, kept or Kept(None))
+    tables = [measure_bits(model, most)]
     if sources.genes is not None:
         tables.append(measure_laws(model, stretches))
     if sources.truth is not None and name in TRUTH_SETS:

@@ -29,6 +29,7 @@ from genodiff.runs.checkpoint import (
 )
 from genodiff.runs.config import RunConfig
 from genodiff.runs.labels import find_class
+from genodiff.runs.ready_models import suggest_ready_model
 from genodiff.runs.run_paths import find_model_folder
 from genodiff.runs.sealed_files import (
     AGAIN,
@@ -94,7 +95,9 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
     path = find_model_folder(path)
     if not path.exists():
         raise CheckpointError(
-            "is not there (not found)", file=path, fix="give a run folder or a checkpoint folder"
+            "is not there (not found)",
+            file=path,
+            fix=f"{suggest_ready_model(path)}give a run folder or a checkpoint folder",
         )
     if not path.is_dir():
         pickled = path.suffix.lower() in PICKLES

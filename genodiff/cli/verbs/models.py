@@ -12,8 +12,8 @@ from cyclopts import App, Parameter
 
 from genodiff.api.checkpoint import Layout, export_checkpoint
 from genodiff.api.models import find_model, list_models, show_model
+from genodiff.api.ready_card import list_facts
 from genodiff.cli.common import OUTPUT, Common, Force, Json
-from genodiff.runs.ready_card import list_facts
 
 models = App(name="models")
 Name = Annotated[str, Parameter(help="A name that `genodiff models list` prints.")]
