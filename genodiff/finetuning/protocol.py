@@ -136,15 +136,9 @@ class FitSettings(Settings):
         return self
 
     @model_validator(mode="after")
-    def _adapter_is_known(self) -> "FitSettings":
-        if self.adapter is not None:
-            from genodiff.finetuning.adapters.adapter import parse_adapter  # it loads torch
-
-            parse_adapter(self.adapter)
-            if self.method != "full":
-                raise ValueError(
-                    f"an adapter trains the network, and method {self.method} does not"
-                )
+    def _adapter_has_a_network(self) -> "FitSettings":
+        if self.adapter is not None and self.method != "full":
+            raise ValueError(f"method {self.method} trains no network that could be adapted")
         return self
 
     @model_serializer(mode="wrap")

@@ -120,8 +120,6 @@ def test_a_word_that_is_none_is_answered_with_one_line(word: str, part: str) -> 
     with pytest.raises(GenodiffError, match=part) as fault:
         parse_adapter(word)
     assert "\n" not in str(fault.value)
-    with pytest.raises(GenodiffError):
-        FitSettings.parse({"adapter": word})
 
 
 def test_what_no_network_can_have_is_refused() -> None:

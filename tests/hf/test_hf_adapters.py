@@ -101,7 +101,7 @@ def test_gradients_of_the_fused_kernels_are_those_of_the_plain_ones(
     for name, gradient in plain.items():
         assert gradient is not None, name
         assert gradient.abs().max() > 0, name
-        torch.testing.assert_close(fused[name], gradient, atol=1e-6, rtol=1e-4)
+        torch.testing.assert_close(fused[name], gradient, atol=1e-5, rtol=1e-4)
 
 
 def test_an_adapter_of_the_convolution_is_refused(model: CaduceusForMaskedLM) -> None:
