@@ -83,14 +83,21 @@ class RelatedBackbone(Backbone):
         given = votes, np.array([ref]), np.array([change])
         return score_votes(*given, total=weights.sum(), kappa=kappa)[0]
 
+    def share_votes(self, over: Floats) -> Floats:
+        """(..., 4): the share of all votes that each base has; what is left to 1 says nothing.
+
+        `over` (G, ..., 4): what each genome has.
+        """
+        weights = np.array(self.votes.weights)
+        return count_votes(over, weights / weights.sum())
+
     def describe_places(self, codes: Codes) -> Floats:
         """(L, 4): which share of the votes has the base of a window itself, the other purine or
         pyrimidine, one of the other two, or says nothing, at each place.
 
         `codes` (L,), 4 where no base is known: there all say nothing. On the other strand the same.
         """
-        weights, known = np.array(self.votes.weights), codes < NONE
-        votes = count_votes(self.relatives.align(codes[None])[:, 0], weights) / weights.sum()
+        known, votes = codes < NONE, self.share_votes(self.relatives.align(codes[None])[:, 0])
         bases = np.where(known, codes, 0)[:, None].astype(np.int64)
         same, transition = (np.take_along_axis(votes, bases ^ way, 1)[:, 0] for way in (0, 2))
         told = np.stack([same, transition, votes.sum(1) - same - transition], 1) * known[:, None]

@@ -25,7 +25,6 @@ from genodiff.io.variants import Allele
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.memory.tree import share_bases
-from genodiff.memory.votes import count_votes
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.track_tiles import find_tile
@@ -137,12 +136,11 @@ def read_related(network: RelatedBackbone, ids: Ids, at: slice) -> RelatedColumn
     codes = np.array(encode_bases(ids))[None]
     over, factors = network.read_windows(codes)
     over, factors, codes = over[:, 0, at], factors[0, at], codes[0, at]
-    columns, weights = network.relatives.columns, np.array(network.votes.weights)
+    columns, votes = network.relatives.columns, network.share_votes(over)
     assert columns is not None
     p = factors * share_bases(columns.gc)
     rows, known = np.arange(len(codes)), codes < NONE
     own = np.where(known, codes, 0)
-    votes = count_votes(over, weights / weights.sum())
     same = votes[rows, own]
     of_genomes = 2 * over[:, rows, own] - over.sum(-1)
     table = np.stack([same, votes.sum(-1) - same, *of_genomes], 1)

@@ -234,8 +234,7 @@ class Scorer:
         try:
             if not alleles:
                 raise UnscorableError("no_alt", "no allele", "give one at least")
-            of_sites = self._of_bases.takes_sites or self._of_bases.needs_relatives
-            if of_sites and len(alleles) == 1 and alleles[0].kind == "snv":
+            if self._of_bases.shares_windows and len(alleles) == 1 and alleles[0].kind == "snv":
                 return self._start_site(alleles[0])
             cut = cut_window(self.genome, self.alphabet, alleles, self.context)
             self._check(cut)

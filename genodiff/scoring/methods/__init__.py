@@ -46,7 +46,13 @@ class ScoreMethod(ABC):
     it takes, and `options.most` the most."""
 
     needs_relatives: ClassVar[bool] = False
-    """Whether it counts the relatives of a model (`--relatives`); without them it is refused."""
+    """Whether it counts the relatives of a model (`--relatives`) at the base of an SNV; without them
+    it is refused."""
+
+    @property
+    def shares_windows(self) -> bool:
+        """Whether SNVs share windows."""
+        return self.takes_sites or self.needs_relatives
 
     def fits(self, widths: Widths) -> bool:
         """Whether `auto` takes it for spans of so many bases."""

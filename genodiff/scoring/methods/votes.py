@@ -25,8 +25,8 @@ class Votes(ScoreMethod):
     needs_relatives = True
 
     def windows(self, ref: int, alt: int) -> int:
-        """One, in which relatives are searched."""
-        return 1
+        """One, in which relatives are searched, for one base."""
+        return int((ref, alt) == (1, 1))
 
     def start(
         self,
