@@ -87,7 +87,8 @@ def open_model(
 ) -> TrainedModel | FittedModel:
     """As `open_any`, without a published network's tokenizer; with relatives where some are given.
 
-    `fasta` is the genome that a verb reads. Raises as `runs/related_model.py`, and `UsageError` for relatives of a fine-tuned model.
+    `fasta` is the genome that a verb reads. Raises as `runs/related_model.py`, and `UsageError` for
+    relatives of a fine-tuned model.
     """
     model = open_any(run, device)
     model = model.model if isinstance(model, Published) else model

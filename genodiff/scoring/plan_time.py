@@ -1,5 +1,5 @@
-"""How long evaluations of the network take here, and the search of relatives, for plans: a second of
-the work itself.
+"""How long evaluations of the network take here, for plans: a second of the work itself. And how
+long relatives take.
 """
 
 from collections.abc import Iterable, Sequence

@@ -46,8 +46,8 @@ class ScoreMethod(ABC):
     it takes, and `options.most` the most."""
 
     needs_relatives: ClassVar[bool] = False
-    """Whether it counts the relatives of a model (`--relatives`) at the base of an SNV; without them
-    it is refused."""
+    """Whether it counts a model's relatives (`--relatives`) at the base of an SNV, and is refused
+    without them."""
 
     @property
     def shares_windows(self) -> bool:
