@@ -65,7 +65,7 @@ class Scores:
             both = join(logs, weigh_places(related.choose(some), rows, codes, places, kept))
             self.by[f"likelihood, {name}"] = compare(both, self.ref)
             self.bits[name] = self._own(both)
-            for way, values in vote(related, rows, over, self.ref).items():
+            for way, values in vote(related, rows, over, (codes, places, kept)).items():
                 self.by[f"{way}, {name}"] = values
 
     def _own(self, logs: np.ndarray) -> np.ndarray:
@@ -132,7 +132,8 @@ def explain_starts(related: Related, codes: dict, genes: list[Gene], contigs: se
         same[:, mine] = over[rows][:, np.arange(len(places)), ref][:, where]
         logs = weigh_places(three, related.rows(FOUR[:3]), codes[name], places, kept)
         score[0, mine] = compare(logs, ref)[where, alt[mine]]
-        own[0, mine] = vote(related, related.rows(FOUR[:3]), over, ref)["votes"][where, alt[mine]]
+        voted = vote(related, related.rows(FOUR[:3]), over, (codes[name], places, kept))
+        own[0, mine] = voted["votes"][where, alt[mine]]
     out: dict = {"genomes": [related.names[i] for i in rows]}
     for one in ("start codon", "ATG inside"):
         of = kind == one

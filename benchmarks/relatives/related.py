@@ -22,7 +22,9 @@ from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import (
     count_votes,
+    measure_change,
     measure_kappa,
+    score_heads,
     score_plainly,
     score_votes,
     weigh_relatives,
@@ -162,18 +164,44 @@ def compare(logs: np.ndarray, ref: np.ndarray) -> np.ndarray:
     return logs - np.take_along_axis(logs, ref[:, None].astype(int), 1)
 
 
-def vote(related: Related, rows: Sequence[int], over: np.ndarray, ref: np.ndarray) -> dict:
-    """Votes and plain votes (P, 4), of the genomes `rows`; `over` (all of them, P, 4).
+def measure_places(
+    rows: Sequence[int],
+    codes: Codes,
+    places: np.ndarray,
+    kept: list[np.ndarray],
+    weights: np.ndarray,
+) -> np.ndarray:
+    """(P,): how quickly the stretch around each place changes, by the genomes `rows` of `kept`."""
+    starts, window, at = cover(len(codes), places)
+    out, first = np.zeros(len(places)), 0
+    for found in kept:
+        n = found.shape[1]
+        windows = np.stack([codes[a : a + LENGTH] for a in starts[first : first + n]])
+        change = measure_change(found[list(rows)].astype(float), windows, weights)
+        mine = np.flatnonzero((window >= first) & (window < first + n))
+        out[mine] = change[window[mine] - first, at[mine]]
+        first += n
+    return out
 
-    Votes are those of commit 53dd101: each place is taken to change alike.
+
+def vote(
+    related: Related,
+    rows: Sequence[int],
+    over: np.ndarray,
+    around: tuple[Codes, np.ndarray, list[np.ndarray]],
+) -> dict:
+    """Votes, heads and plain votes (P, 4), of the genomes `rows`; `over` (all of them, P, 4).
+
+    `around`: the codes of a contig, the places there, and what `align_places` kept.
     """
-    some = list(rows)
+    some, ref = list(rows), around[0][around[1]]
     distances = measure_distances(related.over_fit[some], related.fit)
     weights, kappa = weigh_relatives(distances), measure_kappa(related.over_fit[some], related.fit)
     votes = count_votes(over[some], weights)
-    change = np.full(len(ref), 0.3)
-    given = {"total": float(weights.sum()), "kappa": kappa, "first": 0.0, "added": 0.3}
+    alone = np.ones(len(some))
+    change, changes = (measure_places(some, *around, weights=one) for one in (weights, alone))
     return {
-        "votes": score_votes(votes, ref, change, **given),
-        "votes, plain": score_plainly(count_votes(over[some], np.ones(len(some))), ref),
+        "votes": score_votes(votes, ref, change, total=float(weights.sum()), kappa=kappa),
+        "headcount": score_heads(over[some], ref, changes),
+        "votes, plain": score_plainly(count_votes(over[some], alone), ref),
     }

@@ -11,9 +11,10 @@ from genodiff.alphabet import DNA
 from genodiff.io.variants import Allele
 from genodiff.models.opening import open_language
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.related_backbone import find_relatives
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import open_reader
-from genodiff.scoring.naive_variants import naive_llr
+from genodiff.scoring.naive_variants import naive_headcount, naive_llr
 from genodiff.scoring.span_scores import run_steps
 from genodiff.scoring.variant_scores import ScoreOptions, score_alleles, start_score
 from genodiff.scoring.variant_windows import HeldContigs, cut_window
@@ -121,6 +122,24 @@ def test_both_read_outs_are_told_of_one_base_alone(ask: Ask) -> None:
     assert (none.value is None, none.votes) == (False, None)
     (voted,) = ask([SITES[0]], method="votes")
     assert voted.value == voted.votes == one.votes
+
+
+def test_a_headcount_is_that_of_relatives_one_by_one(ask: Ask, model: TrainedModel) -> None:
+    relatives = find_relatives(model.backbone)
+    assert relatives is not None
+    exact = ask(SITES[:20], method="headcount", exact=True)
+    for allele, found in zip(SITES, exact, strict=False):
+        pair = cut_window(GENOME, DNA, [allele], SEQ_LEN).pair
+        codes = open_reader(model).columns(pair.ref).tolist()
+        site, alt = int(pair.ref_span.argmax()), "ACGT".index(allele.alt)
+        assert codes[site] == "ACGT".index(allele.ref)
+        expected = naive_headcount(relatives, codes, site, alt)
+        assert found.value == pytest.approx(expected, abs=1e-6)
+        assert found.method == "headcount"
+    fast, votes = take(ask(SITES, method="headcount")), take(ask(SITES))[1]
+    np.testing.assert_array_equal(fast[1], votes)  # votes stand beside it all the same
+    assert np.corrcoef(fast[0][:20], take(exact)[0])[0, 1] > 0.9
+    assert (fast[0] != votes).all()
 
 
 def test_votes_of_a_base_that_a_relative_has_are_more(ask: Ask, model: TrainedModel) -> None:
