@@ -14,7 +14,7 @@ import numpy as np
 from yeast_setting import FOUR, KEPT, LENGTH, SHARED
 
 from genodiff.memory.alignment_fit import fit_relative
-from genodiff.memory.columns import ColumnNumbers, combine
+from genodiff.memory.columns import ColumnNumbers, combine, list_states, read_columns
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.relatives_fit import fit_columns, measure_distances
@@ -87,9 +87,19 @@ def open_related(run: str | Path, names: Sequence[str] = SIX, folder: str = "yea
     return Related(network, tuple(sorted(names)), relatives, fit, relatives.align(fit))
 
 
-def weigh_whole(relatives: Relatives, over: np.ndarray, clean: Codes) -> np.ndarray:
-    """(B, L, 4): the factor of each base by all bases but that of the place, nothing masked."""
+def weigh_whole(
+    relatives: Relatives, over: np.ndarray, clean: Codes, *, chain: bool = True
+) -> np.ndarray:
+    """(B, L, 4): the factor of each base by all bases but that of the place, nothing masked.
+
+    Without the `chain` of classes a place is told nothing by its neighbours.
+    """
     assert relatives.columns is not None
+    if not chain:
+        states = list_states(relatives.columns)
+        column = read_columns(over.reshape(len(over), -1, 4), relatives.columns)
+        rates = (states.share @ states.weights).mean(0)  # of the places of a codon, all frames
+        return np.einsum("j,mjc->mc", rates, column).reshape(*clean.shape, 4)
     prior = np.broadcast_to(share_bases(relatives.columns.gc), (*clean.shape, 4))
     return combine(np.ascontiguousarray(over), clean, prior, relatives.columns)
 
@@ -120,15 +130,16 @@ def align_places(
 
 
 def weigh_places(
-    some: Relatives, rows: Sequence[int], codes: Codes, places: np.ndarray, kept: list[np.ndarray]
-) -> np.ndarray:
+    some: Relatives, rows: Sequence[int], codes: Codes, places: np.ndarray, kept: list[np.ndarray],
+    *, chain: bool = True,
+) -> np.ndarray:  # fmt: skip
     """(P, 4): ln of the factor of each base at the places, by the genomes `rows` of `kept`."""
     starts, window, at = cover(len(codes), places)
     out, first = np.zeros((len(places), 4)), 0
     for found in kept:
         n = found.shape[1]
         windows = np.stack([codes[a : a + LENGTH] for a in starts[first : first + n]])
-        factors = weigh_whole(some, found[list(rows)].astype(float), windows)
+        factors = weigh_whole(some, found[list(rows)].astype(float), windows, chain=chain)
         mine = np.flatnonzero((window >= first) & (window < first + n))
         out[mine] = np.log(factors[window[mine] - first, at[mine]])
         first += n
