@@ -68,7 +68,7 @@ def make_page() -> str:
         "windows (contiguous blocks),",
         "beside interpolated Markov models counted on the same train split and scored on the "
         "same bases. What is bounded,",
-        "and how: `genodiff/scoring/dna_evaluation.py`. Made by `benchmarks/likelihood/run.py`; "
+        "and how: `genodiff/evaluation/dna_evaluation.py`. Made by `benchmarks/likelihood/run.py`; "
         "all figures: `results.jsonl`.",
         "",
         "| run | minutes | Mbases seen | bits per base | perplexity | Markov 0 | Markov 8 | "
@@ -221,7 +221,7 @@ def section(row: dict[str, Any]) -> list[str]:
             f"{found['repeat_share']:.1%}; in which they cover less (touched): "
             f"{found['touched_share']:.1%}.",
         ]
-    return [*text, "", f"![bits over training bases; cost over mask rates]({file})"]
+    return [*text, "", f"Picture, drawn beside this page when a run is trained: `{file}`."]
 
 
 def draw_together(recipe: str, drawn: list[dict[str, Any]]) -> str:

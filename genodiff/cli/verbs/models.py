@@ -6,12 +6,13 @@ They come with genodiff, or stand in a folder that GENODIFF_MODELS names, one fo
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from genodiff.api.checkpoint import Layout, export_checkpoint
 from genodiff.api.models import find_model, list_models, show_model
+from genodiff.api.ready_card import list_facts
 from genodiff.cli.common import OUTPUT, Common, Force, Json
 
 models = App(name="models")
@@ -42,7 +43,7 @@ def show(name: Name, /, *, json: Json = False, common: Common = Common()) -> Non
     if json:
         print(json_module.dumps(told, indent=2))
         return
-    print("\n".join(_format(told)))
+    print("\n".join(list_facts(told)))
 
 
 @models.command
@@ -77,22 +78,3 @@ def export(
         force=force,
     )  # fmt: skip
     print(json_module.dumps(told, indent=2) if json else told["out"])
-
-
-def _format(told: dict[str, Any]) -> list[str]:
-    """What is known of a model, as lines."""
-    facts = told["facts"]
-    rows = [("model", told["name"]), ("about", facts.get("about")), ("folder", told["folder"])]
-    rows += [("weights", f"{told['parameters']:,} ({told['preset']})")]
-    rows += [("size", f"{told['bytes'] / 1e6:.1f} MB"), ("licence", facts.get("licence"))]
-    rows += [("trained on", facts.get("data")), ("held out", facts.get("held_out"))]
-    lines = [f"{key:<11} {value}" for key, value in rows if value]
-    if not facts:
-        return [*lines, "nothing was measured of it: its folder has no facts.json"]
-    lines += ["", "figures"]
-    for one in facts.get("figures", ()):
-        ends = one.get("interval")
-        interval = f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
-        lines.append(f"  {one['value']:.3f}{interval}  {one['what']}")
-    lines += ["", "limits", *(f"  {one}" for one in facts.get("limits", ()))]
-    return lines
