@@ -27,7 +27,7 @@ from genodiff.memory.tree import share_bases
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import open_relatives
-from genodiff.scoring.memory_fit import read_network
+from genodiff.runs.memory_fit import read_network
 
 NAMES = ("Salmonella_LT2", "Klebsiella_ATCC13883")
 STEP, BATCH = LENGTH // 2, 64

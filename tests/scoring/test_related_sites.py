@@ -82,6 +82,20 @@ def test_exact_is_the_network_with_relatives_at_a_masked_site(
         assert found.votes == pytest.approx(votes.value, abs=1e-6)
 
 
+def test_a_network_of_paired_strands_is_read_once(run: Path) -> None:
+    """Of both strands it says the same, so the second reading would be the same numbers."""
+    model = open_language(run, "cpu")
+    reader = open_reader(model)
+    assert model.backbone.paired
+    assert not reader.both_strands
+    assert reader.complement is not None
+    ids = cut_window(GENOME, DNA, SITES[:1], SEQ_LEN).pair.ref.copy()
+    ids[[5, 20, 41]] = DNA.mask_id
+    turned = np.ascontiguousarray(reader.complement[ids[::-1]])
+    given, other = reader.read([ids, turned])
+    np.testing.assert_allclose(given, other[::-1, ::-1], atol=1e-5)
+
+
 def test_one_pass_for_all_sites_is_near_to_it(ask: Ask) -> None:
     """In windows of 64 bases; in those of 1,024 it is much nearer (benchmarks/relatives)."""
     fast, exact = take(ask(SITES)), take(ask(SITES, exact=True))
