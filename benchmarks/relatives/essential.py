@@ -24,10 +24,10 @@ from genodiff.memory.relatives import Relatives
 from genodiff.memory.relatives_fit import fit_relatives
 from genodiff.memory.text import NONE
 from genodiff.memory.tree import share_bases
+from genodiff.runs.memory_fit import read_network
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import open_relatives
-from genodiff.runs.memory_fit import read_network
 
 NAMES = ("Salmonella_LT2", "Klebsiella_ATCC13883")
 STEP, BATCH = LENGTH // 2, 64
