@@ -9,7 +9,7 @@ one (95 %; the variants drawn anew, 1,000 times).
 
 Opponents: the consequence (between genes, synonymous, missense, stop), BLOSUM62 within missense,
 counted 11-mers of the other contigs, the nearest relative copied, the network alone, and with the
-memory of its own genome (each window's own locus left out). Controls have the bases of their
+memory of its own genome (each window's own locus left out). What is scored is kept. Controls have the bases of their
 variants, so no score of the two bases alone (transition, GC) tells anything here.
 """
 
@@ -33,7 +33,7 @@ from related import (
     vote,
     weigh_places,
 )
-from yeast_setting import read_genome, read_table
+from yeast_setting import KEPT, read_genome, read_table
 
 import genodiff
 
@@ -91,6 +91,14 @@ def score_contig(
     return {way: by_base[where, alt] for way, by_base in ways.items()}
 
 
+def score_by_own(run: str, rows: list[dict[str, str]]) -> np.ndarray:
+    """By the network with the memory of its own genome."""
+    own = genodiff.load(run, device="cpu", memory="on")
+    given = [(r["chrom"], int(r["pos"]), r["ref"], r["alt"]) for r in rows]
+    frame = own.score_variants(given, fasta=FASTA, method="llr")
+    return np.asarray(frame["score"].cast(float).to_numpy())
+
+
 def rank_consequences(rows: list[dict[str, str]]) -> dict[str, np.ndarray]:
     """How mild a change is taken to be: by its kind, and of missense by BLOSUM62."""
     blosum = substitution_matrices.load("BLOSUM62")
@@ -113,15 +121,19 @@ def main() -> None:
     counted = count_middles(genome, set(contigs))
     for contig in contigs:
         mine = [r for r in every if r["chrom"] == contig]
-        parts.append(score_contig(related, contig, mine, counted, genome[contig]))
+        kept = KEPT / f"snv-{contig}.npz"
+        if not kept.exists():
+            np.savez(kept, **score_contig(related, contig, mine, counted, genome[contig]))
+        with np.load(kept) as scored:
+            parts.append(dict(scored))
+        own_scores = KEPT / f"snv-{contig}-own.npy"
+        if not own_scores.exists():
+            np.save(own_scores, score_by_own(run, mine))
+        parts[-1]["own genome's memory"] = np.load(own_scores)
         rows += mine
         print(contig, len(mine), round(time.time() - begun), "s", flush=True)
     scores = {way: np.concatenate([part[way] for part in parts]) for way in parts[0]}
     scores |= rank_consequences(rows)
-    own = genodiff.load(run, device="cpu", memory="on")
-    given = [(r["chrom"], int(r["pos"]), r["ref"], r["alt"]) for r in rows]
-    frame = own.score_variants(given, fasta=FASTA, method="llr")
-    scores["own genome's memory"] = frame["score"].cast(float).to_numpy()
     truth, kind = np.array([r["natural"] == "1" for r in rows]), [r["kind"] for r in rows]
     out: dict[str, object] = {"contigs": contigs, "seconds": 0}
     for title in ("all", "missense", "synonymous", "intergenic"):
