@@ -9,8 +9,9 @@ one (95 %; the variants drawn anew, 1,000 times).
 
 Opponents: the consequence (between genes, synonymous, missense, stop), BLOSUM62 within missense,
 counted 11-mers of the other contigs, the nearest relative copied, the network alone, and with the
-memory of its own genome (each window's own locus left out). What is scored is kept. Controls have the bases of their
-variants, so no score of the two bases alone (transition, GC) tells anything here.
+memory of its own genome (each window's own locus left out). Controls have the bases of their
+variants, so no score of the two bases alone (transition, GC) tells anything here. What is scored is
+kept.
 """
 
 import json
