@@ -93,7 +93,7 @@ def evaluate(
         check_input(file)
     if shard is None and out is not None and Path(out).suffix.lower() != ".json":
         raise UsageError("an evaluation is written as .json", file=out, fix="give --out FILE.json")
-    model = _open(run, device, relatives, strains)
+    model = _open(run, device, relatives, strains, fasta)
     if domain not in (None, model.alphabet.domain):
         what = f"is a {model.alphabet.domain} model"
         raise CheckpointError(what, file=here, fix=f"give a {domain} run")
@@ -136,12 +136,13 @@ def _open(
     device: str,
     relatives: Sequence[str | Path],
     strains: bool,
+    fasta: str | Path | None,
 ) -> TrainedModel:
     from genodiff.models.opening import open_language
     from genodiff.runs.model import TrainedModel
 
     if isinstance(run, str | Path):
-        return open_language(run, device, relatives, strains=strains)
+        return open_language(run, device, relatives, strains=strains, fasta=fasta)
     return run if isinstance(run, TrainedModel) else run.trained
 
 
@@ -178,7 +179,8 @@ def merge_evaluation(parts: list[ShardFile], target: str) -> dict[str, Any]:
     from genodiff.runs.related_model import name_relatives, reopen_relatives
 
     told = parts[0].told
-    model = open_language(told["run"], "cpu", **reopen_relatives(told))
+    fasta = told["options"].get("fasta")
+    model = open_language(told["run"], "cpu", **reopen_relatives(told), fasta=fasta)
     if model.digest != told["checkpoint"]:
         what = f"is of the checkpoint {told['checkpoint']}, and {model.run} has {model.digest}"
         raise DataError(what, file=parts[0].path, fix="merge with the weights that were evaluated")
