@@ -243,6 +243,7 @@ class Filler:
             top_p=float(self.how.top_p),
             refine=networks.refine,
             decoder=self.decoder,
+            causal=self.forward_only,
         )
 
     def _draws(self, piece: DraftPart, attempt: int) -> NDArray[np.float64]:
