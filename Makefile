@@ -25,8 +25,8 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     io/test_atomic.py io/test_bed.py jobs/test_request.py \
     kernels/test_conv.py kernels/test_norm.py memory/test_copying.py reports/test_comparison.py \
     reports/test_figures.py \
-    runs/test_checkpoint.py runs/test_config.py scoring/test_interval.py scoring/test_markov.py \
-    scoring/test_steps.py statistics/test_comparisons.py studies/test_compare.py \
+    runs/test_checkpoint.py runs/test_config.py statistics/test_interval.py evaluation/test_markov.py \
+    evaluation/test_steps.py statistics/test_comparisons.py studies/test_compare.py \
     tasks/test_metrics_of_tasks.py \
     training/test_head_rows.py training/test_optimizer.py variants/test_scored_file.py)
 

@@ -17,7 +17,7 @@ FLOOR = {
     "runs": 2,
     "training": 3, "tasks": 3, "jobs": 3,
     "finetuning": 4, "quality": 4, "scoring": 4, "hub": 4,
-    "models": 5,
+    "models": 5, "evaluation": 5,
     "variants": 6, "maps": 6, "embedding": 6, "generate": 6,
     "reports": 7, "design": 7,
     "studies": 8,

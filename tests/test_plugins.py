@@ -193,8 +193,8 @@ class Flanks(ScoreMethod):
 
 
 TRACK_FORMAT = '''
-from genodiff.scoring.track_files import FORMATS, TrackFormat
-from genodiff.scoring.track_values import TRACKS
+from genodiff.maps.track_files import FORMATS, TrackFormat
+from genodiff.maps.track_values import TRACKS
 
 
 @FORMATS.register("wig")

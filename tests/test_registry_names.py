@@ -8,7 +8,7 @@ CODE = """
 import json, sys
 from genodiff.backbones.settings import BACKBONES, PRESETS
 from genodiff.diffusion.registries import OBJECTIVES, SAMPLERS, SCHEDULES
-from genodiff.scoring.track_format import FORMATS
+from genodiff.maps.track_format import FORMATS
 registries = [BACKBONES, PRESETS, OBJECTIVES, SAMPLERS, SCHEDULES, FORMATS]
 light = [r.list_names() for r in registries[2:]] + [list(r) for r in registries[:2]]
 heavy = [m for m in ("torch", "numpy", "jaxtyping") if m in sys.modules]

@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 
+from genodiff.evaluation.evaluate import evaluate
+from genodiff.evaluation.evaluation_file import write_evaluation
 from genodiff.reports.findings import measure_gap_closed
 from genodiff.reports.folder import read_folder
 from genodiff.runs.model import load_model
-from genodiff.scoring.evaluation import evaluate
-from genodiff.scoring.evaluation_file import write_evaluation
 from genodiff.studies.demo import SETTINGS, make_demo_config
 from genodiff.training.run import train
 

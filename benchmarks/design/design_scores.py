@@ -23,10 +23,10 @@ from yeast import read_fasta
 
 from genodiff.alphabet import DNA
 from genodiff.api.scorecard import open_train
+from genodiff.evaluation.generative import bound_nats
 from genodiff.quality.match_index import MatchIndex
 from genodiff.quality.scorecard import kmer_counts
 from genodiff.runs.model import load_model
-from genodiff.scoring.generative import bound_nats
 from genodiff.studies.design_table import measure_gains
 
 Row = dict[str, Any]

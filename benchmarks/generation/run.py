@@ -31,10 +31,10 @@ import genodiff  # noqa: E402
 from genodiff.alphabet import DNA  # noqa: E402
 from genodiff.data.dna_windows import DnaWindows  # noqa: E402
 from genodiff.diffusion.registries import SAMPLERS  # noqa: E402
+from genodiff.evaluation.eval_data import open_data  # noqa: E402
 from genodiff.io.fasta import read_fasta  # noqa: E402
 from genodiff.runs.folder import find_git_revision  # noqa: E402
 from genodiff.runs.model import TrainedModel, load_model  # noqa: E402
-from genodiff.scoring.eval_data import open_data  # noqa: E402
 from genodiff.studies.real_sequence import RealSequence, open_real_of_run  # noqa: E402
 from genodiff.studies.sample_quality import (  # noqa: E402
     Measures,

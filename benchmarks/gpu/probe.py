@@ -29,7 +29,7 @@ PACKAGES = (
     "hypothesis pytest-xdist einops transformers mamba-ssm causal-conv1d"
 ).split()
 MODULES = (
-    "genodiff.kernels.triton.scan genodiff.training.run genodiff.scoring.bound genodiff.cli "
+    "genodiff.kernels.triton.scan genodiff.training.run genodiff.evaluation.bound genodiff.cli "
     "genodiff.generate.sample genodiff.finetuning.sweep hypothesis pytest mamba_ssm causal_conv1d"
 ).split()
 

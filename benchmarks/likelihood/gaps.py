@@ -27,8 +27,8 @@ import genodiff
 from genodiff.memory.evidence import pack_words
 from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.runs.folder import find_git_revision
+from genodiff.runs.memory_fit import CLASSES, classify, cut_windows
 from genodiff.runs.training_memory import list_stretches, open_train_memory
-from genodiff.scoring.memory_fit import CLASSES, classify, cut_windows
 
 KINDS = ("repeat", "family", "unique")
 K = 11

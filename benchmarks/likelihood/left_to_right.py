@@ -26,9 +26,7 @@ from genodiff.memory.memory import Memory
 from genodiff.memory.search import Effort
 from genodiff.memory.text import NONE, PAD
 from genodiff.runs.folder import find_git_revision
-from genodiff.runs.model import load_model
-from genodiff.runs.training_memory import open_train_memory
-from genodiff.scoring.memory_fit import (
+from genodiff.runs.memory_fit import (
     MaskedSample,
     classify,
     count_kinds,
@@ -36,6 +34,8 @@ from genodiff.scoring.memory_fit import (
     draw_sample,
     read_network,
 )
+from genodiff.runs.model import load_model
+from genodiff.runs.training_memory import open_train_memory
 
 _BATCH = 16
 

@@ -24,9 +24,7 @@ from genodiff.memory.fitting import measure_bits
 from genodiff.memory.memory import Memory
 from genodiff.memory.search import Effort
 from genodiff.memory.text import NONE, PAD, Codes
-from genodiff.runs.model import TrainedModel, load_model
-from genodiff.runs.training_memory import open_train_memory
-from genodiff.scoring.memory_fit import (
+from genodiff.runs.memory_fit import (
     CLASSES,
     MaskedSample,
     classify,
@@ -35,6 +33,8 @@ from genodiff.scoring.memory_fit import (
     draw_sample,
     read_network,
 )
+from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.training_memory import open_train_memory
 
 ORDER = 5
 MARKOV = f"Markov {ORDER}"

@@ -68,7 +68,7 @@ def make_page() -> str:
         "windows (contiguous blocks),",
         "beside interpolated Markov models counted on the same train split and scored on the "
         "same bases. What is bounded,",
-        "and how: `genodiff/scoring/dna_evaluation.py`. Made by `benchmarks/likelihood/run.py`; "
+        "and how: `genodiff/evaluation/dna_evaluation.py`. Made by `benchmarks/likelihood/run.py`; "
         "all figures: `results.jsonl`.",
         "",
         "| run | minutes | Mbases seen | bits per base | perplexity | Markov 0 | Markov 8 | "

@@ -21,8 +21,8 @@ from genodiff.memory.relatives import Relatives
 from genodiff.memory.relatives_fit import fit_columns, fit_relatives
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import share_bases
+from genodiff.runs.memory_fit import read_network
 from genodiff.runs.model import load_model
-from genodiff.scoring.memory_fit import read_network
 
 
 def say(

@@ -22,8 +22,8 @@ from genodiff.memory.columns import combine
 from genodiff.memory.fitting import measure_bits
 from genodiff.memory.text import NONE
 from genodiff.memory.tree import share_bases
+from genodiff.runs.memory_fit import read_network
 from genodiff.runs.model import load_model
-from genodiff.scoring.memory_fit import read_network
 from genodiff.statistics.seeds import JointEstimate, estimate_mean
 
 BLOCK = 10

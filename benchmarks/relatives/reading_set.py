@@ -26,8 +26,8 @@ from genodiff.memory.columns import ColumnNumbers, combine
 from genodiff.memory.fitting import measure_bits
 from genodiff.memory.relatives_fit import fit_relatives, measure_distances
 from genodiff.memory.text import NONE
+from genodiff.runs.memory_fit import read_network
 from genodiff.runs.model import load_model
-from genodiff.scoring.memory_fit import read_network
 
 TRAIN = ("chrII", "chrIV", "chrVII", "chrX", "chrXII", "chrXV")
 WINDOWS, DRAWS, TEST = 80, 3, 150

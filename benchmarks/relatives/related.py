@@ -27,11 +27,11 @@ from genodiff.memory.votes import (
     score_votes,
     weigh_relatives,
 )
+from genodiff.runs.memory_fit import read_network
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.related_model import cut_fit_windows, list_genomes
 from genodiff.runs.relatives import open_relatives
 from genodiff.runs.training_memory import open_trained_store
-from genodiff.scoring.memory_fit import read_network
 
 SIX = (*FOUR, "Spar_N44", "Spar_YPS138")
 STEP, APART = LENGTH // 2, 16

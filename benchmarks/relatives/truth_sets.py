@@ -43,7 +43,7 @@ from yeast_laws import CODE
 from genodiff.io.faidx import Genome
 from genodiff.memory.relatives_fit import measure_distances
 from genodiff.memory.votes import count_votes, weigh_relatives
-from genodiff.scoring.memory_fit import read_network
+from genodiff.runs.memory_fit import read_network
 
 UBIQUITIN = [("chrXII", 498946, 499405, 1, 0)] + [
     ("chrXII", 64061, 65207, -1, 76 * i) for i in range(5)

@@ -40,13 +40,13 @@ from yeast_laws import LAWS, draw_variants, is_of, mean_gap, read_genes  # noqa:
 
 import genodiff  # noqa: E402
 from genodiff.data.stretches import split_stretches  # noqa: E402
+from genodiff.evaluation.eval_data import open_data  # noqa: E402
+from genodiff.evaluation.lines import _pieces, count_train_words  # noqa: E402
+from genodiff.evaluation.markov import count, fit, fit_pseudo  # noqa: E402
+from genodiff.evaluation.mixture import TABLED, fit_mixture, look_up, mixture_nll  # noqa: E402
 from genodiff.io.faidx import Genome  # noqa: E402
 from genodiff.runs.folder import find_git_revision  # noqa: E402
 from genodiff.runs.model import load_model  # noqa: E402
-from genodiff.scoring.eval_data import open_data  # noqa: E402
-from genodiff.scoring.lines import _pieces, count_train_words  # noqa: E402
-from genodiff.scoring.markov import count, fit, fit_pseudo  # noqa: E402
-from genodiff.scoring.mixture import TABLED, fit_mixture, look_up, mixture_nll  # noqa: E402
 
 LAW_SET = "yeast_laws"
 _CODE = np.full(256, 4, np.uint8)

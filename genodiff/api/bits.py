@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from genodiff.evaluation.evaluate import evaluate
+from genodiff.evaluation.sequence_bits import score_sequences
 from genodiff.io.held_sequences import read_records
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.evaluation import evaluate
-from genodiff.scoring.sequence_bits import score_sequences
 
 
 @dataclass(frozen=True)

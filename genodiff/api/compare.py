@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from genodiff.api.margin import check_margin
 from genodiff.errors import UsageError, printable
+from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.io.target import check_target
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.run_paths import check_input, check_run, find_domain_of_run
-from genodiff.scoring.eval_options import EvalOptions
 
 _SPEC = (".yaml", ".yml")
 

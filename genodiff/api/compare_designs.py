@@ -176,8 +176,8 @@ def _open_bits(run: str | Path, device: str, repeats: int, seed: int) -> Score:
 
     import numpy as np
 
+    from genodiff.evaluation.generative import bound_nats, check_judge, token_nats
     from genodiff.runs.model import load_model
-    from genodiff.scoring.generative import bound_nats, check_judge, token_nats
 
     model = load_model(Path(run), device=device)
     if model.alphabet.domain != "dna":

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.run_paths import check_input, check_run, find_domain_of_run
-from genodiff.scoring.eval_options import EvalOptions
 
 if TYPE_CHECKING:
     from genodiff.api.model import Model
@@ -97,15 +97,15 @@ def evaluate(
     if domain not in (None, model.alphabet.domain):
         what = f"is a {model.alphabet.domain} model"
         raise CheckpointError(what, file=here, fix=f"give a {domain} run")
+    from genodiff.evaluation.evaluate import evaluate as score
+    from genodiff.evaluation.evaluate import plan_evaluation
+    from genodiff.evaluation.evaluation_file import find_evaluation_file, write_evaluation
     from genodiff.io.progress import ProgressDisplay
     from genodiff.runs.checkpoint import is_run
     from genodiff.runs.related_model import name_relatives
-    from genodiff.scoring.evaluation import evaluate as score
-    from genodiff.scoring.evaluation import plan_evaluation
-    from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
 
     if shard is not None and not plan:
-        from genodiff.scoring.eval_shards import EvalShardRequest
+        from genodiff.evaluation.eval_shards import EvalShardRequest
 
         if len(requests) > 1:
             raise UsageError("--shard takes one recipe", fix="evaluate each by itself")
@@ -169,13 +169,13 @@ def merge_evaluation(parts: list[ShardFile], target: str) -> dict[str, Any]:
 
     Raises `DataError` where the run is not the one that the shards are of.
     """
+    from genodiff.evaluation.eval_shards import read_draws
+    from genodiff.evaluation.evaluate import evaluate
+    from genodiff.evaluation.evaluation_file import find_evaluation_file, write_evaluation
     from genodiff.io import atomic
     from genodiff.models.opening import open_language
     from genodiff.runs.checkpoint import is_run
     from genodiff.runs.related_model import name_relatives, reopen_relatives
-    from genodiff.scoring.eval_shards import read_draws
-    from genodiff.scoring.evaluation import evaluate
-    from genodiff.scoring.evaluation_file import find_evaluation_file, write_evaluation
 
     told = parts[0].told
     model = open_language(told["run"], "cpu", **reopen_relatives(told))

@@ -45,10 +45,10 @@ def judge(
     if repeats < 1:
         raise UsageError(f"--repeats {repeats} is below 1", fix="give 1 or more")
     device = choose_device(device)
+    from genodiff.evaluation.generative import check_judge, figures
     from genodiff.generate.samples_file import read_samples
     from genodiff.io.held_sequences import read_records
     from genodiff.runs.model import load_model
-    from genodiff.scoring.generative import check_judge, figures
 
     model = load_model(judge, device=device)
     check_judge(model)
@@ -78,8 +78,8 @@ def _read_real(model: TrainedModel, lengths: list[int], offline: bool) -> list[A
 
     None is longer than the longest sample.
     """
-    from genodiff.scoring.eval_data import open_data
-    from genodiff.scoring.eval_options import EvalOptions
+    from genodiff.evaluation.eval_data import open_data
+    from genodiff.evaluation.eval_options import EvalOptions
 
     data = open_data(model, EvalOptions(offline=offline))
     size = min(model.config.data.seq_len, max(lengths))

@@ -40,8 +40,8 @@ def fit_memory(
     from genodiff.hub.source import is_published
     from genodiff.io.target import check_target
     from genodiff.runs.fitted_numbers import FILE, is_fitted
+    from genodiff.runs.memory_fit import fit_memory as fit
     from genodiff.runs.model import load_model
-    from genodiff.scoring.memory_fit import fit_memory as fit
 
     if is_published(here):
         raise UsageError(f"{here} is published, and stays as it is", fix="give a run folder")

@@ -15,7 +15,7 @@ from genodiff.io.target import (
     read_json_object,
     set_aside,
 )
-from genodiff.scoring.track_format import HOLDS
+from genodiff.maps.track_format import HOLDS
 
 if TYPE_CHECKING:
     from genodiff.jobs.shards import ShardFile
@@ -54,10 +54,10 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
 
 
 def _merge_embeddings(parts: list[ShardFile], target: str, force: bool) -> dict[str, Any]:
+    from genodiff.embedding.embedding_format import find_embedding_format
+    from genodiff.embedding.embedding_merge import join_embeddings
     from genodiff.io import atomic
     from genodiff.jobs.shards import describe_merge
-    from genodiff.scoring.embedding_format import find_embedding_format
-    from genodiff.scoring.embedding_merge import join_embeddings
 
     told, out = parts[0].told, Path(target)
     kind = find_embedding_format(out)

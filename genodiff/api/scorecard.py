@@ -15,10 +15,10 @@ from genodiff.version import __version__
 
 if TYPE_CHECKING:
     from genodiff.data.dna_windows import DnaWindows
+    from genodiff.evaluation.markov import Markov
     from genodiff.quality.scorecard import Ids
     from genodiff.reports.scorecard_rows import FigureRow
     from genodiff.runs.model import TrainedModel
-    from genodiff.scoring.markov import Markov
     from genodiff.studies.real_sequence import RealSequence
     from genodiff.studies.sample_quality import Embed
     from genodiff.studies.train_text import TrainText
@@ -179,9 +179,9 @@ def open_embedding(run: str | Path, device: str) -> Embed:
 
     from genodiff.alphabet import DNA as LETTERS
     from genodiff.alphabet import SOFT
+    from genodiff.embedding.embed import Window, embed, make_reading
     from genodiff.kernels.allocator import keep_freed_memory
     from genodiff.models.opening import open_language
-    from genodiff.scoring.embed import Window, embed, make_reading
 
     model = open_language(run, device)
     network = model.backbone
@@ -217,9 +217,9 @@ def _open_split(
     run: str | Path, split: str, length: int | None, fasta: str | Path | None, offline: bool
 ) -> DnaWindows:
     from genodiff.data.dna_windows import DnaWindows
+    from genodiff.evaluation.eval_data import open_data
+    from genodiff.evaluation.eval_options import EvalOptions
     from genodiff.runs.model import load_model
-    from genodiff.scoring.eval_data import open_data
-    from genodiff.scoring.eval_options import EvalOptions
 
     model: TrainedModel = load_model(Path(run), device="cpu")
     if model.alphabet.domain != DNA.name:

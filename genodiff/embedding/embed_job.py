@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from genodiff.embedding.embed import Array, Reading, Window, cut_windows, embed, make_reading
+from genodiff.embedding.embedding_files import Kept, write_kept
 from genodiff.embedding.request import EmbedFields, EmbedRequest, HeldEmbeddingRequest
 from genodiff.errors import UsageError
 from genodiff.io import atomic
@@ -25,8 +27,6 @@ from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_model import name_relatives
-from genodiff.scoring.embed import Array, Reading, Window, cut_windows, embed, make_reading
-from genodiff.scoring.embedding_files import Kept, write_kept
 from genodiff.version import __version__
 
 

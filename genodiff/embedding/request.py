@@ -7,13 +7,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
+from genodiff.embedding.embedding_format import find_embedding_format
 from genodiff.io.target import check_new_folder
 from genodiff.jobs.file_request import FileRequest
 from genodiff.jobs.options import Regions, RelativeFiles, ShardWords, Strains, TurnedBed
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.runs.run_paths import check_run
-from genodiff.scoring.embedding_format import find_embedding_format
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -82,7 +82,7 @@ def find_steps(model: TrainedModel, how: Sampling, wanted: float) -> int:
     def measure() -> dict[str, Any]:
         _log.info("measuring what steps lose, once, on the valid split")
         with ProgressDisplay() as display:
-            measured: dict[str, Any] = find_named("genodiff.scoring.evaluation:evaluate")(
+            measured: dict[str, Any] = find_named("genodiff.evaluation.evaluate:evaluate")(
                 model, "valid", max_windows=_WINDOWS, baselines=False,
                 progress=display.show_batches,
             )  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any
 
 CIRCULAR = "[topology=circular]"
 _SAID = re.compile(r"(?:^|[\s\[;])topology=circular(?:$|[\s\];])", re.IGNORECASE)
+MITOCHONDRIA = {"MT", "M", "Mito", "MtDNA", "mitochondrion", "mitochondrion_genome", "chrMT"}
 _SHOWN = 3
 
 log = logging.getLogger("genodiff")
@@ -21,6 +22,12 @@ log = logging.getLogger("genodiff")
 def says_circular(description: str) -> bool:
     """Whether the words after a record's name say that it is circular."""
     return bool(_SAID.search(description))
+
+
+def is_mitochondrion(name: str, description: str = "") -> bool:
+    """Whether a contig is a mitochondrion's, by its name or by what its header says."""
+    known = {*MITOCHONDRIA, *(f"chr{one}" for one in MITOCHONDRIA)}
+    return name in known or "mitochondri" in description.lower()
 
 
 def mark_circular(record: Any) -> str:

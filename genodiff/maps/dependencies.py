@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_time
-from genodiff.maps.request import DependencyFields, DependencyRequest
-from genodiff.models.opening import ModelHolder, refuse_fitted
-from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import name_memory, open_loci
-from genodiff.runs.related_model import name_relatives
-from genodiff.scoring.dependency_map import (
+from genodiff.maps.dependency_map import (
     LONGEST,
     DependencyMap,
     check_pairs,
     count_pair_evaluations,
     cut_map_window,
 )
-from genodiff.scoring.map_files import PairMap, make_pair_frame, stack_pairs
-from genodiff.scoring.map_regions import MapRegion
+from genodiff.maps.map_files import PairMap, make_pair_frame, stack_pairs
+from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_time
+from genodiff.maps.map_regions import MapRegion
+from genodiff.maps.request import DependencyFields, DependencyRequest
+from genodiff.models.opening import ModelHolder, refuse_fitted
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.own_loci import name_memory, open_loci
+from genodiff.runs.related_model import name_relatives
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.variant_scores import check_model
 from genodiff.scoring.variant_windows import Contigs

@@ -9,20 +9,20 @@ import numpy as np
 from genodiff.errors import UsageError
 from genodiff.jobs import machine
 from genodiff.jobs.request import find_named
+from genodiff.maps.map_files import SaturationMap, make_saturation_frame, stack_saturation
 from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_time
+from genodiff.maps.map_regions import MapRegion
 from genodiff.maps.request import SaturationFields, SaturationRequest
-from genodiff.models.opening import ModelHolder
-from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci, name_memory, open_loci
-from genodiff.runs.related_model import name_relatives
-from genodiff.scoring.map_files import SaturationMap, make_saturation_frame, stack_saturation
-from genodiff.scoring.map_regions import MapRegion
-from genodiff.scoring.saturation import (
+from genodiff.maps.saturation import (
     LONGEST,
     count_saturation,
     score_oracle,
     score_saturation,
 )
+from genodiff.models.opening import ModelHolder
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.own_loci import OwnLoci, name_memory, open_loci
+from genodiff.runs.related_model import name_relatives
 from genodiff.scoring.variant_scores import check_model
 from genodiff.scoring.variant_windows import Contigs
 

@@ -16,13 +16,13 @@ from genodiff.io.identity import sha256_json
 from genodiff.io.sequences import is_file, is_single
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.request import find_named
+from genodiff.maps.map_files import write_arrays, write_frame
+from genodiff.maps.map_format import DRAWN, PICTURES
+from genodiff.maps.map_regions import MapRegion, list_map_regions, open_contigs
 from genodiff.maps.request import MapFields, MapFileRequest
 from genodiff.models.opening import ModelHolder, open_model
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import open_loci
-from genodiff.scoring.map_files import write_arrays, write_frame
-from genodiff.scoring.map_format import DRAWN, PICTURES
-from genodiff.scoring.map_regions import MapRegion, list_map_regions, open_contigs
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.plan_time import time_evaluations
 from genodiff.scoring.variant_windows import Contigs

@@ -21,7 +21,7 @@ from genodiff.jobs.options import (
     WindowBatch,
 )
 from genodiff.jobs.request import Option, Request
-from genodiff.scoring.map_format import DRAWN, find_map_format
+from genodiff.maps.map_format import DRAWN, find_map_format
 
 EVERY = 16
 

@@ -15,20 +15,20 @@ from genodiff.io.target import check_new_folder, describe_file, is_own_folder
 from genodiff.jobs.job import EmptyOutputError
 from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import ShardFile, describe_merge
+from genodiff.maps.browser_names import name_contigs, rename_blocks
 from genodiff.maps.map_job import WRITE_PICTURE, list_genes
+from genodiff.maps.related_tracks import list_kinds, name_related
 from genodiff.maps.request import check_gene_file
-from genodiff.scoring.browser_names import name_contigs, rename_blocks
-from genodiff.scoring.related_tracks import list_kinds, name_related
-from genodiff.scoring.track_files import TrackContent, write_format
-from genodiff.scoring.track_format import (
+from genodiff.maps.track_files import TrackContent, write_format
+from genodiff.maps.track_format import (
     FORMATS,
     SIDECAR,
     check_hub_options,
     check_track_output,
 )
-from genodiff.scoring.track_hub import HubRequest, name_assembly, write_hub
-from genodiff.scoring.track_run import TrackRun, read_chances
-from genodiff.scoring.track_values import BaseTracks, TrackKinds, count_tracks, join_intervals
+from genodiff.maps.track_hub import HubRequest, name_assembly, write_hub
+from genodiff.maps.track_run import TrackRun, read_chances
+from genodiff.maps.track_values import BaseTracks, TrackKinds, count_tracks, join_intervals
 
 
 @dataclass(frozen=True)

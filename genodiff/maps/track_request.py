@@ -21,8 +21,7 @@ from genodiff.jobs.options import (
 )
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
-from genodiff.runs.run_paths import check_run
-from genodiff.scoring.track_format import (
+from genodiff.maps.track_format import (
     NO_EMAIL,
     SIDECAR,
     check_formats,
@@ -30,6 +29,7 @@ from genodiff.scoring.track_format import (
     check_track_output,
     list_formats,
 )
+from genodiff.runs.run_paths import check_run
 
 
 @dataclass(frozen=True, kw_only=True)

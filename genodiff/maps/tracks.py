@@ -13,18 +13,18 @@ from genodiff.io.sequences import is_file, is_single
 from genodiff.io.target import describe_file
 from genodiff.jobs.job import Job, Rows
 from genodiff.maps.map_job import identify_genome, list_genes, tell_time
+from genodiff.maps.map_regions import open_contigs
+from genodiff.maps.related_tracks import name_related
 from genodiff.maps.track_folder import TrackForm, write_folder
+from genodiff.maps.track_format import HOLDS, choose_formats
+from genodiff.maps.track_hub import name_assembly
+from genodiff.maps.track_reader import TrackRequest, measure_company, read_pieces
 from genodiff.maps.track_request import HeldTracksRequest, TracksRequest
+from genodiff.maps.track_run import TrackRun, list_intervals, write_chances
+from genodiff.maps.track_values import BaseTracks, join_intervals, make_blocks
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.own_loci import name_memory, open_loci
-from genodiff.scoring.map_regions import open_contigs
 from genodiff.scoring.masked_reader import open_reader
-from genodiff.scoring.related_tracks import name_related
-from genodiff.scoring.track_format import HOLDS, choose_formats
-from genodiff.scoring.track_hub import name_assembly
-from genodiff.scoring.track_reader import TrackRequest, measure_company, read_pieces
-from genodiff.scoring.track_run import TrackRun, list_intervals, write_chances
-from genodiff.scoring.track_values import BaseTracks, join_intervals, make_blocks
 from genodiff.scoring.variant_scores import check_model
 from genodiff.version import __version__
 

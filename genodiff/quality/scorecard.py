@@ -10,7 +10,7 @@ gives, for as many bases as the samples have,
 
 Publishes: `kmer_counts`, `kmer_spectrum`, `js_distance`, `gc_fractions`, `cpg_ratio`,
 `homopolymer_shares`, `longest_matches`, `summary`, `scorecard`. Markov sequence comes from
-`genodiff.scoring.markov`.
+`genodiff.evaluation.markov`.
 """
 
 from collections.abc import Sequence

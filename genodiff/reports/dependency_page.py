@@ -8,6 +8,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from genodiff.io.genes import Gene
+from genodiff.maps.map_files import PairMap
 from genodiff.reports.gene_rows import draw_region_genes
 from genodiff.reports.heat_map import draw_scale, find_limit, place_map
 from genodiff.reports.ism_page import weigh_by_information
@@ -22,7 +23,6 @@ from genodiff.reports.shapes import (
     move,
     write_svg,
 )
-from genodiff.scoring.map_files import PairMap
 
 _SIDE = 840.0  # pixels of a map, about
 _LARGEST_CELL = 12.0

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from genodiff.domain import TEXT
 from genodiff.errors import printable
-from genodiff.scoring.evaluation_file import name_data, rank_evaluation
+from genodiff.evaluation.evaluation_file import name_data, rank_evaluation
 from genodiff.statistics.counted_lines import LINES, CountedLine, markov_line
 
 
@@ -75,9 +75,9 @@ class RatePoint(_Lenient):
 
 
 class Evaluation(_Lenient):
-    """One entry of eval.json; see scoring/dna_evaluation.py for the meaning of each key.
+    """One entry of eval.json; see evaluation/dna_evaluation.py for the meaning of each key.
 
-    Of text (see scoring/text_evaluation.py) a byte stands where DNA has a base: all bits are per
+    Of text (see evaluation/text_evaluation.py) a byte stands where DNA has a base: all bits are per
     byte.
     """
 

@@ -7,8 +7,8 @@ overlap, names included, stand in rows below one another.
 from collections.abc import Sequence
 
 from genodiff.io.genes import Gene
+from genodiff.maps.map_regions import MapRegion
 from genodiff.reports.shapes import Box, Line, PlacedText, Shape, measure_text
-from genodiff.scoring.map_regions import MapRegion
 
 _ROW, _TALL, _LOW = 24.0, 9.0, 5.0  # pixels of a row, of a coding and of another box
 _SIZE = 9.0

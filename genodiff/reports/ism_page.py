@@ -8,13 +8,13 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from genodiff.io.genes import Gene
+from genodiff.maps.map_files import SaturationMap
+from genodiff.maps.map_regions import BASES, MapRegion
 from genodiff.reports.gene_rows import draw_region_genes
 from genodiff.reports.heat_map import draw_scale, find_limit, place_map
 from genodiff.reports.logo import list_logo_shapes
 from genodiff.reports.map_page import encode_numbers, explain_strand, put_head, render_map_page
 from genodiff.reports.shapes import Disc, PlacedText, Shape, find_frame, move, write_svg
-from genodiff.scoring.map_files import SaturationMap
-from genodiff.scoring.map_regions import BASES, MapRegion
 
 _CELL, _ROW = 12.0, 16.0  # of a column, of a row
 _LOGO_HEIGHT, _LOGO_EDGES = 80.0, 26.0

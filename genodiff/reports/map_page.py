@@ -9,9 +9,9 @@ from typing import Any
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from genodiff.maps.map_regions import MapRegion
 from genodiff.reports.shapes import PlacedText, Shape, find_frame
 from genodiff.reports.template import render_template
-from genodiff.scoring.map_regions import MapRegion
 from genodiff.version import __version__
 
 _TITLES = {"ism": "saturation mutagenesis", "dependencies": "dependency map"}

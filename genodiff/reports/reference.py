@@ -21,12 +21,12 @@ from genodiff.data.stretches import LETTERS, encode_bases, split_stretches
 from genodiff.data.toy import ToySource
 from genodiff.domain import TEXT
 from genodiff.errors import DataError, GenodiffError
+from genodiff.evaluation.lines import MARKOV_ORDER, count_train_words
+from genodiff.evaluation.markov import fit
 from genodiff.reports.comparison import Comparison, Ids, compare_sequences
 from genodiff.reports.folder import RunParts
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import find_recipe
-from genodiff.scoring.lines import MARKOV_ORDER, count_train_words
-from genodiff.scoring.markov import fit
 
 MOST_REAL = 512  # windows
 MOST_LENGTH = 1 << 14  # bases of each, and of each Markov sequence

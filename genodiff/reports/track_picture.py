@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.io.genes import Gene
+from genodiff.maps.related_tracks import list_drawn
+from genodiff.maps.track_values import BaseTracks, find_columns
 from genodiff.reports.gene_rows import draw_genes
 from genodiff.reports.logo import LETTERS, draw_numbers, stack_letters
 from genodiff.reports.map_page import put_head
 from genodiff.reports.shapes import Box, Line, PlacedText, Shape, measure_text
-from genodiff.scoring.related_tracks import list_drawn
-from genodiff.scoring.track_values import BaseTracks, find_columns
 
 _WIDTH, _CELL = 960.0, 16.0  # pixels of a picture, and of a column at most
 _READABLE = 3.5  # pixels of a column that is drawn as letters

@@ -39,12 +39,12 @@ from genodiff.diffusion.objective import objective
 from genodiff.diffusion.schedule import SCHEDULES, Linear
 from genodiff.domain import DomainName
 from genodiff.errors import UsageError, did_you_mean
+from genodiff.evaluation.bound import Progress
+from genodiff.evaluation.eval_data import open_data
+from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.resolve import expand_names, merge_settings, resolve_config
-from genodiff.scoring.bound import Progress
-from genodiff.scoring.eval_data import open_data
-from genodiff.scoring.eval_options import EvalOptions
 from genodiff.settings import Settings, read_yaml
 from genodiff.studies.schedules import ScheduleFigure, schedule_figures
 from genodiff.studies.scores import Floats, TrialScore, read_score, score_windows, write_score

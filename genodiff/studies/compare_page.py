@@ -10,9 +10,9 @@ import numpy as np
 from genodiff.domain import DOMAINS
 from genodiff.reports.figures import NARROW, WIDE
 from genodiff.reports.svg import INK, draw_both_widths, open_canvas, to_svg
-from genodiff.scoring.interval import BITS
-from genodiff.scoring.seed_windows import compare_models, estimate_fixed_ratio, estimate_ratio
 from genodiff.statistics.comparisons import JudgedDifference
+from genodiff.statistics.interval import BITS
+from genodiff.statistics.seed_windows import compare_models, estimate_fixed_ratio, estimate_ratio
 from genodiff.studies.compare import TrialResult, TrialSpec
 from genodiff.studies.comparison_files import (
     ComparisonFigure,

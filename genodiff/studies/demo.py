@@ -20,6 +20,8 @@ import torch
 
 from genodiff.data.toy import ToySource
 from genodiff.errors import GenodiffError
+from genodiff.evaluation.evaluate import evaluate
+from genodiff.evaluation.evaluation_file import EVAL, write_evaluation
 from genodiff.generate.request import SampleRequest
 from genodiff.reports.evaluation import Evaluation
 from genodiff.reports.findings import BASES, is_below_source, measure_gap_closed
@@ -28,8 +30,6 @@ from genodiff.reports.html import write_report
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.resolve import resolve_config
-from genodiff.scoring.evaluation import evaluate
-from genodiff.scoring.evaluation_file import EVAL, write_evaluation
 from genodiff.training.run import train
 
 log = logging.getLogger("genodiff")

@@ -18,10 +18,10 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.store import Store
 from genodiff.data.stretches import LETTERS, Codes, encode_bases
 from genodiff.errors import DataError
+from genodiff.evaluation.lines import MARKOV_ORDER, count_train_words
+from genodiff.evaluation.markov import Markov, count, fit
 from genodiff.quality.match_index import WORD
 from genodiff.quality.scorecard import Ids
-from genodiff.scoring.lines import MARKOV_ORDER, count_train_words
-from genodiff.scoring.markov import Markov, count, fit
 from genodiff.studies.train_text import TrainText
 
 ORDERS = (1, 5, 8)

@@ -21,14 +21,14 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.windows import Windows
 from genodiff.domain import DNA, DOMAINS
 from genodiff.errors import UsageError
+from genodiff.evaluation.bound import Progress, time_window
+from genodiff.evaluation.eval_data import EvalData, open_data
+from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.io.identity import sha256_json
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.seen_bases import describe_seen_bases
-from genodiff.scoring.bound import Progress, time_window
-from genodiff.scoring.eval_data import EvalData, open_data
-from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.interval import BITS, Floats, ratio
-from genodiff.scoring.seed_windows import compare_models
+from genodiff.statistics.interval import BITS, Floats, ratio
+from genodiff.statistics.seed_windows import compare_models
 from genodiff.studies.comparison_files import describe_pairs
 from genodiff.studies.run_comparison_page import write_run_page
 from genodiff.studies.scores import TrialScore, read_score, score_windows, write_score

@@ -23,7 +23,7 @@ from genodiff.diffusion.masked import counts
 from genodiff.diffusion.schedule import schedule
 from genodiff.runs.inputs import make_inputs
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.interval import BITS, Interval, ratio
+from genodiff.statistics.interval import BITS, Interval, ratio
 
 EXACT_COUNT = "exact count"
 

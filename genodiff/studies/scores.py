@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from genodiff.data.loader import EvalBatches
 from genodiff.data.windows import Windows
+from genodiff.evaluation.bound import Progress, measure_bound
 from genodiff.io import atomic
 from genodiff.runs.model import TrainedModel
-from genodiff.scoring.bound import Progress, measure_bound
 
 _MOST_ROWS, _MOST_TOKENS = 32, 32768  # in a batch
 

@@ -26,9 +26,9 @@ from genodiff.constraints.coding import check_table
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.topology import is_mitochondrion
 from genodiff.io.transcripts import Transcript, read_transcripts
 from genodiff.io.variants import BASES, Allele
-from genodiff.scoring.browser_names import is_mitochondrion
 from genodiff.variants.codon_changes import compare_codons, edit_coding, turn
 
 _log = logging.getLogger("genodiff")

@@ -69,7 +69,7 @@ def test_an_evaluation_that_is_stopped_keeps_what_was_there_and_says_so(
     def stopped(*given: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("genodiff.scoring.dna_evaluation.measure_bound", stopped)
+    monkeypatch.setattr("genodiff.evaluation.dna_evaluation.measure_bound", stopped)
     code, out, err = command(capsys, "eval", run, "--threads", 1)
     assert (code, out) == (130, "")
     assert "stopped by Ctrl-C" in err

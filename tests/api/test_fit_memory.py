@@ -11,10 +11,10 @@ from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
 import genodiff
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.memory.numbers import MemoryNumbers
+from genodiff.runs import memory_fit
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
 from genodiff.runs.training_memory import open_train_memory
-from genodiff.scoring import memory_fit
 from tests.commands import command
 
 VALID: dict[str, Any] = {

@@ -323,7 +323,7 @@ def test_a_model_of_text_is_refused(text_run: Path, case: Path, capsys: Caps) ->
 def test_a_folder_is_whole_or_not_there(
     run: Path, case: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from genodiff.scoring.track_formats.npz import Npz
+    from genodiff.maps.track_formats.npz import Npz
 
     place = ("--region", "chr2", "--format", "npz")
     assert command(capsys, *words(run, "o", *place))[0] == 0

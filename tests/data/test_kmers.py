@@ -17,7 +17,7 @@ from genodiff.data.kmers import (
     streamed_kmer_fractions,
 )
 from genodiff.data.stretches import Coded
-from tests.scoring.yeast_tests import yeast_codes
+from tests.evaluation.yeast_tests import yeast_codes
 
 K, K24 = 5, 24
 SMALL = st.text("ACGTN", min_size=0, max_size=40)

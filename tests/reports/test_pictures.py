@@ -12,6 +12,9 @@ from matplotlib.image import imread
 from matplotlib.textpath import TextPath
 
 from genodiff.io.genes import Gene
+from genodiff.maps.map_files import PairMap, SaturationMap
+from genodiff.maps.map_regions import MapRegion
+from genodiff.maps.track_values import BaseTracks
 from genodiff.reports.dependency_page import list_dependency_picture, render_dependency_page
 from genodiff.reports.gene_rows import arrange_genes, draw_genes, draw_region_genes
 from genodiff.reports.ism_page import list_ism_picture, render_ism_page
@@ -19,9 +22,6 @@ from genodiff.reports.logo import draw_logo
 from genodiff.reports.paint import read_outline, render_picture
 from genodiff.reports.shapes import Box, Line, PlacedText, Shape, write_svg
 from genodiff.reports.track_picture import find_limits, list_track_picture, split_columns
-from genodiff.scoring.map_files import PairMap, SaturationMap
-from genodiff.scoring.map_regions import MapRegion
-from genodiff.scoring.track_values import BaseTracks
 
 TOLD = {
     "model": "runs/x", "checkpoint": "0123456789ab", "score": "log p(base)", "unit": "nats",

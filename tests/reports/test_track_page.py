@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
+from genodiff.maps.track_values import BaseTracks
 from genodiff.reports.track_page import render_track_page
-from genodiff.scoring.track_values import BaseTracks
 
 TOLD = {
     "model": "runs/<x>", "checkpoint": "0123456789ab", "context": 64, "every": 8,

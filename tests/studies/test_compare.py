@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from genodiff.errors import UsageError
-from genodiff.scoring.interval import BITS, ratio
-from genodiff.scoring.seed_windows import compare_models, estimate_ratio
+from genodiff.statistics.interval import BITS, ratio
+from genodiff.statistics.seed_windows import compare_models, estimate_ratio
 from genodiff.studies.compare import compare_schedules, plan, read_spec, run_comparison
 from genodiff.studies.compare_page import write_page
 

@@ -13,13 +13,13 @@ from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
 import genodiff
 from genodiff.data.loader import EvalBatches
 from genodiff.errors import CheckpointError, UsageError
+from genodiff.evaluation.bound import measure_bound
+from genodiff.evaluation.eval_data import open_data
+from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
-from genodiff.scoring.bound import measure_bound
-from genodiff.scoring.eval_data import open_data
-from genodiff.scoring.eval_options import EvalOptions
-from genodiff.scoring.interval import ratio
 from genodiff.statistics.comparisons import adjust_holm
+from genodiff.statistics.interval import ratio
 from genodiff.training.run import train
 from tests.commands import command
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tiny_training import TINY
 
+from genodiff.evaluation.evaluate import evaluate
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
-from genodiff.scoring.evaluation import evaluate
 from genodiff.training.run import train
 
 

@@ -1,5 +1,5 @@
 /* An adaptive mixture of contexts and copies: the chance of each base of a text given all before
-   it. `scoring/adaptive.py` has the equations, and the same in plain Python.
+   it. `evaluation/adaptive.py` has the equations, and the same in plain Python.
 
    Codes are 0..3 for A, C, G, T and 4 for an end or an N, so 3 - x is the complement of x. The
    memory (`text`) is the train sequence, and after it what has been scored, if it may grow. */

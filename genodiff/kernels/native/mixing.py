@@ -1,4 +1,4 @@
-"""The adaptive mixture of contexts and copies in C; `scoring/adaptive.py` has the equations."""
+"""The adaptive mixture of contexts and copies in C; `evaluation/adaptive.py` has the equations."""
 
 import numpy as np
 import torch

@@ -1,0 +1,275 @@
+"""Embeddings as files, written as they come: memory holds one batch of them and the windows' names.
+
+    .npz      embeddings (windows, ...) float32; contig, start, end, name, strand; unpooled:
+              (bases, ...) and offsets (windows + 1)
+    .parquet  a row for each window: contig, start, end, name, strand, and a list of numbers for
+              each strand that was read and each layer
+    .zarr     a group of arrays as in .npz; names of contigs as attributes (needs genodiff[zarr])
+
+The strand of a window is - where its letters are the reverse complement of contig[start:end].
+
+Beside each stands OUT.json: where it comes from, and what its axes mean.
+"""
+
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from genodiff.embedding.embed import Array, Reading, Window
+from genodiff.embedding.embedding_format import find_embedding_format
+from genodiff.errors import DataError, MachineError
+from genodiff.io import atomic
+from genodiff.io.file_names import find_plain_path
+
+_PART = 64 << 20  # bytes of numbers held before they are written
+_COPY = 1 << 22
+
+
+class Written(NamedTuple):
+    """What was written."""
+
+    windows: int
+    bases: int
+    shape: tuple[int, ...]
+
+
+class Kept(NamedTuple):
+    """What a file says of a window; `bases` is less than `end - start` for a spliced feature."""
+
+    contig: str
+    start: int
+    end: int
+    name: str
+    strand: str
+    bases: int
+
+    @classmethod
+    def of(cls, window: Window) -> "Kept":
+        """What is said of a window that was read."""
+        return cls(*window[:4], window.strand, len(window.letters))
+
+
+def write_kept(
+    path: Path, found: Iterable[tuple[Kept, Array]], how: Reading, shape: tuple[int, ...]
+) -> Written:
+    """Write all of `found`, whole or not at all; `shape` is that of one row.
+
+    Raises `MachineError`, `DataError`.
+    """
+    writer = {".npz": _write_npz, ".parquet": _write_parquet, ".zarr": _write_zarr}[
+        find_embedding_format(path)
+    ]
+    rows = iter(found)
+    first = next(rows, None)
+    if first is None:
+        raise DataError("there is no window to embed", fix="give a FASTA with at least one base")
+    windows: list[Kept] = []
+    written = writer(
+        path, _counted(chain([first], rows), windows), windows, how.pool == "none", shape, how
+    )
+    return Written(len(windows), sum(w.bases for w in windows), written)
+
+
+def _counted(found: Iterable[tuple[Kept, Array]], windows: list[Kept]) -> Iterable[Array]:
+    for window, array in found:
+        windows.append(window)
+        yield array
+
+
+def _columns(windows: list[Kept], unpooled: bool) -> dict[str, Any]:
+    columns: dict[str, Any] = {
+        "contig": np.array([w.contig for w in windows], dtype=np.str_),
+        "start": np.array([w.start for w in windows], np.int64),
+        "end": np.array([w.end for w in windows], np.int64),
+        "name": np.array([w.name for w in windows], dtype=np.str_),
+        "strand": np.array([w.strand for w in windows], dtype=np.str_),
+    }
+    if unpooled:
+        columns["offsets"] = np.concatenate([[0], np.cumsum([w.bases for w in windows])]).astype(
+            np.int64
+        )
+    return columns
+
+
+def _write_npz(
+    path: Path,
+    rows: Iterable[Array],
+    windows: list[Kept],
+    unpooled: bool,
+    shape: tuple[int, ...],
+    how: Reading,
+) -> tuple[int, ...]:
+    """The numbers go to a nameless file first, since an .npy begins with how many there will be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=path.parent) as spool:
+        n = 0
+        for row in rows:
+            try:
+                spool.write(row.tobytes())
+            except OSError as fault:
+                raise atomic.write_error(path, fault) from None
+            n += row.shape[0] if unpooled else 1
+        full = (n, *shape)
+        with (
+            atomic.open_atomic(path) as file,
+            zipfile.ZipFile(file, "w", allowZip64=True) as archive,
+        ):
+            with archive.open(_member("embeddings"), "w", force_zip64=True) as member:
+                np.lib.format.write_array_header_2_0(
+                    member, {"descr": "<f4", "fortran_order": False, "shape": full}
+                )
+                spool.seek(0)
+                shutil.copyfileobj(spool, member, _COPY)
+            for name, column in _columns(windows, unpooled).items():
+                with archive.open(_member(name), "w") as member:
+                    np.lib.format.write_array(_as_file(member), column, allow_pickle=False)
+    return full
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """A member without the time of day: the same embeddings are the same bytes."""
+    return zipfile.ZipInfo(f"{name}.npy")
+
+
+def _as_file(member: IO[bytes]) -> Any:
+    return member
+
+
+def _write_parquet(
+    path: Path,
+    rows: Iterable[Array],
+    windows: list[Kept],
+    unpooled: bool,
+    shape: tuple[int, ...],
+    how: Reading,
+) -> tuple[int, ...]:
+    """Parts of bounded size, which polars then joins into one file as a stream."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = name_columns(how)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:
+        plain = find_plain_path(folder)
+        held: list[Array] = []
+        size = parts = n = 0
+
+        def put() -> None:
+            nonlocal held, size, parts
+            if held:
+                first = len(windows) - len(held)
+                _part(held, windows[first:], names, shape, unpooled).write_parquet(
+                    f"{plain}/{parts:06d}.parquet"
+                )
+                held, size, parts = [], 0, parts + 1
+
+        for row in rows:
+            held.append(row)
+            size += row.nbytes
+            n += row.shape[0] if unpooled else 1
+            if size >= _PART:
+                put()
+        put()
+        with atomic.open_atomic(path) as file:
+            pl.scan_parquet(sorted(Path(plain).iterdir())).sink_parquet(file)
+    return (n, *shape)
+
+
+def name_columns(how: Reading) -> list[str]:
+    """A column for each (strand, layer), in the order of the axes."""
+    strands = ["forward", "reverse"] if how.strand == "both" else [""]
+    layers = [f"layer{layer}" for layer in how.layers] if len(how.layers) > 1 else [""]
+    return [
+        "_".join(part for part in ("embedding", strand, layer) if part)
+        for strand in strands
+        for layer in layers
+    ]
+
+
+def _part(
+    held: list[Array],
+    windows: list[Kept],
+    names: list[str],
+    shape: tuple[int, ...],
+    unpooled: bool,
+) -> pl.DataFrame:
+    table = pl.DataFrame(
+        {
+            "contig": [w.contig for w in windows],
+            "start": [w.start for w in windows],
+            "end": [w.end for w in windows],
+            "name": [w.name for w in windows],
+            "strand": [w.strand for w in windows],
+        }
+    )
+    vector = pl.Array(pl.Float32, shape[-1])
+    for i, name in enumerate(names):
+        if unpooled:
+            values = [
+                row.reshape(row.shape[0], len(names), shape[-1])[:, i].tolist() for row in held
+            ]
+            table = table.with_columns(pl.Series(name, values, dtype=pl.List(vector)))
+        else:
+            table = table.with_columns(
+                pl.Series(
+                    name,
+                    np.stack([row.reshape(len(names), shape[-1])[i] for row in held]),
+                    dtype=vector,
+                )
+            )
+    return table
+
+
+def _write_zarr(
+    path: Path,
+    rows: Iterable[Array],
+    windows: list[Kept],
+    unpooled: bool,
+    shape: tuple[int, ...],
+    how: Reading,
+) -> tuple[int, ...]:
+    try:
+        import zarr
+    except ImportError:
+        raise MachineError(
+            "writing .zarr needs the package zarr",
+            fix="pip install 'genodiff[zarr]', or write .npz or .parquet",
+        ) from None
+    chunk = max(1, (4 << 20) // (4 * int(np.prod(shape))))
+    with atomic.atomic_directory(path) as folder:
+        group = zarr.open_group(find_plain_path(folder), mode="a")
+        array = group.create_array(
+            "embeddings", shape=(0, *shape), chunks=(chunk, *shape), dtype="float32"
+        )
+        held: list[Array] = []
+        n = 0
+
+        def put(least: int) -> None:
+            nonlocal held, n
+            ready = sum(len(part) for part in held)
+            if ready and ready >= least:
+                array.resize((n + ready, *shape))
+                array[n : n + ready] = np.concatenate(held)
+                held, n = [], n + ready
+
+        for row in rows:
+            held.append(row if unpooled else row[None])
+            put(chunk)
+        put(1)
+        columns = _columns(windows, unpooled)
+        contigs, codes = np.unique(columns["contig"], return_inverse=True)
+        group.attrs.update(
+            {
+                "contigs": contigs.tolist(),
+                "names": columns.pop("name").tolist(),
+                "strands": "".join(columns.pop("strand")),
+                "axes": how.axes(),
+            }
+        )
+        for name, column in (columns | {"contig": codes.astype(np.int64)}).items():
+            group.create_array(name, data=column)
+    return (n, *shape)

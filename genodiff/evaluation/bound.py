@@ -1,0 +1,198 @@
+"""The bound of windows: upper bounds on −log p of each, with their tokens, by repeat.
+
+With a memory the network is evaluated once, and its bound without the memory is kept beside. One
+that was trained with a memory is evaluated twice: told what is recalled, and told nothing.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from genodiff.data.loader import Batch, EvalBatches
+from genodiff.data.windows import Windows
+from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.objective import Objective
+from genodiff.errors import GenodiffError
+from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.mask_curve import remove_curve
+from genodiff.evaluation.window_memory import RepeatedDenoiser, WindowMemory
+from genodiff.memory.remembering import reads_memory
+from genodiff.runs.inputs import make_inputs
+from genodiff.runs.model import TrainedModel
+
+_SAFETY = 0.85  # of --max-minutes is planned for, from a measured pace
+_PACED = 3  # batches that are measured
+_SMALL = 4  # windows in such a batch on a CPU
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+
+
+class Bound(NamedTuple):
+    """The bound of windows, in nats and in their order; [0] upper-case, [1] soft-masked tokens."""
+
+    nats: Floats  # (2, repeats, windows), what the masked shares explain removed (`mask_curve`)
+    tokens: Floats  # (2, windows)
+    rate: Floats | None
+    """(repeats, windows): masked share k / n, 0 where a window has no token to score. None where
+    the objective has no curve."""
+    drawn: Floats  # as nats, as it was drawn: points of the curve C_k / k
+    shared: NDArray[np.int64] | None = None
+    """(windows,): windows of one number had their masks counted together; None: each has its own"""
+    without: Floats | None = None
+    """As nats, of the network without its memory; None where there is none."""
+
+
+class WindowDraws(NamedTuple):
+    """What was drawn of windows: the bound's `drawn`, its `tokens`, and masked shares."""
+
+    nats: Floats  # (2, repeats, windows)
+    tokens: Floats  # (2, windows)
+    rate: Floats  # (repeats, windows)
+    without: Floats | None = None  # as nats, without the memory
+
+    @classmethod
+    def empty(cls, repeats: int, windows: int, *, memory: bool = False) -> "WindowDraws":
+        """Of no draws yet."""
+        return cls(
+            np.zeros((2, repeats, windows)),
+            np.zeros((2, windows)),
+            np.zeros((repeats, windows)),
+            np.zeros((2, repeats, windows)) if memory else None,
+        )
+
+    def put(self, repeat: int, windows: slice | NDArray[np.int64], found: Sequence[Floats]) -> None:
+        """Put in what `measure_batch` found."""
+        self.nats[0, repeat, windows], self.nats[1, repeat, windows] = found[0], found[1]
+        self.tokens[0, windows], self.tokens[1, windows] = found[2], found[3]
+        self.rate[repeat, windows] = found[4]
+        if self.without is not None:
+            self.without[0, repeat, windows], self.without[1, repeat, windows] = found[5:]
+
+    def bound(self, objective: Objective) -> Bound:
+        """The bound. Raises `GenodiffError` where it is not finite."""
+        rate = self.rate if objective.curve else None
+        if self.without is None:
+            return make_bound(self.nats, self.tokens, rate)
+        # The curve is the network's. What the memory changes is paired, and nearly 0 in most
+        # windows: a curve fitted to it would put the noise of a few windows into all of them.
+        alone = make_bound(self.without, self.tokens, rate).nats
+        check_finite(self.nats)
+        return Bound(alone + (self.nats - self.without), self.tokens, rate, self.nats, None, alone)
+
+
+@torch.no_grad()
+def measure_bound(
+    objective: Objective,
+    denoiser: Denoiser,
+    batches: EvalBatches,
+    device: torch.device | str = "cpu",
+    progress: Progress | None = None,
+    memory: WindowMemory | None = None,
+) -> Bound:
+    """The bound of every window of `batches`, once for each of its repeats."""
+    n = len(batches.windows)
+    draws = WindowDraws.empty(batches.repeats, n, memory=memory is not None)
+    memory = memory and memory.of(batches.windows)
+    for done, batch in enumerate(batches, 1):
+        repeat, window = divmod(int(batch.index[0]), n)
+        found = measure_batch(objective, denoiser, batch, device, memory)
+        draws.put(repeat, slice(window, window + len(batch.index)), found)
+        if progress is not None:
+            progress(done, len(batches))
+    return draws.bound(objective)
+
+
+def make_bound(
+    drawn: Floats, tokens: Floats, rate: Floats | None, shared: NDArray[np.int64] | None = None
+) -> Bound:
+    """The bound of windows from what was drawn. Raises `GenodiffError` where it is not finite."""
+    check_finite(drawn)
+    nats = drawn if rate is None else remove_curve(drawn, tokens, rate, shared)
+    return Bound(nats, tokens, rate, drawn, shared)
+
+
+def check_finite(drawn: Floats) -> None:
+    """Raises `GenodiffError` where a bound is not finite."""
+    if not np.isfinite(drawn).all():
+        raise GenodiffError(
+            "the model's bound is not finite on some windows", fix="train with a lower --lr"
+        )
+
+
+def measure_batch(
+    objective: Objective,
+    denoiser: Denoiser,
+    batch: Batch,
+    device: torch.device | str,
+    memory: WindowMemory | None = None,
+) -> list[Floats]:
+    """Of each window: nats and tokens of upper case and of soft-masked bases, and masked share.
+
+    They are in the order upper nats, soft nats, upper tokens, soft tokens, share. With a memory of
+    these windows, upper and soft nats without it follow.
+    """
+    if memory is None:
+        return _measure(objective, denoiser, batch, device)
+    if reads_memory(denoiser):  # it answers otherwise where it reads the memory
+        alone = again = denoiser
+    else:
+        network = RepeatedDenoiser(denoiser)
+        alone, again = network, network.repeat
+    without = _measure(objective, alone, batch, device)
+    found = _measure(objective, memory.wrap(again, batch), batch, device)
+    return [*found, *without[:2]]
+
+
+def _measure(
+    objective: Objective, denoiser: Denoiser, batch: Batch, device: torch.device | str
+) -> list[Floats]:
+    found, soft = objective.bound(*make_inputs(batch, denoiser, device)), batch.soft.to(device)
+    of_soft = found.scale * torch.where(soft, found.ce, 0.0).sum(-1)
+    upper = found.scale * torch.where(soft, 0.0, found.ce).sum(-1)
+    tokens = [(batch.maskable & of).sum(-1) for of in (~batch.soft, batch.soft)]
+    columns = (upper, of_soft, *tokens, found.rate)
+    return [column.cpu().numpy().astype(np.float64) for column in columns]
+
+
+def time_window(
+    model: TrainedModel, windows: Windows, batch_size: int, memory: WindowMemory | None = None
+) -> float:
+    """How long one window takes here: the median of a few small batches, after one to warm up."""
+    device = next(model.backbone.parameters()).device
+    sample = windows.spread(
+        min(len(windows), batch_size, batch_size if device.type == "cuda" else _SMALL)
+    )
+    elapsed = []
+    for seed in range(_PACED + 1):
+        start = time.monotonic()
+        batches = EvalBatches(sample, batch_size, seed)
+        measure_bound(model.objective, model.backbone, batches, device, memory=memory)
+        elapsed.append(time.monotonic() - start)
+    return max(sorted(elapsed[1:])[_PACED // 2] / len(sample), 1e-9)
+
+
+def choose_windows(
+    model: TrainedModel,
+    windows: Windows,
+    options: EvalOptions,
+    memory: WindowMemory | None = None,
+    *,
+    taken: float = 0.0,
+) -> Windows:
+    """Those windows, evenly spread, that the options' limits leave.
+
+    `taken` are the seconds of --max-minutes that go elsewhere.
+    """
+    if options.max_windows is not None:
+        windows = windows.spread(options.max_windows)
+    if options.max_minutes is not None:
+        began = time.monotonic()
+        pace = time_window(model, windows, options.batch_size, memory)
+        left = (60 * options.max_minutes - taken) * _SAFETY - (time.monotonic() - began)
+        windows = windows.spread(max(1, int(left / (pace * options.passes))))
+    return windows

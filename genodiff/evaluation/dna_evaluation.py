@@ -1,0 +1,249 @@
+"""How well a model knows DNA: an upper bound on −log p(x) in bits per base, with an interval, for
+one split.
+
+A window x0 has n bases that count: A, C, G or T. (An N is seen, but is neither masked nor counted.)
+For masks of exactly k of them, S_k is the summed cross-entropy of the masked bases and C_k its mean
+over all masks. Then
+
+    −log p(x0) ≤ NELBO(x0) = Σ_{k=1..n} C_k / k = E_{k ~ U{1..n}} [ (n / k) S_k ]
+    (Ou et al. 2024, section 3)
+
+The estimate draws k on the closed range 1..n, systematically over windows and repeats: nothing is
+truncated, no base is free. The part of it that falls on some bases (upper case, say) is their share
+of the bound.
+
+The object in `RUN/eval.json` has:
+
+    split, seed, repeats        as asked; repeats = masks for each window; the split "all" is every
+                                contig from end to end
+    checkpoint, step            12 hex digits of the weights, and their training step
+    objective, figure           what the model was trained with; "bound": nelbo_nats is an upper
+                                bound, "exact" (ar): the negative log-likelihood itself
+    recipe, fasta, fingerprint  the data: recipe name, file or null, hash of content and splits
+    bed                         the BED that gave the splits, or null
+    seq_len                     window length in bases
+    memory                      null, or the memory of the training genome that was mixed in, and is
+                                part of the model: {"folder", "fingerprint", "source": file or null,
+                                "content": key of the store, "split", "bases", "numbers", "effort"}
+    without_memory              null, or {"bits", "perplexity", "minus_model_bits": {"bits",
+                                "ci95"}}: the network alone on the same masks, and the difference
+    context                     "window": each window is scored alone; "contig": within its block of
+                                its interval (see contigs.py)
+    windows, windows_total      windows scored, and in the split (fewer with --max-windows or
+                                --max-minutes)
+    dropped                     what of the split made no window, and why: {reason: how many}
+    bases_total                 all bases of the file, N included
+    baselines_from              what the baselines are counted on, or null: {"source": file or null,
+                                "own": whether it is the data that is scored, "split", "bases"}
+    seen_in_training            what the model was trained on of the scored bases (see
+                                runs/seen_bases.py): {"bases": scored, "in_train": of contigs that
+                                the training data have too, "other_bases": of other contigs,
+                                "in_kmers": of those, in 24-mers of its train split, "k": 24,
+                                "note": a sentence, empty for the run's own data unseen}, or
+                                {"not_known": why, "note"}
+    tokens                      bases scored
+    soft_mask                   {"trained_weight": of a soft-masked base in training, null where it
+                                is not known; "scored_weight": 1 or 0; "bases": soft-masked bases in
+                                the scored windows, counted or not}
+    soft_masked                 1: soft-masked bases count like others; 0: they are masked and seen,
+                                but not counted
+    nelbo_nats                  the bound in nats per base; nelbo_nats_total is that of all scored
+                                bases
+    bits_per_base, perplexity   nelbo_nats / ln 2 and exp(nelbo_nats)
+    ci95_bits [lo, hi]          95 % interval of bits_per_base over mask draws and windows (see
+                                interval.py); null for fewer than five windows, and in
+                                blocks where fewer than 60 counts of masks, or 8 blocks, were drawn
+    se_bits, mask_se_bits
+    its standard error; the part of it due to mask draws alone (null when repeats = 1)
+    uniform_bits 2.0
+    markov_bits, markov_perplexity   {"0": ..., "8": ...}: Markov lines of the train split, same
+                                     bases (see markov.py)
+    markov_minus_model_bits     {"0": {"bits", "ci95": [lo, hi]}, ...} paired difference; above 0
+                                the model is better
+    markov_fitted               {"order", "pseudo": [λ of order 0, 1, ...], "bits", "perplexity",
+                                "minus_model_bits": {"bits", "ci95"}}: the Markov line whose order
+                                and λs were fitted on the valid split; or null
+    markov_mixture              {"bits", "perplexity", "minus_model_bits": {"bits", "ci95"}}: the
+                                mixture of context orders 1 to 24 (see mixture.py); null where it
+                                was not counted
+    adaptive_mixture            the same of the adaptive mixture of contexts and copies, which reads
+                                the split from left to right and remembers it (see adaptive.py)
+    adaptive_from_train         the same where it remembers the train split alone
+    source_bits                 the toy source's own −log2 P of the same windows, per base; null for
+                                other data
+    source_ci95_bits            its interval over windows, or null
+    model_minus_source_bits     {"bits", "ci95"} paired difference (toy), or null
+    genomes                     of a run on many genomes: {name: part} as of contigs, which hold {}
+    contigs, regions            {name: part} with tokens, windows, nelbo_nats, bits_per_base,
+                                perplexity, ci95_bits, markov_bits, markov_perplexity, fitted_bits,
+                                mixture_bits, adaptive_bits, adaptive_from_train_bits,
+                                without_bits (the network without its memory), and the paired
+                                differences of these five from the model
+                                (fitted_minus_model_bits, ...). Regions of windows, by the bases
+                                that lie in 24-mers which the train split has too, on either
+                                strand: "unique" none, "touched" less than a quarter, "repeat" a
+                                quarter or more. Regions of bases: "upper_case", "soft_masked"
+    repeat_kmer 24, repeat_share, touched_share
+    shares of the windows that are "repeat" and "touched", or null
+    curve                       [{"rate_lo", "rate_hi", "nats", "se", "n"}, ...]: C_k / k, what a
+                                masked base costs in nats where the masked share k / n is in
+                                (rate_lo, rate_hi]; n draws; nats, se or null; [] where the figure
+                                draws no counts of masks (ar, d3pm, mdlm in steps)
+    t_steps                     {"10": {"bits", "ci95", "minus_model_bits": {"bits", "ci95"}}, ...}:
+                                the bound of sampling in so many steps under the run's schedule,
+                                prior included (see steps.py), and the paired difference from the
+                                bound of infinitely many. Without --t-steps only numbers of steps
+                                that the draws of the bound can tell; {} where the figure is no
+                                cross-entropy of counted masks, and in blocks
+    t_steps_asked               whether --t-steps named them
+    t_steps_repeats             masks of each window that were drawn for them; 0 without --t-steps
+    seconds, device, created    wall time, where, and when (ISO 8601, UTC)
+
+Without baselines (--no-baselines) the Markov keys hold {} and the repeat keys null; the toy has no
+repeats either. Keys may be added; none of these will change its meaning.
+"""
+
+import logging
+import time
+from functools import partial
+from typing import Any
+
+from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.streaming import stream
+from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.loader import EvalBatches
+from genodiff.data.recipe import Recipe
+from genodiff.data.toy import ToySource
+from genodiff.errors import DataError, UsageError
+from genodiff.evaluation.bound import Progress, WindowDraws, choose_windows, measure_bound
+from genodiff.evaluation.contigs import measure_contig_bound
+from genodiff.evaluation.eval_data import (
+    choose_mixture,
+    describe_genomes,
+    describe_request,
+    describe_source,
+    describe_work,
+    find_parts,
+    find_train_store,
+    find_trained_weight,
+    is_toy,
+    open_data,
+)
+from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.line_costs import LineClock, plan_lines
+from genodiff.evaluation.lines import markov_lines, measure_train_cover, source_nats
+from genodiff.evaluation.steps import check_steps, describe_steps
+from genodiff.evaluation.summary import Lines, summarise
+from genodiff.evaluation.window_memory import open_window_memory
+from genodiff.io.progress import ProgressDisplay
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.seen_bases import describe_seen_bases
+
+log = logging.getLogger("genodiff")
+
+
+def evaluate_dna(
+    model: TrainedModel,
+    options: EvalOptions,
+    progress: Progress | None = None,
+    draws: WindowDraws | None = None,
+) -> dict[str, Any]:
+    """The bound of `model` on a split, beside what is known of the same bases: see the module.
+
+    `draws` are those of shards, in place of drawing here.
+
+    Raises `DataError` where nothing is left to score, `UsageError` for a context that the network
+    cannot have.
+    """
+    _check_context(model, options)
+    check_steps(model.objective, options.t_steps, options.context)
+    began = time.monotonic()
+    data = open_data(model, options)
+    recipe, store, all_windows, total, _ = data
+    assert isinstance(recipe, Recipe)
+    device = next(model.backbone.parameters()).device
+    memory = open_window_memory(model, options, data)
+    toy = is_toy(data)
+    assert isinstance(all_windows, DnaWindows)
+    train = find_train_store(model, options, store) if options.baselines else None
+    most = all_windows.spread(options.max_windows or total)
+    work = plan_lines(most, train, choose_mixture(data, options), options.max_minutes)
+    windows = choose_windows(model, all_windows, options, memory, taken=work.total)
+    assert isinstance(windows, DnaWindows)
+    log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
+    repeats, seed, backbone = options.repeats, options.seed, model.backbone
+    if draws is not None:
+        bound = draws.bound(model.objective)
+    elif options.context == "contig" and isinstance(backbone, Caduceus):
+        bound = measure_contig_bound(
+            model.diffusion,
+            partial(stream, backbone),
+            windows,
+            repeats=repeats,
+            seed=seed,
+            device=device,
+            progress=progress,
+        )
+    else:
+        batches = EvalBatches(windows, options.batch_size, seed, repeats)
+        bound = measure_bound(model.objective, backbone, batches, device, progress, memory)
+    steps = describe_steps(model, options, windows, bound, progress)
+    markov, cover = None, None
+    train = train if work.markov else None
+    if train is not None:
+        with ProgressDisplay() as display:
+            markov = markov_lines(windows, work.mixture, train, LineClock(work, display).begin)
+        # Nothing is copied in the toy genome. Its motifs follow one another, which makes chance
+        # matches of 24 bases.
+        cover = None if toy else measure_train_cover(windows, train)
+    source = source_nats(ToySource(), windows) if toy else None
+    counted = slice(0, 2 if options.soft_masked else 1)
+    if not bound.tokens[counted].any():
+        what = f"every base of the split {options.split} is soft-masked"
+        raise DataError(what, file=store.source.path, fix="give --soft-masked 1")
+    lines = Lines(markov, cover, source)
+    figures = summarise(bound, *find_parts(store, windows), lines, soft_masked=options.soft_masked)
+    return {
+        **describe_request(model, options),
+        "recipe": recipe.name,
+        "fasta": store.source.path,
+        "bed": recipe.bed,
+        "fingerprint": store.fingerprint,
+        "seq_len": windows.seq_len,
+        "context": options.context,
+        "memory": None if memory is None else memory.told,
+        "windows": len(windows),
+        "windows_total": total,
+        "dropped": windows.dropped,
+        **describe_source(store, train),
+        "seen_in_training": describe_seen_bases(
+            model,
+            "the run",
+            windows,
+            bound.tokens[counted].sum(0),
+            soft_masked=options.soft_masked,
+        ),
+        "soft_mask": {
+            "trained_weight": find_trained_weight(model),
+            "scored_weight": int(options.soft_masked),
+            "bases": int(bound.tokens[1].sum()),
+        },
+        **describe_genomes(data, figures),
+        **steps,
+        **describe_work(device, began),
+    }
+
+
+def _check_context(model: TrainedModel, options: EvalOptions) -> None:
+    if options.context == "window":
+        return
+    if options.max_windows is not None or options.max_minutes is not None:
+        raise UsageError(
+            "--context contig scores all windows of a split",
+            fix="leave out --max-windows and --max-minutes",
+        )
+    if not isinstance(model.backbone, Caduceus) or not model.objective.bound_counts_masks:
+        raise UsageError(
+            "--context contig streams a Caduceus whose bound is one of counted masks (mdlm, mlm)",
+            fix="leave it out",
+        )

@@ -1,0 +1,207 @@
+"""The windows that an evaluation scores, and the train split that its baselines are counted on."""
+
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from genodiff.data.dna_store import build_dna_store, find_dna_store
+from genodiff.data.genomes.store import GenomesStore, GenomesWindows
+from genodiff.data.recipe import ALL, Recipe
+from genodiff.data.store import Store
+from genodiff.data.text_recipe import TextRecipe
+from genodiff.data.tokenizer import Tokenizer
+from genodiff.data.windows import Windows
+from genodiff.errors import DataError, GenodiffError
+from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.io.identity import sha256_file, stamp_time
+from genodiff.runs import feed
+from genodiff.runs.config import OWN, RunConfig
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.seen_bases import have_same_contigs
+
+log = logging.getLogger("genodiff")
+
+
+class EvalData(NamedTuple):
+    """What is scored."""
+
+    recipe: Recipe | TextRecipe
+    store: Store
+    windows: Windows
+    total: int  # windows of the split
+    tokenizer: Tokenizer | None
+
+
+def open_data(model: TrainedModel, options: EvalOptions = EvalOptions()) -> EvalData:
+    """The windows of a split of the model's own data, or of those that the options name instead.
+
+    Raises `DataError`, `UsageError`, `CheckpointError`.
+    """
+    config = _data_config(model, options)
+    try:
+        data = feed.open_data(
+            config,
+            model.run,
+            alphabet=model.alphabet,
+            offline=options.offline,
+            tell_splits=options.split != ALL,  # else how it was split is of no account
+        )
+        windows = data.cut(options.split)
+    except DataError as fault:
+        if options.bed is None and config.bed is not None and str(fault.file) == config.bed:
+            raise DataError(
+                fault.what,
+                file=fault.file,
+                line=fault.line,
+                record=fault.record,
+                fix="this is the BED that the run remembers; give another one with --bed",
+            ) from None
+        raise
+    return EvalData(data.recipe, data.store, windows, len(windows), data.tokenizer)
+
+
+def _data_config(model: TrainedModel, options: EvalOptions) -> RunConfig:
+    """The run's configuration with the data that the options name.
+
+    The run's BED is for the run's own genome, wherever its file now stands. Another genome that is
+    scored as a whole needs no splits, so the run's recipe does not apply to it.
+    """
+    given = options.inputs()
+    if options.fasta is not None:
+        given["genomes"] = None
+    if options.fasta is None or (options.split != ALL and model.config.bed is None):
+        return model.config.model_copy(update=given)
+    if options.split == ALL and not _is_own_file(model, options.fasta):
+        given |= {"recipe": OWN, "bed": None}
+    elif options.bed is None and model.config.bed and not _is_own_file(model, options.fasta):
+        given["bed"] = None
+        log.warning(
+            "%s: the run's BED (%s) is of another genome and is not applied; give this one's "
+            "with --bed",
+            options.fasta,
+            model.config.bed,
+        )
+    return model.config.model_copy(update=given)
+
+
+def _is_own_file(model: TrainedModel, fasta: str) -> bool:
+    """Whether a file has the contigs that the run was trained on, whatever it is called or how it
+    is packed.
+    """
+    known = model.data.get("source_sha256")
+    if known is None or not Path(fasta).is_file():
+        return False
+    if sha256_file(Path(fasta)) == known:
+        return True
+    try:
+        recipe = feed.find_recipe(model.config)
+        own = find_dna_store(recipe, model.data)
+        if own is None:
+            return False
+        plain = Recipe(name=OWN, ignore=recipe.ignore)
+        return have_same_contigs(own, build_dna_store(plain, fasta, tell_splits=False))
+    except GenodiffError:
+        return False  # what is wrong with either is told where it is read
+
+
+def describe_genomes(data: EvalData, found: dict[str, Any]) -> dict[str, Any]:
+    """The figures `found` of a split, with those of its contigs as those of its genomes."""
+    if not isinstance(data.store, GenomesStore):
+        return found
+    return found | {"genomes": found["contigs"], "contigs": {}}
+
+
+def find_parts(store: Store, windows: Windows) -> tuple[NDArray[np.int64], Sequence[str]]:
+    """The part of the data that each window is of, and the parts' names: contigs, or genomes."""
+    if isinstance(windows, GenomesWindows):
+        return windows.genome_index, windows.store.genome_names
+    return windows.contig_index, store.names
+
+
+def find_train_store(model: TrainedModel, options: EvalOptions, store: Store) -> Store | None:
+    """The store whose train split baselines are counted on; None, with a warning, without one.
+
+    It is the scored data's own, unless that has no train split or is another file that is scored as
+    a whole: then the run's own. Raises nothing.
+    """
+    whole = options.split == ALL and store.fingerprint != model.data.get("fingerprint")
+    if not whole and len(store.splits.intervals["train"]):
+        return store
+    try:
+        # Never fetched: a genome is not downloaded for its baselines.
+        own = feed.open_data(model.config, model.run, alphabet=model.alphabet, offline=True).store
+    except (GenodiffError, OSError) as fault:
+        log.warning("no baselines: %s has no train rows, and %s", store.source.path, fault)
+        return None
+    if not len(own.splits.intervals["train"]):
+        log.warning("no baselines: %s has no train rows", store.source.path)
+        return None
+    log.warning(
+        "baselines are counted on the train split that the run was trained on: %s",
+        "this BED has no train rows" if not whole else "all of this file is scored",
+    )
+    return own
+
+
+def is_toy(data: EvalData) -> bool:
+    """Whether the toy genome is scored, whose source is known."""
+    generator = getattr(data.recipe, "generator", None)
+    return generator == "toy" and data.store.source.path is None
+
+
+def choose_mixture(data: EvalData, options: EvalOptions) -> bool | None:
+    """Whether the mixtures are counted; None: where they take little time."""
+    return False if is_toy(data) and options.mixture is None else options.mixture
+
+
+def find_trained_weight(model: TrainedModel) -> float | None:
+    """What a soft-masked base weighed in the model's training; None where that is not known."""
+    if not model.step:  # weights of others
+        return None
+    try:
+        return feed.find_recipe(model.config).soft_mask_weight
+    except GenodiffError:
+        return None
+
+
+def describe_source(store: Store, train: Store | None) -> dict[str, Any]:
+    """The keys of an evaluation that say of how much its bases are, and whose the baselines are."""
+    return {
+        "bases_total": int(store.offsets[-1]),
+        "baselines_from": None
+        if train is None
+        else {
+            "source": train.source.path,
+            "own": train.fingerprint == store.fingerprint,
+            "split": "train",
+            "bases": train.splits.intervals["train"].n_bases,
+        },
+    }
+
+
+def describe_request(model: TrainedModel, options: EvalOptions) -> dict[str, Any]:
+    """The keys of an evaluation that say what was asked of which model."""
+    return {
+        "split": options.split,
+        "seed": options.seed,
+        "repeats": options.repeats,
+        "checkpoint": model.digest,
+        "step": model.step,
+        "objective": model.config.diffusion.objective,
+        "figure": model.objective.figure,
+    }
+
+
+def describe_work(device: torch.device, began: float) -> dict[str, Any]:
+    """The keys of an evaluation that say where and when it was made; `began` is monotonic time."""
+    return {
+        "seconds": round(time.monotonic() - began, 3),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "created": stamp_time(),
+    }

@@ -1,0 +1,178 @@
+"""Part of an evaluation's draws, measured apart and put together: `genodiff eval --shard i/n`.
+
+What an evaluation draws is a function of the seed and of a window's number among all windows. A
+shard has the i-th part of the batches that a whole evaluation would measure, so every batch is the
+same, and with it every bit. The merged draws go through the same code as those of one run.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+
+from genodiff.data.loader import EvalBatches
+from genodiff.errors import DataError, UsageError
+from genodiff.evaluation.bound import WindowDraws, choose_windows, measure_batch
+from genodiff.evaluation.eval_data import open_data
+from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.window_memory import WindowMemory, open_window_memory
+from genodiff.io.atomic import open_atomic
+from genodiff.io.identity import sha256_json
+from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.job import Job, Rows
+from genodiff.jobs.request import Option
+from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.related_model import name_relatives
+from genodiff.runs.training_memory import identify_memory
+
+HOLDS = "draws of an evaluation's shard"
+_ROWS = 5  # of a batch: nats of upper case and soft-masked, their tokens, and the masked share;
+# with a memory, two more: the nats without it
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalShardRequest(FileRequest):
+    """Write the draws of one shard of an evaluation to `out`, a .npy file."""
+
+    work: ClassVar[str] = "genodiff.evaluation.eval_shards:EvalShardJob"
+
+    options: Annotated[EvalOptions, Option("What is scored, and how.", on_line=False)]
+    shard: Annotated[str, Option("i/n: the i-th of n parts of the windows.")]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parse_shard(self.shard)
+        target = str(self.out)
+        if not target.endswith(".npy"):
+            what = f"{target} does not end in .npy" if target else "--shard needs --out FILE.npy"
+            raise UsageError(what, fix="give the name of a .npy file")
+
+    @property
+    def part(self) -> Shard:
+        """The shard, parsed."""
+        return parse_shard(self.shard)
+
+
+class ShardPlan(NamedTuple):
+    """The batches of a shard, what they are of, and the digest of the whole request."""
+
+    batches: EvalBatches
+    numbers: range  # of the batches of one repeat
+    windows: range
+    request: str
+    memory: WindowMemory | None = None
+
+
+def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> ShardPlan:
+    """Raises `UsageError` for options that need all windows at once, or leave a shard empty."""
+    for flag, given in (
+        ("--t-steps", options.t_steps is not None),
+        ("--context contig", options.context != "window"),
+        ("--max-minutes", options.max_minutes is not None),
+    ):
+        if given:
+            fix = "leave it out, or evaluate without shards"
+            raise UsageError(f"--shard and {flag} exclude each other", fix=fix)
+    data = open_data(model, options)
+    memory = open_window_memory(model, options, data)
+    windows = choose_windows(model, data.windows, options, memory)
+    batches = EvalBatches(windows, options.batch_size, options.seed, options.repeats)
+    first, last = shard.cut(len(batches) // options.repeats)
+    if first == last:
+        what = f"--shard {shard.number}/{shard.of} has no batch of {len(windows):,} windows"
+        raise UsageError(what, fix="give fewer shards, or a smaller --batch-size")
+    size = options.batch_size
+    whole = {
+        "checkpoint": model.digest, "fingerprint": data.store.fingerprint,
+        "windows": len(windows), "options": _describe_options(options),
+    }  # fmt: skip
+    if memory is not None:
+        whole["memory"], memory = identify_memory(memory.told), memory.of(windows)
+    own = range(first * size, min(last * size, len(windows)))
+    return ShardPlan(batches, range(first, last), own, sha256_json(whole), memory)
+
+
+def _describe_options(options: EvalOptions) -> dict[str, Any]:
+    given = {key: value for key, value in asdict(options).items() if key != "offline"}
+    if options.memory in (None, "off"):  # as in requests of before there was a memory
+        del given["memory"]
+    return given
+
+
+class EvalShardJob(Job[EvalShardRequest]):
+    """The file of a shard: its entries are the draws of a batch, of each repeat in turn."""
+
+    noun = "batches"
+
+    def __init__(self, request: EvalShardRequest, model: TrainedModel) -> None:
+        super().__init__(request)
+        self.model = model
+
+    def open(self, stack: ExitStack) -> None:
+        self.of = plan_shard(self.model, self.request.options, self.request.part)
+        repeats = range(self.of.batches.repeats)
+        self.places = [(repeat, number) for repeat in repeats for number in self.of.numbers]
+        self.total = len(self.places)
+
+    def plan(self) -> dict[str, Any]:
+        return {"windows": len(self.of.windows), self.noun: self.total}
+
+    def identify(self) -> dict[str, Any]:
+        return {"request": self.of.request, "shard": list(self.request.part)}
+
+    @torch.no_grad()
+    def entries(self, first: int) -> Iterator[bytes]:
+        """Raises `GenodiffError` where they are not finite."""
+        objective, backbone = self.model.objective, self.model.backbone
+        device = next(backbone.parameters()).device
+        for place in self.places[first:]:
+            batch = self.of.batches.batch(*place)
+            draws = measure_batch(objective, backbone, batch, device, self.of.memory)
+            yield np.stack(draws).tobytes()
+
+    def write(self, rows: Rows) -> dict[str, Any]:
+        asked, of = self.request, self.of
+        write_draws(asked.out, self._join(rows()))
+        return {
+            "holds": HOLDS, "format": "npy", "run": str(self.model.run),
+            "checkpoint": self.model.digest, "options": asdict(asked.options),
+            "shard": list(asked.part), "cut": [of.windows.start, of.windows.stop],
+            "windows": len(of.windows), "request": of.request, **name_relatives(self.model),
+        }  # fmt: skip
+
+    def _join(self, rows: Iterable[bytes]) -> WindowDraws:
+        of, with_memory = self.of, self.of.memory is not None
+        draws = WindowDraws.empty(of.batches.repeats, len(of.windows), memory=with_memory)
+        for (repeat, number), row in zip(self.places, rows, strict=True):
+            values = np.frombuffer(row).reshape(_ROWS + 2 * with_memory, -1)
+            at = number * of.batches.batch_size - of.windows.start
+            draws.put(repeat, slice(at, at + values.shape[1]), list(values))
+        return draws
+
+
+def write_draws(path: str | Path, draws: WindowDraws) -> None:
+    """Write the draws of a shard. Raises `MachineError`."""
+    rows = [draws.nats, draws.rate[None]]
+    with open_atomic(path) as file:
+        np.save(file, np.concatenate(rows if draws.without is None else [*rows, draws.without]))
+        np.save(file, draws.tokens)
+
+
+def read_draws(paths: Sequence[str | Path]) -> WindowDraws:
+    """The draws of all shards, in their order. Raises `DataError` for a file that is none."""
+    values, tokens = [], []
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                values.append(np.load(file, allow_pickle=False))
+                tokens.append(np.load(file, allow_pickle=False))
+        except (OSError, ValueError, EOFError) as fault:
+            raise DataError(f"holds no draws: {fault}", file=path, fix="evaluate again") from None
+    joined = np.concatenate(values, 2)
+    without = joined[3:] if len(joined) > 3 else None
+    return WindowDraws(joined[:2], np.concatenate(tokens, 1), joined[2], without)

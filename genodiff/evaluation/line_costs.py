@@ -1,0 +1,138 @@
+"""How long the counted lines of an evaluation take, and which of them a limit of time leaves.
+
+The seconds are those of one core of a common server; they are told as "about". What is kept in the
+cache costs nothing.
+"""
+
+import logging
+import time
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.store import Store
+from genodiff.evaluation.contigs import find_spans
+from genodiff.evaluation.lines import (
+    FITTED_ON,
+    KEPT,
+    STAGES,
+    can_run_adaptive,
+    choose_kept,
+    count_passes,
+    find_read_windows,
+    identify_line,
+    is_quick,
+)
+from genodiff.evaluation.mixture import MAX_ORDER, TABLED
+from genodiff.io.kept_arrays import is_kept
+from genodiff.io.progress import ProgressDisplay, format_duration
+from genodiff.statistics.counted_lines import LINES
+
+_MARKOV, _MARKOV_BASE = 3.0, 0.15e-6
+_LOOK_UP, _FIT, _ADAPTIVE = 0.11e-6, 13e-6, 1.1e-6
+_SHARE = 0.5
+"""The part of a limit that the lines may have; the network has the rest."""
+_TOLD = 10.0  # seconds that are worth a line
+log = logging.getLogger("genodiff")
+
+
+class LinePlan(NamedTuple):
+    """Which lines are counted, and the seconds that each stage of it takes."""
+
+    markov: bool
+    """False: none is counted."""
+    mixture: bool | None
+    """As it was asked for; False where it is left out."""
+    seconds: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        """Seconds of all stages."""
+        return sum(self.seconds.values())
+
+
+def plan_lines(
+    windows: DnaWindows, train: Store | None, mixture: bool | None, minutes: float | None = None
+) -> LinePlan:
+    """The lines of a train split on these windows, as far as a limit of `minutes` leaves them.
+
+    Of more windows than will be scored the seconds are a little too many. `mixture` True is asked
+    for, and is counted whatever it takes; None is where it takes little time.
+    """
+    if train is None:
+        return LinePlan(False, False, {})
+    markov = _MARKOV + _MARKOV_BASE * train.splits.intervals["train"].n_bases
+    mixed = mixture or (mixture is None and is_quick(windows, count_known_bases(train)))
+    plan = LinePlan(
+        True, mixture, {"markov": markov} | (estimate_mixtures(windows, train) if mixed else {})
+    )
+    if minutes is None or mixture:
+        return plan
+    limit = 60 * minutes * _SHARE
+    told = f"of the {format_duration(60 * minutes)} that --max-minutes gives"
+    if markov > limit:
+        log.warning("no baselines: they take about %s %s", format_duration(markov), told)
+        return LinePlan(False, False, {})
+    if plan.total > limit:
+        more = format_duration(plan.total - markov)
+        log.warning("no mixtures: they take about %s %s; --mixture counts them", more, told)
+        return LinePlan(True, False, {"markov": markov})
+    return plan
+
+
+def estimate_mixtures(windows: DnaWindows, store: Store) -> dict[str, float]:
+    """Seconds to count each of the three mixtures on these windows; of what is kept, none."""
+    train, valid = (store.splits.intervals[split].n_bases for split in ("train", "valid"))
+    look_ups = (1 + count_passes(windows)) * (MAX_ORDER - TABLED)
+    found = {"mixture": _FIT * min(valid, FITTED_ON) + _LOOK_UP * look_ups * train}
+    whole = {"mixture": choose_kept(windows)[0]}
+    if can_run_adaptive(windows, store):
+        scored = sum(end - start for start, end, _ in find_spans(windows))
+        for name in ("adaptive", "adaptive_from_train"):
+            found[name] = _ADAPTIVE * (train + valid + scored)
+            whole[name] = find_read_windows(windows)[0]
+    return {
+        name: 0.0 if is_kept(KEPT, identify_line(name, whole[name], store)) else seconds
+        for name, seconds in found.items()
+    }
+
+
+def count_known_bases(store: Store) -> int:
+    """The bases of the train split that are no N."""
+    runs = store.n_runs
+    upto = np.concatenate([[0], np.cumsum(runs[:, 1] - runs[:, 0])])
+    train = store.splits.intervals["train"]
+
+    def count_before(place: NDArray[np.int64]) -> NDArray[np.int64]:
+        number = np.searchsorted(runs[:, 0], place, "right")
+        over = np.append(0, runs[:, 1])[number] - place
+        known: NDArray[np.int64] = upto[number] - np.maximum(over, 0)
+        return known
+
+    start = store.offsets[train.contig] + train.start
+    end = store.offsets[train.contig] + train.end
+    return train.n_bases - int((count_before(end) - count_before(start)).sum())
+
+
+class LineClock:
+    """Tells how long the counting of lines takes, before it and stage by stage."""
+
+    def __init__(self, plan: LinePlan, display: ProgressDisplay) -> None:
+        self._plan, self._display = plan, display
+        self._began = time.monotonic()
+        if plan.total >= _TOLD:
+            shown = format_duration(plan.total)
+            log.info("counting the baselines, about %s; --no-baselines leaves them out", shown)
+
+    def begin(self, stage: str) -> None:
+        """Tell that a stage begins, and how long it is to the end at the pace of those before."""
+        if self._plan.total < _TOLD:
+            return
+        at = STAGES.index(stage)
+        done = sum(self._plan.seconds.get(name, 0.0) for name in STAGES[:at])
+        pace = (time.monotonic() - self._began) / done if done else 1.0
+        left = format_duration((self._plan.total - done) * pace)
+        line = next((line.title for line in LINES if line.name == stage), "Markov lines")
+        self._display.show(f"counting: {line} · {left} to go", done, self._plan.total or None)

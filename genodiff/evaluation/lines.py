@@ -1,0 +1,337 @@
+"""What the model is compared with on each window: Markov lines, matches with the train split, and
+the toy source's probability.
+
+Everything is counted on a train split: that of the data that is scored, or the run's own. Figures
+are returned window by window, so that differences from the model's bound can be taken in pairs. A
+Markov context may reach over the start of a window, but not of a contig. The model's cannot.
+"""
+
+import io
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.alphabet import SOFT
+from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.kmers import measure_shared_cover, shared_kmers
+from genodiff.data.store import Store
+from genodiff.data.stretches import (
+    LETTERS,
+    Coded,
+    Codes,
+    Stretch,
+    encode_bases,
+    find_intervals,
+    split_stretches,
+)
+from genodiff.data.toy import ToySource
+from genodiff.evaluation.adaptive import adaptive_nats
+from genodiff.evaluation.contigs import find_spans
+from genodiff.evaluation.markov import (
+    KmerCounts,
+    Markov,
+    count,
+    fit,
+    fit_pseudo,
+)
+from genodiff.evaluation.mixture import MAX_ORDER, TABLED, Seen, fit_mixture, look_up, mixture_nll
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir
+from genodiff.io.identity import sha256_array
+from genodiff.io.kept_arrays import keep_array
+from genodiff.kernels import library
+
+log = logging.getLogger("genodiff")
+
+MARKOV_ORDER = 8
+_DEEPEST = 10  # a table of 4^11 counts is still small beside a chunk
+_BASES_AT_A_TIME = 1 << 18
+_LOOKED_UP_AT_A_TIME = 1 << 22  # bases whose contexts are held together: about 400 bytes each
+FITTED_ON = 1 << 20  # bases of the valid split are plenty for the mixture's weights
+_PIECE = 1 << 12
+_MIXTURE_WORTH = 10**8  # train bases that are read without being asked for: 1.5 minutes
+KEPT = "lines-1"  # another number where other figures come of the same windows
+_REMEMBERED = 1 << 30  # bases of which the adaptive mixture can keep an index of 32 bits
+
+
+STAGES = ("markov", "mixture", "adaptive", "adaptive_from_train")
+"""What is counted one after another."""
+
+
+class MarkovLines(NamedTuple):
+    """−ln P of windows, nats: [..., 0, :] is upper case, [..., 1, :] soft-masked."""
+
+    fixed: NDArray[np.float64]
+    """(MARKOV_ORDER + 1, 2, windows): orders 0 .. 8, λ = 20."""
+    fitted: NDArray[np.float64] | None
+    """(2, windows): order and λs fitted on the valid split; None where that is empty."""
+    pseudo: list[float]
+    """The fitted λ of each order, from 0 up to the fitted order."""
+    mixture: NDArray[np.float64] | None = None
+    """(2, windows): the mixture of orders 0 .. 24, fitted on the valid split."""
+    adaptive: NDArray[np.float64] | None = None
+    """(2, windows): the adaptive mixture; None where it was not run."""
+    from_train: NDArray[np.float64] | None = None
+    """(2, windows): the same, remembering the train split alone."""
+
+
+def markov_lines(
+    windows: DnaWindows,
+    mixture: bool | None = None,
+    fitted_on: Store | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> MarkovLines:
+    """The Markov lines of a store's train split on these windows: the windows' own by default.
+
+    The fitted line has an order of at most 10, and at most one that the train split has a base for
+    each (order + 1)-mer for. The mixtures read the train split several times. They are left out
+    where `mixture` is False, or None and they would take long. The adaptive one needs the C
+    library. `tell` is told of each of `STAGES` when it begins.
+    """
+    tell = tell or (lambda stage: None)
+    tell("markov")
+    store = fitted_on or windows.store
+    bases = max(store.splits.intervals["train"].n_bases, 1)
+    deepest = min(max(int(np.log2(bases)) // 2 - 1, MARKOV_ORDER), _DEEPEST)
+    counts = count_train_words(store, deepest, legacy_caduceus_tiling=windows.legacy)
+    fixed = markov_nats(fit(KmerCounts(counts.tables[: MARKOV_ORDER + 1])), windows)
+    held_out = count(split_stretches(store, "valid"), deepest)
+    if not held_out.bases:
+        return MarkovLines(fixed, None, [])
+    pseudo = fit_pseudo(counts, held_out)
+    mixed = adaptive = from_train = None
+    if mixture or (mixture is None and is_quick(windows, counts.bases // 2)):
+        tell("mixture")
+        mixed = keep_mixture(windows, store)
+        tell("adaptive")
+        adaptive = keep_adaptive(windows, store)
+        tell("adaptive_from_train")
+        from_train = keep_adaptive(windows, store, grow=False)
+    fitted = markov_nats(fit(counts, pseudo), windows)[-1]
+    return MarkovLines(fixed, fitted, pseudo, mixed, adaptive, from_train)
+
+
+def keep_mixture(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
+    """`mixture_nats`, kept in the cache: of all windows of the split where that takes no longer."""
+    whole, rows = choose_kept(windows)
+    made_from = identify_line("mixture", whole, store)
+    found = keep_array(KEPT, made_from, (2, len(whole)), lambda: mixture_nats(whole, store))
+    return found[:, rows]
+
+
+def choose_kept(windows: DnaWindows) -> tuple[DnaWindows, NDArray[np.int64]]:
+    """The windows whose mixture is kept, and the numbers of these among them."""
+    whole, rows = windows.whole()
+    if count_passes(whole) > count_passes(windows):
+        return windows, np.arange(len(windows))
+    return whole, rows
+
+
+def keep_adaptive(
+    windows: DnaWindows, store: Store, *, grow: bool = True
+) -> NDArray[np.float64] | None:
+    """`adaptive_mixture_nats`, kept in the cache: of all windows of the intervals that are read."""
+    if not can_run_adaptive(windows, store):
+        return None
+    whole, rows = find_read_windows(windows)
+    made_from = identify_line("adaptive" if grow else "adaptive_from_train", whole, store)
+
+    def make() -> NDArray[np.float64]:
+        found = adaptive_mixture_nats(whole, store, grow=grow)
+        assert found is not None
+        return found
+
+    return keep_array(KEPT, made_from, (2, len(whole)), make)[:, rows]
+
+
+def find_read_windows(windows: DnaWindows) -> tuple[DnaWindows, NDArray[np.int64]]:
+    """All windows of the intervals that have some of these, and the numbers of these among them."""
+    whole, rows = windows.whole()
+    spans = find_spans(windows)
+    first = np.array([start for start, _, _ in spans])
+    last = np.array([end for _, end, _ in spans])
+    of = np.searchsorted(first, whole.flat_start, "right") - 1
+    read = np.flatnonzero((of >= 0) & (whole.flat_start < last[of]))
+    return whole.take(read), np.searchsorted(read, rows)
+
+
+def identify_line(line: str, windows: DnaWindows, store: Store) -> list[str | bool]:
+    """All that decides the figures of a line on windows, as values of JSON."""
+    of = [sha256_array(part) for part in (windows.flat_start, windows.length)]
+    return [KEPT, line, store.fingerprint, windows.legacy, str(windows.store.manifest["key"]), *of]
+
+
+def mixture_nats(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
+    """(2, windows): −ln P of the bases under the mixture of `store`'s train split, in nats."""
+    legacy = windows.legacy
+    log.info("fitting the mixture of context orders 1 to %d", MAX_ORDER)
+    tables = count_train_words(store, TABLED, legacy_caduceus_tiling=legacy)
+
+    def seen(codes: Codes, where: NDArray[np.bool_]) -> Seen:
+        def train() -> list[Coded]:
+            return split_stretches(store, "train", legacy_caduceus_tiling=legacy)
+
+        return look_up(codes.reshape(-1), where.reshape(-1), tables, train)
+
+    def scored(codes: Codes) -> NDArray[np.bool_]:
+        where = codes < len(LETTERS)
+        where[:, :MAX_ORDER] = False
+        return where
+
+    valid = _pieces(split_stretches(store, "valid"))
+    fitted = fit_mixture(seen(valid, scored(valid)))
+    out = np.zeros((2, len(windows)))
+    for rows, data, _ in _chunks(windows, MAX_ORDER, _LOOKED_UP_AT_A_TIME):
+        codes = encode_bases(data)
+        where = scored(codes)
+        nll = np.zeros(data.shape)
+        nll[where] = mixture_nll(fitted, seen(codes, where))
+        soft = data >= SOFT
+        out[0, rows], out[1, rows] = np.where(soft, 0, nll).sum(1), np.where(soft, nll, 0).sum(1)
+    return out
+
+
+def adaptive_mixture_nats(
+    windows: DnaWindows, store: Store, *, grow: bool = True
+) -> NDArray[np.float64] | None:
+    """(2, windows): −ln P of the bases under the adaptive mixture (see `adaptive`), in nats.
+
+    It remembers `store`'s train split, learns its weights on the valid split, and reads the windows
+    in genome order; with `grow` it remembers them too. None without the C library, and for a train
+    split of more than 2^30 bases.
+    """
+    if not can_run_adaptive(windows, store):
+        return None
+    train = split_stretches(store, "train", legacy_caduceus_tiling=windows.legacy)
+    alone = "" if grow else ", of the train split alone"
+    log.info("running the adaptive mixture of contexts and copies%s", alone)
+    spans = [(start, end) for start, end, _ in find_spans(windows)]
+    data = [windows.store.flat[start:end] for start, end in spans]
+    text = [encode_bases(part) for part in data]
+    found = adaptive_nats(
+        _join(train), _join(split_stretches(store, "valid")), _join(text), grow=grow
+    )
+    if found is None:
+        return None
+    # Sums up to each base, of upper case and of soft-masked bases, for differences of windows.
+    soft = np.concatenate([np.append(part >= SOFT, False) for part in data])
+    upto = [np.concatenate([[0.0], np.cumsum(np.where(soft == s, found, 0.0))]) for s in (0, 1)]
+    first = np.array([start for start, _ in spans])
+    offset = np.concatenate([[0], np.cumsum([end - start + 1 for start, end in spans])[:-1]])
+    of = np.searchsorted(first, windows.flat_start, "right") - 1
+    at = windows.flat_start - first[of] + offset[of]
+    return np.stack([sums[at + windows.length] - sums[at] for sums in upto])
+
+
+def can_run_adaptive(windows: DnaWindows, store: Store) -> bool:
+    """Whether there is a C library, and the train split is not too long."""
+    train = find_intervals(store, "train", legacy_caduceus_tiling=windows.legacy)
+    return train.n_bases <= _REMEMBERED and library.is_loaded()
+
+
+def _join(stretches: Sequence[Stretch]) -> Codes:
+    """All stretches as codes, an end after each."""
+    end = np.full(1, len(LETTERS), np.uint8)
+    parts = [part for stretch in stretches for part in (stretch[0 : len(stretch)], end)]
+    return np.concatenate([np.zeros(0, np.uint8), *parts])
+
+
+def _pieces(stretches: list[Coded]) -> Codes:
+    """(pieces, bases): stretches cut into pieces, evenly chosen where there are many."""
+    places = [(s, at) for s in stretches for at in range(0, len(s), _PIECE)]
+    chosen = np.linspace(0, len(places) - 1, min(len(places), FITTED_ON // _PIECE)).astype(int)
+    out = np.full((len(chosen), _PIECE), len(LETTERS), np.uint8)
+    for row, i in zip(out, chosen.tolist(), strict=True):
+        stretch, at = places[i]
+        codes = stretch[at : at + _PIECE]
+        row[: len(codes)] = codes
+    return out
+
+
+def is_quick(windows: DnaWindows, bases: int) -> bool:
+    """Whether the mixtures take little time; `bases` of the train split are no N."""
+    return (1 + count_passes(windows)) * bases <= _MIXTURE_WORTH
+
+
+def count_passes(windows: DnaWindows) -> int:
+    """How often the mixture reads the train split for these windows, for each order."""
+    return -(-len(windows) * windows.seq_len // _LOOKED_UP_AT_A_TIME)
+
+
+def count_train_words(
+    store: Store, order: int, *, legacy_caduceus_tiling: bool = False
+) -> KmerCounts:
+    """The k-mer counts of the train split, cached: counting a large genome takes a minute."""
+    name = f"{store.fingerprint[:32]}-{'legacy-' if legacy_caduceus_tiling else ''}order{order}.npy"
+    path = cache_dir() / "markov" / name
+    first = np.cumsum([0] + [4**k for k in range(order + 1)])
+    try:
+        rows = np.load(path, allow_pickle=False)
+        if rows.shape == (first[-1], 4) and rows.dtype == np.int64:
+            return KmerCounts(tuple(rows[a:b] for a, b in pairwise(first.tolist())))
+    except (OSError, ValueError, EOFError):
+        pass
+    log.info("counting words of 1 to %d bases in the train split", order + 1)
+    counts = count(
+        split_stretches(store, "train", legacy_caduceus_tiling=legacy_caduceus_tiling), order
+    )
+    buffer = io.BytesIO()
+    np.save(buffer, np.concatenate(counts.tables))
+    atomic.write_bytes(path, buffer.getvalue())
+    return counts
+
+
+def markov_nats(markov: Markov, windows: DnaWindows) -> NDArray[np.float64]:
+    """(order + 1, 2, windows): −ln P_k in nats; [:, 0] upper-case, [:, 1] soft-masked bases."""
+    out = np.empty((markov.order + 1, 2, len(windows)))
+    for rows, data, before in _chunks(windows, markov.order):
+        nll = markov.nll(encode_bases(data).reshape(-1)).reshape(markov.order + 1, *data.shape)[
+            :, :, before:
+        ]
+        soft = data[:, before:] >= SOFT
+        out[:, 0, rows] = np.where(soft, np.float32(0), nll).sum(-1, dtype=np.float64)
+        out[:, 1, rows] = np.where(soft, nll, np.float32(0)).sum(-1, dtype=np.float64)
+    return out
+
+
+def measure_train_cover(windows: DnaWindows, store: Store | None = None) -> NDArray[np.float64]:
+    """For each window, the share of its bases in 24-mers of a train split, on either strand."""
+    train = split_stretches(store or windows.store, "train", legacy_caduceus_tiling=windows.legacy)
+    return measure_shared_cover(_codes(windows), shared_kmers(_codes(windows), train))
+
+
+def source_nats(source: ToySource, windows: DnaWindows) -> NDArray[np.float64]:
+    """−ln P of each window under its own source, in nats. No model is better on average."""
+    out = np.empty(len(windows))
+    for rows, data, _ in _chunks(windows, 0):
+        out[rows] = -source.log_likelihood(data)
+    return out
+
+
+def _codes(windows: DnaWindows) -> Iterator[Codes]:
+    for _, data, _ in _chunks(windows, 0):
+        yield from encode_bases(data)
+
+
+def _chunks(
+    windows: DnaWindows, before: int, bases: int = _BASES_AT_A_TIME
+) -> Iterator[tuple[slice, NDArray[np.uint8], int]]:
+    """Stored bytes of windows, a few at a time, with `before` bytes of their contig on their left;
+    0 where none is.
+    """
+    flat, contig_start = windows.store.flat, windows.store.offsets[windows.contig_index]
+    step = max(1, bases // windows.seq_len)
+    for first in range(0, len(windows), step):
+        rows = slice(first, min(first + step, len(windows)))
+        start = windows.flat_start[rows, None]
+        place = start + np.arange(-before, windows.seq_len)
+        inside = (place >= contig_start[rows, None]) & (place < start + windows.length[rows, None])
+        yield (
+            rows,
+            np.where(inside, flat[np.where(inside, place, start)], 0).astype(np.uint8),
+            before,
+        )

@@ -1,0 +1,199 @@
+"""Maps of regions as tables and arrays.
+
+.tsv, .parquet    a row for each substitution of a site, or for each pair of bases
+.npz              an array for each quantity with a first axis of regions, padded with NaN (or
+                  0) to the longest; sites lie on the last axis, as in one-hot arrays (N, 4, L)
+
+A map of a row on - runs in the row's direction, and its bases are those of that strand; `strand`
+says so. Positions are those of the genome.
+"""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from genodiff.io import atomic
+from genodiff.maps.dependency_map import fold_map
+from genodiff.maps.map_regions import BASES, MapRegion
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class SaturationMap:
+    """The scores (4, L) of one region; the reference's are 0, and NaN where it is N."""
+
+    region: MapRegion
+    score: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PairMap:
+    """The dependencies of one region of R bases.
+
+    `change` (R, 4, R) has source, substituted base and target; `base` (R, 4, R) is the base of the
+    target whose odds moved most, −1 where there is none. `p` (4, R) are the chances of A, C, G and
+    T at each base of the region as it stands, `window` is [start, end) of what the network reads.
+    """
+
+    region: MapRegion
+    change: NDArray[np.float32]
+    base: NDArray[np.int8]
+    p: NDArray[np.float64]
+    window: tuple[int, int]
+
+    @property
+    def dependency(self) -> NDArray[np.float32]:
+        """(R, R), source and target."""
+        return fold_map(self.change)
+
+
+def make_saturation_frame(maps: Sequence[SaturationMap]) -> pl.DataFrame:
+    """A row for each substitution: region, chrom, strand, pos (from 1), ref, alt, score; none of N.
+
+    Letters are as the strand has them.
+    """
+    parts = []
+    for one in maps:
+        columns = one.region.columns
+        place, alt = np.nonzero((columns[:, None] >= 0) & (columns[:, None] != np.arange(4)))
+        letters = np.array(list(BASES))
+        parts.append(
+            {
+                "region": np.full(len(place), one.region.name, dtype=object),
+                "chrom": np.full(len(place), one.region.contig, dtype=object),
+                "strand": np.full(len(place), one.region.strand, dtype=object),
+                "pos": one.region.positions[place] + 1,
+                "ref": letters[columns[place]],
+                "alt": letters[alt],
+                "score": one.score[alt, place],
+            }
+        )
+    schema = {
+        "region": pl.String, "chrom": pl.String, "strand": pl.String, "pos": pl.Int64,
+        "ref": pl.String, "alt": pl.String, "score": pl.Float64,
+    }  # fmt: skip
+    return _join(parts, schema)
+
+
+def make_pair_frame(maps: Sequence[PairMap]) -> pl.DataFrame:
+    """A row for each pair of two bases: source and target (from 1), their letters, the dependency.
+
+    `alt` is the substitution that changes most, `base` the base of the target whose odds it moves
+    most, and `change` the signed change of these.
+    """
+    parts = []
+    for one in maps:
+        size, strength = np.abs(one.change), one.dependency
+        off = np.isfinite(strength) & ~np.eye(len(strength), dtype=bool)
+        source, target = np.nonzero(off)
+        alt = size[source, :, target].argmax(1)
+        letters, own = np.array(list(BASES)), one.region.columns
+        base = one.base[source, alt, target]
+        parts.append(
+            {
+                "region": np.full(len(source), one.region.name, dtype=object),
+                "chrom": np.full(len(source), one.region.contig, dtype=object),
+                "strand": np.full(len(source), one.region.strand, dtype=object),
+                "source": one.region.positions[source] + 1,
+                "source_ref": letters[own[source]],
+                "target": one.region.positions[target] + 1,
+                "target_ref": letters[own[target]],
+                "dependency": strength[source, target],
+                "alt": letters[alt],
+                "base": letters[base],
+                "change": one.change[source, alt, target],
+            }
+        )
+    schema = {
+        "region": pl.String, "chrom": pl.String, "strand": pl.String, "source": pl.Int64,
+        "source_ref": pl.String, "target": pl.Int64, "target_ref": pl.String,
+        "dependency": pl.Float32, "alt": pl.String, "base": pl.String, "change": pl.Float32,
+    }  # fmt: skip
+    return _join(parts, schema)
+
+
+def _join(parts: Sequence[Mapping[str, Array]], schema: Mapping[str, Any]) -> pl.DataFrame:
+    frames = [
+        pl.DataFrame({name: column.tolist() for name, column in part.items()}, schema=dict(schema))
+        for part in parts
+    ]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=dict(schema))
+
+
+def stack_saturation(maps: Sequence[SaturationMap]) -> dict[str, Array]:
+    """Arrays of an .npz: score (n, 4, L), one_hot (n, 4, L) int8, and where each region is."""
+    regions = [one.region for one in maps]
+    return {"score": _pad([one.score for one in maps], np.nan), **_describe(regions)}
+
+
+def stack_pairs(maps: Sequence[PairMap]) -> dict[str, Array]:
+    """Arrays of an .npz: dependency (n, R, R), change and base (n, R, 4, R), p and one_hot.
+
+    The first axis after n is the source, the last the target.
+    """
+    return {
+        "dependency": _pad([one.dependency for one in maps], np.nan),
+        "change": _pad([one.change for one in maps], np.nan),
+        "base": _pad([one.base for one in maps], -1),
+        "p": _pad([one.p for one in maps], np.nan),
+        **_describe([one.region for one in maps]),
+    }
+
+
+def _describe(regions: Sequence[MapRegion]) -> dict[str, Array]:
+    one_hot = [np.arange(4)[:, None] == region.columns for region in regions]
+    return {
+        "one_hot": _pad([one.astype(np.int8) for one in one_hot], 0),
+        "length": np.array([len(region.letters) for region in regions], np.int64),
+        "contig": np.array([region.contig for region in regions], dtype=np.str_),
+        "start": np.array([region.start for region in regions], np.int64),
+        "end": np.array([region.end for region in regions], np.int64),
+        "name": np.array([region.name for region in regions], dtype=np.str_),
+        "strand": np.array([region.strand for region in regions], dtype=np.str_),
+    }
+
+
+def _pad(arrays: Sequence[Array], fill: float) -> Array:
+    """All arrays in one, each axis as long as the longest."""
+    shape = np.max([one.shape for one in arrays], axis=0)
+    found = np.full((len(arrays), *shape), fill, arrays[0].dtype)
+    for into, one in zip(found, arrays, strict=True):
+        into[tuple(slice(n) for n in one.shape)] = one
+    return found
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, Array]) -> None:
+    """Write an .npz atomically. The same arrays give the same bytes."""
+    with atomic.open_atomic(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as into:
+        for name, array in arrays.items():
+            about = zipfile.ZipInfo(f"{name}.npy")  # of 1980, so that time changes no byte
+            about.compress_type = zipfile.ZIP_DEFLATED
+            with into.open(about, "w", force_zip64=True) as member:
+                np.lib.format.write_array(_as_file(member), array, allow_pickle=False)
+
+
+def write_frame(path: str | Path, frame: pl.DataFrame) -> None:
+    """Write a table, .tsv or .parquet by its name; "-" is stdout."""
+    if str(path) == "-":
+        print(_format_table(frame), end="")
+        return
+    with atomic.open_atomic(path) as file:
+        if Path(path).suffix.lower() == ".parquet":
+            frame.write_parquet(file)
+        else:
+            file.write(_format_table(frame).encode())
+
+
+def _format_table(frame: pl.DataFrame) -> str:
+    return frame.write_csv(separator="\t", float_precision=6)
+
+
+def _as_file(member: IO[bytes]) -> Any:
+    return member

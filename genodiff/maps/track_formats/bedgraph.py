@@ -1,0 +1,55 @@
+"""bedGraph: contig, start (from 0), end and value as text, six decimals; bedgraph.gz is BGZF."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from Bio import bgzf
+
+from genodiff.io.atomic import write_error
+from genodiff.maps.track_files import FORMATS, TrackContent, TrackFormat
+
+
+@FORMATS.register("bedgraph")
+class BedGraph(TrackFormat):
+    """A bedGraph for each track."""
+
+    suffix = ".bedGraph"
+    kind = "tracks"
+    zipped = False
+
+    def write(self, folder: Path, content: TrackContent) -> None:
+        """Write them into `folder`."""
+        with ExitStack() as stack:
+            sinks: dict[str, Any] = {}
+            for name in content.kinds:
+                path = folder / f"{name}{self.suffix}"
+                file = stack.enter_context(open(path, "wb"))
+                sinks[name] = bgzf.BgzfWriter(fileobj=file) if self.zipped else file
+            try:
+                for block in content.blocks():
+                    at = block.start + np.flatnonzero(block.known)
+                    places = pl.DataFrame({"start": at, "end": at + 1}).insert_column(
+                        0, pl.repeat(block.contig, len(at), eager=True).alias("contig")
+                    )
+                    for name, kind in content.kinds.items():
+                        values = pl.Series("value", kind.compute(block)[block.known], pl.Float32)
+                        text = places.with_columns(values).write_csv(
+                            separator="\t", include_header=False, float_precision=6
+                        )
+                        sinks[name].write(text.encode())
+                if self.zipped:
+                    for sink in sinks.values():
+                        sink.close()
+            except OSError as fault:
+                raise write_error(folder, fault) from None
+
+
+@FORMATS.register("bedgraph.gz")
+class ZippedBedGraph(BedGraph):
+    """The same in BGZF."""
+
+    suffix = ".bedGraph.gz"
+    zipped = True

@@ -1,0 +1,17 @@
+"""A page of all regions, for a browser."""
+
+from pathlib import Path
+
+from genodiff.maps.track_files import FORMATS, TrackContent, TrackFormat
+
+
+@FORMATS.register("html")
+class TrackPage(TrackFormat):
+    """A logo of each region above bars of information, entropy and surprisal."""
+
+    suffix = ".html"
+    kind = "page"
+
+    def write(self, folder: Path, content: TrackContent) -> None:
+        """Draw it into `folder`."""
+        content.draw(folder / f"tracks{self.suffix}")

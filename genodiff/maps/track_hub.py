@@ -1,0 +1,189 @@
+"""A track hub of the UCSC Genome Browser: the files beside bigWigs that make them one.
+
+    hub.txt        what the hub is called, and where the next file is
+    genomes.txt    the genome: UCSC's name of it, or with a .2bit an assembly of its own
+    trackDb.txt    the tracks: a logo and the chances as stacked `multiWig`, and three more
+    chrom.sizes    contigs and their lengths, as in each bigWig
+
+All paths are relative, so the folder may be put on any web server. Source: UCSC's Hub Track
+Database Definition and Assembly Hub User Guide.
+"""
+
+import re
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genodiff.io.atomic import write_text
+from genodiff.io.two_bit import write_two_bit
+from genodiff.maps.map_regions import BASES
+from genodiff.maps.related_tracks import list_kinds
+from genodiff.maps.track_values import TRACKS, TrackKinds
+from genodiff.scoring.variant_windows import Contigs
+
+_WIDE = "128:64:16"  # maximal, usual and minimal pixels of a track
+_LONGEST = 76  # characters of a longLabel
+
+Stanza = dict[str, str]
+
+
+class HubRequest(NamedTuple):
+    """What a hub is called; `genome` is UCSC's name, None for an assembly of its own.
+
+    `assembly` is how that is called, `view` the place that is shown first.
+    """
+
+    genome: str | None
+    assembly: str
+    email: str
+    digest: str
+    view: tuple[str, int, int]
+
+
+def name_assembly(path: str | None) -> str:
+    """A name for the genome of a FASTA file: that of the file, with letters that a hub can hold."""
+    stem = Path(path or "sequences").name
+    for ending in (".gz", ".bgz", ".fa", ".fasta", ".fna"):
+        stem = stem.removesuffix(ending)
+    found = re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-")
+    return found or "genome"
+
+
+def write_hub(folder: Path, genome: Contigs, request: HubRequest, told: Mapping[str, Any]) -> None:
+    """Write the files of a hub into `folder`, where the bigWigs are."""
+    kinds = list_kinds(told.get("relatives"))
+    name = request.genome or request.assembly
+    hub = {
+        "hub": f"genodiff_{request.digest}",
+        "shortLabel": "genodiff",
+        "longLabel": _cut(f"What genodiff {request.digest} says of each base of {name}"),
+        "genomesFile": "genomes.txt",
+        "email": request.email,
+        "descriptionUrl": "description.html",
+    }
+    write_text(folder / "hub.txt", format_stanzas([hub]))
+    write_text(folder / "genomes.txt", format_stanzas([_describe_genome(request)]))
+    write_text(folder / "trackDb.txt", format_stanzas(list_tracks(request.digest, kinds)))
+    write_text(folder / "description.html", _describe_hub(name, told, kinds))
+    if request.genome is None:
+        write_two_bit(folder / f"{name}.2bit", genome.contigs, genome.fetch)
+
+
+def write_sizes(folder: Path, contigs: Mapping[str, int]) -> None:
+    """Write chrom.sizes: contigs by the bytes of their names, and lengths."""
+    lines = [f"{name}\t{contigs[name]}\n" for name in sort_contigs(contigs)]
+    write_text(folder / "chrom.sizes", "".join(lines))
+
+
+def sort_contigs(contigs: Mapping[str, int]) -> list[str]:
+    """The names in the order of their bytes, as a bigWig's index needs them."""
+    return sorted(contigs, key=str.encode)
+
+
+def list_tracks(digest: str, kinds: TrackKinds = TRACKS) -> list[Stanza]:
+    """The stanzas of trackDb.txt."""
+    of = f" ({digest})"
+    found: list[Stanza] = []
+    containers: tuple[tuple[str, str, str, Stanza], ...] = (
+        ("logo", "logo", "Logo: heights sum to information, in bits", {"logo": "on"}),
+        ("p", "chances", "Chances of A, C, G and T given all other bases", {}),
+    )
+    for number, (key, short, long, more) in enumerate(containers, 1):
+        parent, limits = f"genodiff_{key}", kinds[f"{key}_A"].limits
+        found.append(
+            {
+                "track": parent,
+                "container": "multiWig",
+                "type": f"bigWig {limits[0]} {limits[1]}",
+                "shortLabel": f"genodiff {short}",
+                "longLabel": _cut(long + of),
+                "aggregate": "stacked",
+                **more,
+                "autoScale": "off",
+                "viewLimits": f"{limits[0]}:{limits[1]}",
+                "maxHeightPixels": _WIDE,
+                "showSubtrackColorOnUi": "on",
+                "noInherit": "on",
+                "visibility": "full" if key == "logo" else "hide",
+                "priority": str(number),
+            }
+        )
+        for place, base in enumerate(BASES, 1):
+            line = _describe_track(f"{key}_{base}", kinds, place)
+            found.append({**line, "shortLabel": base, "parent": parent})
+    alone = ["information", "entropy", "surprisal", *(key for key in kinds if key not in TRACKS)]
+    for number, key in enumerate(alone, 3):
+        line = _describe_track(key, kinds, number)
+        more = {"autoScale": "off", "maxHeightPixels": _WIDE, "windowingFunction": "mean"}
+        limits = kinds[key].limits
+        view = {"viewLimits": f"{limits[0]}:{limits[1]}", "visibility": "full"}
+        found.append({**line, **more, **view})
+    return found
+
+
+def _describe_track(key: str, kinds: TrackKinds, priority: int) -> Stanza:
+    kind = kinds[key]
+    return {
+        "track": f"genodiff_{key}",
+        "type": f"bigWig {kind.limits[0]} {kind.limits[1]}",
+        "shortLabel": key,
+        "longLabel": _cut(kind.label),
+        "bigDataUrl": f"{key}.bw",
+        "color": kind.colour,
+        "priority": str(priority),
+    }
+
+
+def _describe_genome(request: HubRequest) -> Stanza:
+    if request.genome is not None:
+        return {"genome": request.genome, "trackDb": "trackDb.txt"}
+    name = request.assembly
+    contig, start, end = request.view
+    return {
+        "genome": name,
+        "trackDb": "trackDb.txt",
+        "twoBitPath": f"{name}.2bit",
+        "organism": name,
+        "scientificName": name,
+        "description": f"{name}, given to genodiff",
+        "defaultPos": f"{contig}:{start + 1}-{end}",
+        "orderKey": "1",
+        "htmlPath": "description.html",
+    }
+
+
+def _describe_hub(name: str, told: Mapping[str, Any], kinds: TrackKinds) -> str:
+    every = told.get("every")
+    how = f"every {every} bases masked together" if every else "each base masked by itself"
+    rows = {
+        "model": f"{Path(told['model']).name} ({told['checkpoint']})",
+        "genome": name,
+        "masked": how,
+        "bases of a window": f"{told['context']:,}",
+    }
+    cells = "".join(
+        f"<tr><td>{escape(key)}</td><td>{escape(str(value))}</td></tr>\n"
+        for key, value in rows.items()
+    )
+    tracks = "".join(f"<li>{escape(one.label)}</li>\n" for one in kinds.values())
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>genodiff tracks of {escape(name)}</title></head>\n<body>\n"
+        f"<h2>What a model says of each base of {escape(name)}</h2>\n"
+        f"<ul>\n{tracks}</ul>\n<p>A base that was not read has no value.</p>\n"
+        f"<table>\n{cells}</table>\n</body></html>\n"
+    )
+
+
+def format_stanzas(stanzas: list[Stanza]) -> str:
+    """Stanzas as UCSC reads them; those of a container's tracks are set in."""
+    parts = []
+    for one in stanzas:
+        margin = "    " if "parent" in one else ""
+        parts.append("".join(f"{margin}{key} {value}\n" for key, value in one.items()))
+    return "\n".join(parts)
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= _LONGEST else label[: _LONGEST - 3].rstrip() + "..."

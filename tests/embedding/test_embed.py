@@ -1,0 +1,419 @@
+"""Embeddings: what a direct forward gives, whatever the batch and the padding; the same for both
+strands; whole files.
+"""
+
+import json
+import zipfile
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from Bio.Seq import Seq
+from Bio.SeqFeature import CompoundLocation, SeqFeature, SimpleLocation
+from Bio.SeqRecord import SeqRecord
+from tiny_run import NETWORK, genome_text, save_run, write_run
+
+from genodiff.alphabet import DNA, reverse_complement
+from genodiff.backbones.caduceus import CaduceusSettings
+from genodiff.embedding.embed import Window, cut_windows, embed, make_reading
+from genodiff.embedding.embedding_files import Kept, Written, write_kept
+from genodiff.embedding.embedding_merge import join_embeddings
+from genodiff.errors import DataError, UsageError
+from genodiff.runs.model import load_model
+from genodiff.runs.resolve import resolve_config
+from tests.commands import exit_code
+
+LETTERS = np.frombuffer(b"ACGTN", np.uint8)
+
+
+def write_embeddings(path: Path, found: Any, how: Any, shape: tuple[int, ...]) -> Written:
+    return write_kept(path, ((Kept.of(window), row) for window, row in found), how, shape)
+
+
+def network(strands: str = "paired", **settings: Any) -> Any:
+    shape = CaduceusSettings.parse(NETWORK | {"n_layer": 3, "strands": strands} | settings)
+    model = shape.build(16, DNA.complement).eval()
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.1)
+    return model
+
+
+def sequences(n: int = 15, seed: int = 0) -> list[Window]:
+    rng = np.random.default_rng(seed)
+    out = []
+    for i in range(n):
+        letters = LETTERS[
+            rng.choice(5, int(rng.integers(1, 90)), p=[0.3, 0.2, 0.2, 0.28, 0.02])
+        ].tobytes()
+        out.append(Window(f"c{i}", 0, len(letters), f"c{i}", letters))
+    return out
+
+
+def found(
+    model: Any,
+    windows: list[Window],
+    layers: list[int],
+    pool: str,
+    strand: str,
+    batch_size: int = 7,
+) -> list[np.ndarray]:
+    how = make_reading(model, DNA, layers, pool, strand)
+    return [array for _, array in embed(model, DNA, windows, how, batch_size=batch_size)]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("strands", ["paired", "single"])
+@pytest.mark.parametrize("batch_size", [1, 7, 64])
+def test_embeddings_equal_a_direct_forward(strands: str, batch_size: int) -> None:
+    model, windows = network(strands), sequences()
+    for layer, (got, mean) in product(
+        (0, 1, 3),
+        [
+            (
+                found(model, windows, [0, 1, 3], "none", "forward", batch_size),
+                found(model, windows, [3], "mean", "forward", batch_size),
+            )
+        ],
+    ):
+        for window, one, pooled in zip(windows, got, mean, strict=True):
+            ids = torch.from_numpy(DNA.encode(window.letters)).long()[None]
+            with torch.no_grad():
+                direct = model.hidden_states(ids)[layer][0]
+                last = model.features(ids)[0]
+            np.testing.assert_allclose(one[:, [0, 1, 3].index(layer)], direct, rtol=0, atol=1e-5)
+            np.testing.assert_allclose(pooled, last.mean(0), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("strands", "alternate"), [("paired", False), ("paired", True), ("single", False)]
+)
+@pytest.mark.parametrize("pool", ["mean", "max", "center", "none"])
+def test_the_average_over_strands_is_the_same_for_a_window_and_its_other_strand(
+    strands: str, alternate: bool, pool: str
+) -> None:
+    model, windows = network(strands, alternate_strands=alternate), sequences()
+    turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
+    for given, other in zip(
+        found(model, windows, [0, 2, -1], pool, "average"),
+        found(model, turned, [0, 2, -1], pool, "average"),
+        strict=True,
+    ):
+        np.testing.assert_allclose(
+            given, other[::-1] if pool == "none" else other, rtol=0, atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("strands", ["paired", "single"])
+def test_both_strands_are_exchanged_by_the_other_strand_and_their_mean_is_the_average(
+    strands: str,
+) -> None:
+    model, windows = network(strands), sequences(4)
+    turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
+    both, of_turned = (found(model, some, [-1], "mean", "both") for some in (windows, turned))
+    for one, two, mean in zip(
+        both, of_turned, found(model, windows, [-1], "mean", "average"), strict=True
+    ):
+        assert one.shape == (2, 16)
+        np.testing.assert_allclose(one, two[::-1], rtol=0, atol=1e-5)
+        np.testing.assert_allclose(one.mean(0), mean, rtol=0, atol=1e-5)
+
+
+def test_pooling_is_over_the_bases_of_the_window() -> None:
+    model, windows = network("single"), sequences(5)
+    bases = found(model, windows, [-1], "none", "average")
+    for pool, of in (("mean", lambda b: b.mean(0)), ("max", lambda b: b.max(0))):
+        for one, each in zip(found(model, windows, [-1], pool, "average"), bases, strict=True):
+            np.testing.assert_allclose(one, of(each), rtol=0, atol=1e-5)
+    for one, each in zip(found(model, windows, [-1], "center", "average"), bases, strict=True):
+        n = len(each)
+        np.testing.assert_allclose(
+            one, each[n // 2] if n % 2 else (each[n // 2 - 1] + each[n // 2]) / 2, rtol=0, atol=1e-5
+        )
+
+
+def test_windows_come_from_records_rows_and_regions(tmp_path: Path) -> None:
+    fasta, bed = tmp_path / "x.fa", tmp_path / "x.bed"
+    fasta.write_text(">a\nACGTACGTAC\n>b\nGGGTT\n")
+    bed.write_text("a\t2\t7\tfirst\nb\t0\t5\tsecond\n")
+
+    def places(**more: Any) -> list[tuple[str, int, int, bytes]]:
+        return [(w.contig, w.start, w.end, w.letters) for w in cut_windows(fasta, **more)]
+
+    assert places() == [("a", 0, 10, b"ACGTACGTAC"), ("b", 0, 5, b"GGGTT")]
+    assert places(window=4) == [
+        ("a", 0, 4, b"ACGT"),
+        ("a", 4, 8, b"ACGT"),
+        ("a", 8, 10, b"AC"),
+        ("b", 0, 4, b"GGGT"),
+        ("b", 4, 5, b"T"),
+    ]
+    assert places(window=6, stride=4) == [
+        ("a", 0, 6, b"ACGTAC"),
+        ("a", 4, 10, b"ACGTAC"),
+        ("b", 0, 5, b"GGGTT"),
+    ]
+    assert places(bed=bed) == [("a", 2, 7, b"GTACG"), ("b", 0, 5, b"GGGTT")]
+    assert places(regions=["a:3-7", "b"]) == [("a", 2, 7, b"GTACG"), ("b", 0, 5, b"GGGTT")]
+    assert [w.name for w in cut_windows(fasta, bed=bed)] == ["first", "second"]
+    for wrong in ({"window": 0}, {"stride": 3}, {"bed": bed, "regions": ["a"]}):
+        with pytest.raises(UsageError):
+            places(**wrong)
+
+
+def test_a_row_on_minus_is_cut_in_its_own_direction(tmp_path: Path) -> None:
+    fasta, bed = tmp_path / "x.fa", tmp_path / "x.bed"
+    fasta.write_text(">a\nCCGATTACAC\n")
+    bed.write_text("a\t2\t9\tword\t0\t-\na\t2\t9\t.\t0\t+\n")
+    (minus, plus) = cut_windows(fasta, bed=bed)
+    assert minus == Window("a", 2, 9, "word", b"TGTAATC", "-")
+    assert plus == Window("a", 2, 9, "a:3-9", b"GATTACA", "+")
+    pieces = [(w.start, w.end, w.letters) for w in cut_windows(fasta, bed=bed, window=3, stride=2)]
+    assert pieces[:3] == [(6, 9, b"TGT"), (4, 7, b"TAA"), (2, 5, b"ATC")]
+    assert pieces[3:] == [(2, 5, b"GAT"), (4, 7, b"TTA"), (6, 9, b"ACA")]
+    annotation = tmp_path / "x.gtf"
+    annotation.write_text('a\tx\tgene\t3\t9\t.\t-\t.\tgene_id "word";\n')
+    assert list(cut_windows(fasta, bed=annotation, features=["gene"])) == [minus]
+
+
+def test_every_format_says_the_strand_of_a_window(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    model, how = network(), make_reading(network(), DNA, [-1], "mean", "forward")
+    windows = [
+        Window("a", 0, 4, "x", b"ACGT", strand) for strand in ("-", "+", ".")
+    ]  # fmt: skip
+    shape = how.shape(model.d_out, True)
+    for kind in ("npz", "parquet", "zarr"):
+        write_embeddings(tmp_path / f"e.{kind}", embed(model, DNA, windows, how), how, shape)
+        told = {"layers": how.layers, "pool": how.pool, "strand": how.strand, "shape": [3, *shape]}
+        shards = [tmp_path / f"e.{kind}"]
+        join_embeddings(tmp_path / f"joined.{kind}", shards, told, kind)
+    for name in ("e", "joined"):
+        assert np.load(tmp_path / f"{name}.npz")["strand"].tolist() == ["-", "+", "."]
+        assert pl.read_parquet(tmp_path / f"{name}.parquet")["strand"].to_list() == ["-", "+", "."]
+        group = zarr.open_group(tmp_path / f"{name}.zarr", mode="r")
+        assert group.attrs["strands"] == "-+."
+
+
+def annotated(path: Path) -> SeqRecord:
+    """A record with a spliced gene on the - strand, also written to `path` as GenBank."""
+    made = SeqRecord(Seq("ACGTTGCAAGGATTACACCA"), id="c.1", name="c")
+    made.annotations["molecule_type"] = "DNA"
+    place = CompoundLocation([SimpleLocation(12, 16, -1), SimpleLocation(2, 8, -1)])
+    made.features = [SeqFeature(place, type="CDS", qualifiers={"gene": ["x"]})]
+    path.write_text(made.format("genbank"))
+    return made
+
+
+def test_windows_come_from_features_and_from_sequences_in_memory(tmp_path: Path) -> None:
+    record = annotated(tmp_path / "x.gb")
+    whole = record.features[0].extract(record.seq)
+    for given in (record, [record], tmp_path / "x.gb", str(tmp_path / "x.gb")):
+        (window,) = cut_windows(given, features=["CDS"])
+        assert window == Window("c.1", 2, 16, "x", bytes(whole), "-")
+        pieces = list(cut_windows(given, features=["CDS=x"], window=4))
+        assert [(w.start, w.end) for w in pieces] == [(12, 16), (4, 8), (2, 4)]
+        assert b"".join(w.letters for w in pieces) == bytes(whole)
+        (region,) = cut_windows(given, regions=["c.1:3-8"])
+        assert region.letters == bytes(record.seq)[2:8]
+    assert [w.letters for w in cut_windows(["ACGT", record])] == [b"ACGT", bytes(record.seq)]
+    with pytest.raises(UsageError, match="--features exclude"):
+        list(cut_windows(record, features=["CDS"], regions=["c.1"]))
+
+
+def test_a_spliced_feature_unpooled_has_as_many_rows_as_bases(tmp_path: Path) -> None:
+    windows = [*cut_windows(annotated(tmp_path / "x.gb"), features=["CDS"]), *sequences(2)]
+    model, how = network(), make_reading(network(), DNA, [-1], "none", "average")
+    path = tmp_path / "e.npz"
+    written = write_embeddings(path, embed(model, DNA, windows, how), how, how.shape(32, True))
+    lengths = [len(w.letters) for w in windows]
+    with np.load(path) as npz:
+        assert np.diff(npz["offsets"]).tolist() == lengths
+        assert len(npz["embeddings"]) == sum(lengths) == written.bases
+
+
+@pytest.mark.parametrize("pool", ["mean", "none"])
+@pytest.mark.parametrize(("layers", "strand"), [([-1], "average"), ([0, 2, 3], "both")])
+def test_all_formats_hold_the_same_numbers(
+    tmp_path: Path, pool: str, layers: list[int], strand: str
+) -> None:
+    zarr = pytest.importorskip("zarr")
+    model, windows = network(), sequences()
+    how = make_reading(model, DNA, layers, pool, strand)
+    shape = how.shape(model.d_out, True)
+    wanted = found(model, windows, layers, pool, strand)
+    flat = np.concatenate(wanted) if pool == "none" else np.stack(wanted)
+    offsets = np.cumsum([0, *(len(w.letters) for w in windows)])
+    for kind in ("npz", "parquet", "zarr"):
+        path = tmp_path / f"e.{kind}"
+        written = write_embeddings(path, embed(model, DNA, windows, how, batch_size=4), how, shape)
+        assert written.shape == flat.shape
+        assert (written.windows, written.bases) == (len(windows), int(offsets[-1]))
+    with np.load(tmp_path / "e.npz") as npz:
+        np.testing.assert_allclose(npz["embeddings"], flat, rtol=0, atol=1e-6)
+        assert npz["contig"].tolist() == [w.contig for w in windows]
+        assert npz["end"].tolist() == [w.end for w in windows]
+        assert ("offsets" in npz.files) is (pool == "none")
+        if pool == "none":
+            assert npz["offsets"].tolist() == offsets.tolist()
+    group = zarr.open_group(tmp_path / "e.zarr", mode="r")
+    np.testing.assert_allclose(group["embeddings"][:], flat, rtol=0, atol=1e-6)
+    assert [group.attrs["contigs"][i] for i in group["contig"][:]] == [w.contig for w in windows]
+    table = pl.read_parquet(tmp_path / "e.parquet")
+    assert table["contig"].to_list() == [w.contig for w in windows]
+    columns = [name for name in table.columns if name.startswith("embedding")]
+    flatter = flat.reshape(len(flat), -1, flat.shape[-1])
+    for i, name in enumerate(columns):
+        values = table[name].to_list()
+        if pool == "none":
+            values = [base for window in values for base in window]
+        np.testing.assert_allclose(np.array(values), flatter[:, i], rtol=0, atol=1e-6)
+    assert columns[0] == ("embedding" if len(layers) == 1 else "embedding_forward_layer0")
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet", "zarr"])
+def test_nothing_half_written_stays(tmp_path: Path, kind: str) -> None:
+    if kind == "zarr":
+        pytest.importorskip("zarr")
+    model = network()
+    how = make_reading(model, DNA, [-1], "mean", "average")
+    wrong = [*sequences(3), Window("x", 0, 3, "x", b"AUG")]
+    with pytest.raises(DataError):
+        write_embeddings(
+            tmp_path / f"e.{kind}",
+            embed(model, DNA, wrong, how, batch_size=2),
+            how,
+            how.shape(32, True),
+        )
+    with pytest.raises(DataError, match="no window"):
+        write_embeddings(
+            tmp_path / f"e.{kind}", embed(model, DNA, [], how), how, how.shape(32, True)
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, out = write_run(tmp_path), tmp_path / "e.npz"
+    words = [
+        "embed",
+        str(run),
+        "--fasta",
+        str(tmp_path / "genome.fa"),
+        "--out",
+        str(out),
+        "--window",
+        "500",
+        "--threads",
+        "1",
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr("genodiff.jobs.machine.time_steps", lambda _: 0.5)
+        assert exit_code(*words, "--plan", "--json") == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["seconds"] == plan["bases"] / 2
+    assert not out.exists()
+    assert exit_code(*words, "--json", "--layer", "0", "--layer", "-1") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary == json.loads((tmp_path / "e.npz.json").read_text())
+    assert (summary["windows"], summary["shape"], summary["axes"]) == (
+        plan["windows"],
+        [30, 2, 16],
+        ["window", "layer", "channel"],
+    )
+    assert summary["checkpoint"] == load_model(run).digest
+    annotated(tmp_path / "x.gb")
+    words[3], words[6:8] = str(tmp_path / "x.gb"), ["--features", "CDS"]
+    assert exit_code(*words, "--json") == 0
+    cds = json.loads(capsys.readouterr().out)
+    assert (cds["windows"], cds["bases"], cds["features"]) == (1, 10, ["CDS"])
+    words[3], words[6:8] = str(tmp_path / "genome.fa"), ["--window", "500"]
+    assert exit_code(*words, "--json", "--layer", "0", "--layer", "-1") == 0
+    capsys.readouterr()
+    assert len(summary["fasta"]["sha256"]) == 64
+    with zipfile.ZipFile(out) as archive:
+        assert archive.testzip() is None
+    assert (
+        exit_code(
+            *words,
+            "--region",
+            "c1:1-100",
+            "--regions",
+            "c2:1-100",
+            "--strand",
+            "both",
+            "--pool",
+            "none",
+        )
+        == 0
+    )
+    with np.load(out) as npz:
+        assert npz["embeddings"].shape == (200, 2, 16)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--layer", "2"], 2, "layer 2 is none of 0 to 1"),
+        (["--layer", "1", "--layer", "-1"], 2, "twice"),
+        (["--out", "e.txt"], 2, ".npz, .parquet, .zarr"),
+        (["--bed", "none.bed"], 3, "none.bed"),
+        (["--regions", "c9:1-2"], 2, "c9"),
+        (["--batch-size", "0"], 2, "--batch-size"),
+        (["--pool", "cls"], 2, "cls"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(
+    tmp_path: Path, words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path)
+    capsys.readouterr()
+    out = [] if "--out" in words else ["--out", str(tmp_path / "e.npz")]
+    assert (
+        exit_code(
+            "embed",
+            str(run),
+            "--fasta",
+            str(tmp_path / "genome.fa"),
+            *out,
+            "--threads",
+            "1",
+            *words,
+        )
+        == code
+    )
+    errors = [
+        line for line in capsys.readouterr().err.splitlines() if line.startswith("genodiff: error")
+    ]
+    assert len(errors) == 1
+    assert said in errors[0]
+    assert not (tmp_path / "e.npz").exists()
+
+
+@pytest.mark.parametrize("preset", ["dit-470k", "dimamba-470k"])
+def test_other_networks_embed_too(tmp_path: Path, preset: str) -> None:
+    (tmp_path / "genome.fa").write_text(genome_text())
+    run = save_run(
+        tmp_path / "run",
+        resolve_config({"recipe": "own", "fasta": str(tmp_path / "genome.fa"), "preset": preset}),
+    )
+    model, windows = load_model(run), sequences(6)
+    for given, one in zip(
+        found(model.backbone, windows, [-1], "mean", "average", 6),
+        found(model.backbone, windows, [-1], "mean", "average", 1),
+        strict=True,
+    ):
+        np.testing.assert_allclose(given, one, rtol=0, atol=1e-5)
+    turned = [w._replace(letters=reverse_complement(w.letters)) for w in windows]
+    for given, other in zip(
+        found(model.backbone, windows, [0, -1], "mean", "average"),
+        found(model.backbone, turned, [0, -1], "mean", "average"),
+        strict=True,
+    ):
+        np.testing.assert_allclose(given, other, rtol=0, atol=1e-5)

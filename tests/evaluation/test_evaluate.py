@@ -1,0 +1,333 @@
+"""`evaluate`, from a run folder to the object that eval.json holds: what it counts, and beside
+what.
+"""
+
+import json
+import logging
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_run import NETWORK, SEQ_LEN, genome_text, write_run
+from worlds import dna_like
+from yeast_tests import yeast_codes
+
+import genodiff
+from genodiff.alphabet import DNA, SOFT
+from genodiff.data.dna_store import build_dna_store
+from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.recipe import load_recipe
+from genodiff.data.stretches import encode_bases, split_stretches
+from genodiff.data.toy import ToySource
+from genodiff.errors import DataError, MachineError, UsageError
+from genodiff.evaluation import lines
+from genodiff.evaluation.eval_data import open_data
+from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.evaluate import evaluate
+from genodiff.evaluation.evaluation_file import EVAL, write_evaluation
+from genodiff.evaluation.lines import (
+    count_train_words,
+    markov_lines,
+    markov_nats,
+    measure_train_cover,
+    source_nats,
+)
+from genodiff.evaluation.markov import count, fit, fit_pseudo
+from genodiff.runs.feed import find_recipe
+from genodiff.runs.model import TrainedModel
+from genodiff.runs.resolve import resolve_config
+
+CONTRACT = {
+    "split", "tokens", "nelbo_nats", "bits_per_base", "perplexity", "ci95_bits",
+    "markov_perplexity", "source_bits",
+}  # fmt: skip
+
+
+def test_the_object_is_strict_json_with_the_keys_that_were_promised(model: TrainedModel) -> None:
+    result = evaluate(model)
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    assert set(result) >= CONTRACT
+    assert result["checkpoint"] == model.digest
+    assert set(result["markov_perplexity"]) == {str(k) for k in range(9)}
+    assert result["source_bits"] is None
+    assert set(result["regions"]) == {"unique", "repeat", "upper_case", "soft_masked"}
+    assert list(result["contigs"]) == ["c1", "c2", "c3", "c4"]
+
+
+def test_only_bases_of_the_split_count_and_all_of_them_that_fill_windows(
+    model: TrainedModel,
+) -> None:
+    result = evaluate(model)
+    windows = open_data(model).windows
+    rows = [
+        windows.store.flat[s : s + n]
+        for s, n in zip(windows.flat_start, windows.length, strict=True)
+    ]
+    ids = np.concatenate(rows)
+    assert result["tokens"] == np.isin(ids & 0x7F, DNA.targets).sum() < len(ids)
+    soft = (ids >= SOFT) & np.isin(ids & 0x7F, DNA.targets)
+    assert result["regions"]["soft_masked"]["tokens"] == soft.sum() > 0
+    assert evaluate(model, soft_masked=False)["tokens"] == result["tokens"] - soft.sum()
+
+
+def test_the_figures_do_not_depend_on_the_batch_size_and_do_on_the_seed(
+    model: TrainedModel,
+) -> None:
+    one, other, again = (
+        evaluate(model, batch_size=b, seed=s) for b, s in ((64, 1), (3, 1), (64, 2))
+    )
+    assert one["bits_per_base"] == pytest.approx(other["bits_per_base"], rel=1e-6)
+    assert one["ci95_bits"] == pytest.approx(other["ci95_bits"], rel=1e-5)
+    assert one["bits_per_base"] != pytest.approx(again["bits_per_base"], rel=1e-4)
+    assert one["markov_bits"] == other["markov_bits"] == again["markov_bits"]
+
+
+def test_the_averaged_weights_in_double_precision_give_the_same_bound(model: TrainedModel) -> None:
+    exact = model._replace(backbone=model.backbone.double())
+    doubled = evaluate(exact)["bits_per_base"]
+    model.backbone.float()
+    assert evaluate(model)["bits_per_base"] == pytest.approx(doubled, rel=1e-5)
+
+
+def test_fewer_windows_are_spread_over_the_split_and_said(model: TrainedModel) -> None:
+    result = evaluate(model, max_windows=4)
+    assert (result["windows"], result["windows_total"]) == (4, len(open_data(model).windows))
+    assert len(result["contigs"]) == 3
+    timed = evaluate(model, max_minutes=1e-6)
+    assert timed["windows"] == 1
+    assert timed["ci95_bits"] is None
+
+
+def test_a_copy_of_train_sequence_is_a_repeat(model: TrainedModel) -> None:
+    result = evaluate(model)
+    windows = open_data(model).windows
+    cover = measure_train_cover(windows)
+    assert result["repeat_share"] == (cover >= 0.25).mean() > 0
+    on_c1 = windows.store.names.index("c1")
+    assert (windows.contig_index[cover > 0] == on_c1).all()
+    assert (
+        100 <= (cover * windows.length).sum() <= 108
+    )  # the copied bases, and matches beyond its ends by chance
+
+
+def test_without_baselines_the_train_split_is_left_alone(model: TrainedModel) -> None:
+    result = evaluate(model, baselines=False)
+    assert result["markov_bits"] == result["markov_minus_model_bits"] == {}
+    assert result["repeat_share"] is None
+    assert result["bits_per_base"] == evaluate(model)["bits_per_base"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"repeats": 0},
+        {"batch_size": 0},
+        {"max_windows": 0},
+        {"max_minutes": 0.0},
+        {"max_minutes": math.nan},
+    ],
+)
+def test_numbers_that_cannot_be_meant_are_usage_errors(
+    model: TrainedModel, wrong: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError):
+        evaluate(model, **wrong)
+
+
+def test_a_split_that_is_all_soft_masked_cannot_be_scored_without_it(
+    model: TrainedModel, tmp_path: Path
+) -> None:
+    bed = tmp_path / "splits.bed"
+    bed.write_text("c1\t1000\t3000\ttrain\nc1\t200\t700\ttest\n")
+    assert evaluate(model, bed=str(bed))["tokens"] == 500 // SEQ_LEN * SEQ_LEN
+    with pytest.raises(DataError, match="soft-masked"):
+        evaluate(model, bed=str(bed), soft_masked=False)
+
+
+def test_results_of_several_splits_stand_side_by_side_and_foreign_data_under_its_own_name(
+    model: TrainedModel, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "provenance.json").write_text((model.run / "provenance.json").read_text())
+    other = tmp_path / "other.fa"
+    rng = np.random.default_rng(3)
+    other.write_text(">x\n" + "".join("ACGT"[i] for i in rng.integers(0, 4, 4000)) + "\n")
+    for result in (evaluate(model), evaluate(model, "valid"), evaluate(model, fasta=str(other))):
+        write_evaluation(run, result)
+    kept = json.loads((run / EVAL).read_text())
+    assert set(kept) == {"test", "valid", "test of other.fa"}
+    assert kept["valid"]["split"] == "valid"
+    assert kept["test"]["fasta"] == model.config.fasta
+    (run / EVAL).write_text("{broken")
+    assert write_evaluation(run, kept["test"]) == "test"
+    assert set(json.loads((run / EVAL).read_text())) == {"test"}
+
+
+@pytest.mark.parametrize("bed", [None, "c1\t0\t6000\ttrain\nc2\t0\t640\ttest\nc4\t5\t133\ttest\n"])
+def test_the_markov_lines_are_those_of_the_train_split_scored_with_context_over_window_starts(
+    model: TrainedModel, tmp_path: Path, bed: str | None
+) -> None:
+    splits = tmp_path / "splits.bed"
+    splits.write_text(bed or "")
+    windows = open_data(model, EvalOptions(bed=str(splits) if bed else None)).windows
+    assert bed is None or windows.start[0] == 0
+    store = windows.store
+    line = fit(count([np.array(s[:]) for s in split_stretches(store, "train")], 3))
+    found = markov_nats(line, windows)
+    for w in range(len(windows)):
+        contig = store.ids(store.names[windows.contig_index[w]])
+        start, end = int(windows.start[w]), int(windows.start[w] + windows.length[w])
+        nll = line.nll(encode_bases(np.asarray(contig[:end])))[:, start:]
+        soft = np.asarray(contig[start:end]) >= SOFT
+        np.testing.assert_allclose(found[:, 0, w], nll[:, ~soft].sum(1), rtol=1e-5)
+        np.testing.assert_allclose(found[:, 1, w], nll[:, soft].sum(1), rtol=1e-5, atol=1e-6)
+
+
+def test_counts_of_the_train_split_are_kept_and_a_damaged_file_is_made_again(
+    model: TrainedModel, own_cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_data(model).store
+    first = count_train_words(store, 2)
+    kept = list((own_cache / "markov").glob("*-order2.npy"))
+    assert len(kept) == 1
+    again = count_train_words(store, 2)
+    kept[0].write_bytes(b"damaged")
+    mended = count_train_words(store, 2)
+    for a, b, c in zip(first.tables, again.tables, mended.tables, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+    train = store.splits.intervals["train"]
+    spans = [
+        store.ids(store.names[c])[s:e]
+        for c, s, e in zip(train.contig, train.start, train.end, strict=True)
+    ]
+    assert first.bases == 2 * sum(int((encode_bases(np.asarray(s)) < 4).sum()) for s in spans)
+
+
+def test_on_the_toy_the_truth_stands_beside_the_bound_which_is_not_below_it(
+    model: TrainedModel,
+) -> None:
+    class Knows(torch.nn.Module):
+        """A network that has the Markov law of another world: no law but the source's own can be
+        better than it.
+        """
+
+        recalls = False
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(1))
+
+        def forward(self, xt: torch.Tensor, sigma: torch.Tensor) -> torch.Tensor:
+            return dna_like(xt.shape[1]).denoiser(xt, sigma)
+
+    config = model.config.model_copy(update={"recipe": "toy", "fasta": None})
+    toy: Any = model._replace(config=config, backbone=Knows())
+    result = evaluate(toy, max_windows=40)
+    windows = open_data(toy).windows.spread(40)
+    rows = [windows.store.flat[s : s + SEQ_LEN] for s in windows.flat_start]
+    assert result["source_bits"] == pytest.approx(ToySource().bits_per_base(np.stack(rows)))
+    np.testing.assert_allclose(
+        source_nats(ToySource(), windows), -ToySource().log_likelihood(np.stack(rows)), rtol=1e-9
+    )
+    assert result["bits_per_base"] > result["source_bits"]
+    low, high = result["model_minus_source_bits"]["ci95"]
+    assert 0 < low < result["bits_per_base"] - result["source_bits"] < high
+    assert result["markov_bits"]["0"] == pytest.approx(2, abs=0.05)
+    assert result["repeat_share"] is None
+
+
+def test_the_yeast_line_of_order_8_is_that_of_the_note_on_the_windows_of_the_recipe(
+    shared: Path,
+) -> None:
+    yeast_codes()
+    recipe = load_recipe("sacCer3")
+    store = build_dna_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
+    windows = DnaWindows(store, recipe, "test", 1024)
+    nats = markov_nats(fit(count_train_words(store, 8)), windows).sum(1)
+    bases = windows.length.sum()
+    assert bases == 765 * 1024
+    perplexity = np.exp(nats.sum(1) / bases)
+    for k, expected in {
+        0: 3.897,
+        1: 3.871,
+        2: 3.860,
+        3: 3.849,
+        4: 3.845,
+        5: 3.843,
+        6: 3.837,
+        7: 3.832,
+        8: 3.831,
+    }.items():
+        assert perplexity[k] == pytest.approx(expected, abs=0.003)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_fitted_yeast_line_is_chosen_on_the_valid_split_and_beats_the_fixed_ones(
+    shared: Path,
+) -> None:
+    yeast_codes()
+    recipe = load_recipe("sacCer3")
+    store = build_dna_store(recipe, shared / "data" / "genomes" / "sacCer3.fa.gz", offline=True)
+    windows = DnaWindows(store, recipe, "test", 1024).spread(200)
+    found = markov_lines(windows)
+    assert found.fitted is not None
+    assert found.fitted.sum() < found.fixed.sum((1, 2)).min()
+    chosen = fit_pseudo(count_train_words(store, 10), count(split_stretches(store, "valid"), 10))
+    assert chosen == found.pseudo
+    assert len(chosen) == 11
+
+
+@pytest.mark.slow
+def test_what_the_mixture_is_worth_depends_on_the_bases_that_are_there_not_on_the_n_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fasta = tmp_path / "pieces.fa"
+    fasta.write_text(f">c0\n{'N' * 400_000}\n" + genome_text())
+    config = resolve_config(
+        {"recipe": "own", "fasta": str(fasta), "backbone": NETWORK, "data": {"seq_len": SEQ_LEN}}
+    )
+    recipe = find_recipe(config)
+    windows = DnaWindows(build_dna_store(recipe, fasta), recipe, "test", SEQ_LEN)
+    assert windows.store.splits.intervals["train"].n_bases > 300_000
+    monkeypatch.setattr(lines, "_MIXTURE_WORTH", 40_000)  # there are 14,301 bases, read twice
+    assert markov_lines(windows).mixture is not None
+    monkeypatch.setattr(lines, "_MIXTURE_WORTH", 10_000)
+    assert markov_lines(windows).mixture is None
+
+
+def test_without_a_valid_split_there_is_no_fitted_line_and_the_others_stand(
+    model: TrainedModel, tmp_path: Path
+) -> None:
+    bed = tmp_path / "splits.bed"
+    bed.write_text("c1\t0\t3000\ttrain\nc2\t0\t2000\ttest\n")
+    result = evaluate(model, bed=str(bed))
+    assert result["markov_fitted"] is None
+    assert set(result["markov_bits"]) == {str(k) for k in range(9)}
+    assert result["regions"]["unique"]["fitted_bits"] is None
+
+
+def test_the_figures_of_a_run_that_cannot_be_written_are_shown_and_kept_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = write_run(tmp_path)
+    given: dict[str, Any] = {"max_windows": 2, "baselines": False, "device": "cpu"}
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != own)
+    with caplog.at_level(logging.WARNING, "genodiff"):
+        shown = genodiff.evaluate(own, **given)
+    assert (
+        "eval.json: cannot be written: permission denied; the figures are not kept" in caplog.text
+    )
+    assert not (own / EVAL).exists()
+    kept = genodiff.evaluate(own, out=tmp_path / "mine.json", **given)
+    assert kept["nelbo_nats"] == shown["nelbo_nats"]
+    held = json.loads((tmp_path / "mine.json").read_text())
+    assert [one["nelbo_nats"] for one in held.values()] == [shown["nelbo_nats"]]
+    with pytest.raises(MachineError, match=r"permission denied; give --out FILE\.html"):
+        genodiff.report(own)

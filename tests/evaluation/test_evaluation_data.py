@@ -1,0 +1,145 @@
+"""What is scored and on what the lines are counted: BEDs without train rows, remembered BEDs, whole
+genomes.
+"""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
+
+from genodiff.cli.evaluation_tables import draw_tables
+from genodiff.errors import DataError, UsageError
+from genodiff.evaluation.eval_data import open_data
+from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.evaluate import evaluate
+from genodiff.evaluation.lines import markov_lines
+from genodiff.runs.feed import open_data as open_run_data
+from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.resolve import resolve_config
+
+SPLITS = "c1\t0\t4000\ttrain\nc2\t0\t2000\ttrain\nc3\t0\t640\tvalid\nc4\t0\t1280\ttest\n"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> TrainedModel:
+    """A run that was trained with a BED of its own."""
+    folder = tmp_path_factory.mktemp("bed")
+    fasta, bed = folder / "genome.fa", folder / "genome.bed"
+    fasta.write_text(genome_text())
+    bed.write_text(SPLITS)
+    settings: dict[str, Any] = {"recipe": "own", "fasta": str(fasta), "bed": str(bed)}
+    config = resolve_config(settings | {"backbone": NETWORK, "data": {"seq_len": SEQ_LEN}})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return load_model(save_run(folder / "run", config))
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(3)
+    path = tmp_path / "other.fa"
+    path.write_text(
+        "".join(f">{n}\n{''.join('ACGT'[i] for i in rng.integers(0, 4, 2000))}\n" for n in "xy")
+    )
+    return path
+
+
+def test_a_bed_of_test_rows_only_is_scored(
+    model: TrainedModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bed = tmp_path / "test.bed"
+    bed.write_text("c4\t0\t640\ttest\n")
+    assert evaluate(model, bed=str(bed), baselines=False)["tokens"] == 640
+    with caplog.at_level(logging.WARNING, "genodiff"):
+        found = evaluate(model, bed=str(bed))
+    assert [r.message for r in caplog.records if "train rows" in r.message] == [
+        "baselines are counted on the train split that the run was trained on: this BED has no "
+        "train rows"
+    ]
+    assert found["baselines_from"] == {
+        "source": model.config.fasta, "own": False, "split": "train", "bases": 6000,
+    }  # fmt: skip
+    windows, own = (open_data(model, EvalOptions(bed=b)) for b in (str(bed), None))
+    lines = markov_lines(windows.windows, False, own.store)  # type: ignore[arg-type]
+    nats = lines.fixed[3].sum() / np.log(2)
+    assert found["markov_bits"]["3"] == pytest.approx(nats / found["tokens"])
+
+
+def test_where_no_train_rows_are_at_hand_one_note_says_so(
+    model: TrainedModel, other: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost = model._replace(config=model.config.model_copy(update={"fasta": "/gone.fa"}))
+    with caplog.at_level(logging.WARNING, "genodiff"):
+        found = evaluate(lost, "all", fasta=str(other))
+    assert found["markov_bits"] == {}
+    assert found["baselines_from"] is None
+    assert len([r for r in caplog.records if "no baselines" in r.message]) == 1
+
+
+def test_training_still_needs_train_rows(model: TrainedModel, tmp_path: Path) -> None:
+    bed = tmp_path / "test.bed"
+    bed.write_text("c4\t0\t640\ttest\n")
+    config = model.config.model_copy(update={"bed": str(bed)})
+    with pytest.raises(DataError, match=r"test\.bed: has no interval of the split train"):
+        open_run_data(config).cut("train")
+
+
+def test_the_remembered_bed_is_not_applied_to_another_genome(
+    model: TrainedModel, other: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "genodiff"):
+        found = evaluate(model, fasta=str(other), baselines=False)
+    assert set(found["contigs"]) == {"x", "y"}
+    assert any("genome.bed) is of another genome" in r.message for r in caplog.records)
+    moved = tmp_path / "moved.fa"
+    moved.write_text(genome_text())
+    assert evaluate(model, fasta=str(moved), baselines=False)["tokens"] == 1280 - 5
+
+
+def test_a_fault_of_the_remembered_bed_says_where_it_comes_from(model: TrainedModel) -> None:
+    config = model.config.model_copy(update={"bed": "/gone.bed"})
+    with pytest.raises(DataError, match=r"/gone\.bed.*the BED that the run remembers.*--bed"):
+        evaluate(model._replace(config=config))
+
+
+def test_split_all_scores_every_base_of_a_genome(
+    model: TrainedModel, other: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = evaluate(model, "all", fasta=str(other))
+    assert f"{other}: split without a rule" not in caplog.text  # nothing of it is split
+    assert (
+        found["tokens"] == 2 * (2000 // SEQ_LEN * SEQ_LEN) == 4000 - found["dropped"]["tail_bases"]
+    )
+    assert found["bases_total"] == 4000
+    assert found["baselines_from"]["source"] == model.config.fasta
+    assert not found["baselines_from"]["own"]
+    text = draw_tables("dna", found)[0].caption
+    assert "99.2% of the 4,000 bases of other.fa" in str(text)
+    assert "genome.fa, which the run was trained on, 6,000 bases" in str(text)
+
+
+def test_split_all_of_the_own_genome_keeps_its_name_and_its_lines(model: TrainedModel) -> None:
+    found = evaluate(model, "all")
+    assert found["fingerprint"] == model.data["fingerprint"]
+    assert found["baselines_from"]["own"]
+    assert set(found["contigs"]) == {"c1", "c2", "c3", "c4"}
+
+
+def test_the_default_of_another_genome_is_its_test_split_with_lines_of_its_train_split(
+    model: TrainedModel, other: Path
+) -> None:
+    found = evaluate(model, fasta=str(other))
+    assert found["baselines_from"] == {
+        "source": str(other), "own": True, "split": "train", "bases": 3600,
+    }  # fmt: skip
+    assert found["tokens"] / found["bases_total"] < 0.06
+
+
+def test_all_is_a_split_of_dna_and_no_other_word_is(model: TrainedModel) -> None:
+    with pytest.raises(UsageError, match="no split 'tset'"):
+        evaluate(model, "tset")
+    with pytest.raises(UsageError, match="--split all is for DNA"):
+        EvalOptions(split="all").check("text")

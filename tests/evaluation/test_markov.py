@@ -1,0 +1,218 @@
+"""Interpolated Markov models: counts and probabilities against slow, obvious versions, and the
+yeast reference line.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from yeast_tests import yeast_codes
+
+from genodiff.alphabet import DNA
+from genodiff.data.stretches import Coded, encode_bases
+from genodiff.errors import DataError
+from genodiff.evaluation import markov
+from genodiff.evaluation.markov import KmerCounts, count, fit, fit_pseudo
+
+TEXT = st.text("ACGTacgtN", max_size=60)
+
+
+def codes_of(text: str) -> NDArray[np.uint8]:
+    return np.array(["ACGT".find(c.upper()) % 5 for c in text], np.uint8)
+
+
+def other_strand(text: str) -> str:
+    return text.upper()[::-1].translate(str.maketrans("ACGTN", "TGCAN"))
+
+
+def counted_slowly(texts: list[str], k: int) -> dict[str, int]:
+    """(k+1)-mers on both strands, none across an N."""
+    found: dict[str, int] = {}
+    for text in texts:
+        for strand in (text.upper(), other_strand(text)):
+            for i in range(len(strand) - k):
+                if "N" not in (word := strand[i : i + k + 1]):
+                    found[word] = found.get(word, 0) + 1
+    return found
+
+
+def looked_up(counts: KmerCounts, word: str) -> int:
+    row = int("".join(map(str, codes_of(word[:-1]))) or "0", 4)
+    return int(counts.tables[len(word) - 1][row, "ACGT".index(word[-1])])
+
+
+@settings(deadline=None)
+@given(st.lists(TEXT, min_size=1, max_size=4), st.integers(0, 3))
+def test_counts_are_those_of_both_strands_and_never_span_an_n_or_an_end(
+    texts: list[str], order: int
+) -> None:
+    counts = count([codes_of(t) for t in texts], order)
+    for k in range(order + 1):
+        slow = counted_slowly(texts, k)
+        assert counts.tables[k].sum() == sum(slow.values())
+        assert all(looked_up(counts, word) == n for word, n in slow.items())
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 5, 8, 64])
+def test_counts_do_not_depend_on_how_a_stretch_is_read(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "ACGTTGCANNACGGTACNTTTTACGATCGATTNACGACGACG"
+    whole = count([codes_of(text)], 4)
+    monkeypatch.setattr(markov, "_CHUNK", chunk)
+    pieces = count([Coded(DNA.encode(text))], 4)
+    for a, b in zip(whole.tables, pieces.tables, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_word_and_its_reverse_complement_are_counted_alike() -> None:
+    counts = count([np.random.default_rng(0).integers(0, 5, 3000).astype(np.uint8)], 3)
+    for letters in product("ACGT", repeat=4):
+        word = "".join(letters)
+        assert looked_up(counts, word) == looked_up(counts, other_strand(word))
+
+
+def probability_slowly(texts: list[str], context: str, base: str, pseudo: float) -> float:
+    below = 0.25 if not context else probability_slowly(texts, context[1:], base, pseudo)
+    seen = counted_slowly(texts, len(context))
+    total = sum(seen.get(context + b, 0) for b in "ACGT")
+    return (seen.get(context + base, 0) + pseudo * below) / (total + pseudo)
+
+
+def test_probabilities_are_the_interpolation_of_the_docstring() -> None:
+    texts = ["ACGTTGCANACGGTACTTTTACG", "GATTACA"]
+    model = fit(count([codes_of(t) for t in texts], 3), pseudo=1.5)
+    for k in range(4):
+        for letters in product("ACGT", repeat=k + 1):
+            context, base = "".join(letters[:-1]), letters[-1]
+            row = int("".join(map(str, codes_of(context))) or "0", 4)
+            expected = np.log(probability_slowly(texts, context, base, 1.5))
+            assert model.tables[k][row, "ACGT".index(base)] == pytest.approx(expected, abs=1e-6)
+
+
+def test_each_base_is_scored_by_the_longest_context_it_has() -> None:
+    texts = ["ACGTTGCAACGGTACTTTTACGGATTACA"]
+    model = fit(count([codes_of(t) for t in texts], 3))
+    scored = "GANTTACA"
+    nll = model.nll(codes_of(scored))
+    for i, base in enumerate(scored):
+        before = scored[:i].split("N")[-1]
+        for k in range(4):
+            if base == "N":
+                assert nll[k, i] == 0
+                continue
+            context = before[max(0, len(before) - k) :]
+            expected = -np.log(probability_slowly(texts, context, base, markov.PSEUDO))
+            assert nll[k, i] == pytest.approx(expected, abs=1e-6)
+
+
+def test_case_and_the_soft_mask_bit_do_not_matter_and_specials_are_no_bases() -> None:
+    ids = DNA.encode("ACGTN")
+    np.testing.assert_array_equal(encode_bases(ids), [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(encode_bases(ids | 0x80), [0, 1, 2, 3, 4])
+    assert (
+        encode_bases(np.array([DNA.mask_id, DNA.pad_id, DNA.unk_id, 0, 255], np.uint8)) == 4
+    ).all()
+
+
+def test_a_train_split_without_a_base_is_a_data_error() -> None:
+    with pytest.raises(DataError, match="no base"):
+        fit(count([np.full(10, 4, np.uint8)], 2))
+
+
+def test_samples_have_the_law_of_the_model() -> None:
+    model = fit(
+        count(
+            [np.random.default_rng(1).choice(4, 4000, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)], 2
+        )
+    )
+    drawn = model.sample(400, 500, np.random.default_rng(2))
+    assert drawn.shape == (400, 500)
+    assert drawn.max() <= 3
+    rows = np.exp(model.tables[2].astype(np.float64))
+    context = drawn[:, :-2].astype(int) * 4 + drawn[:, 1:-1]
+    seen = np.zeros((16, 4))
+    np.add.at(seen, (context.ravel(), drawn[:, 2:].ravel()), 1)
+    expected = rows * seen.sum(1, keepdims=True)
+    chi2 = (np.square(seen - expected) / expected).sum()
+    assert chi2 < 48 + 5 * (2 * 48) ** 0.5
+    first = np.bincount(drawn[:, 0], minlength=4) / 400
+    np.testing.assert_allclose(first, np.exp(model.tables[0][0]), atol=4 * 0.5 / 400**0.5)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.text("ACGTN", max_size=5))
+def test_sequences_shorter_than_the_order_are_counted_and_scored(text: str) -> None:
+    model = fit(count([codes_of("ACGTTGCAACGGTACTTTTACG"), codes_of(text)], 8))
+    nll = model.nll(codes_of(text))
+    assert nll.shape == (9, len(text))
+    assert ((nll > 0) == (codes_of(text) < 4)).all()
+
+
+def test_samples_are_a_function_of_the_generator() -> None:
+    model = fit(count([codes_of("ACGTTGCAACGGTACTTTTACG")], 3))
+    one, two = (model.sample(3, 40, np.random.default_rng(7)) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_the_fitted_pseudo_counts_and_order_are_the_best_of_the_grid_on_what_is_held_out() -> None:
+    rng = np.random.default_rng(3)
+    source = fit(
+        count([rng.choice(4, 300, p=[0.4, 0.3, 0.2, 0.1]).astype(np.uint8)], 2), pseudo=0.1
+    )
+    train, held_out = (count(list(source.sample(5, n, rng)), 4) for n in (200, 4000))
+    grid = np.geomspace(0.1, 30, 25).tolist()
+    chosen = fit_pseudo(train, held_out, grid)
+
+    def loss(*pseudo: float) -> float:
+        """Held-out nats per base at the order that the last λ is for."""
+        seen = held_out.tables[len(pseudo) - 1]
+        return -float((seen * fit(train, pseudo).tables[-1].astype(np.float64)).sum() / seen.sum())
+
+    for k, lam in enumerate(chosen):
+        assert loss(*chosen[:k], lam) <= min(loss(*chosen[:k], other) for other in grid) + 1e-6
+        assert loss(*chosen) <= loss(*chosen[: k + 1])
+    # The source is of order 2; with few bases to count and no λ that could silence it, order 3
+    # knows too much.
+    assert len(chosen) == 3
+    assert 0.1 < chosen[2] < 30
+    assert min(loss(*chosen, lam) for lam in grid) > loss(*chosen)
+
+
+def test_without_held_out_bases_nothing_can_be_fitted() -> None:
+    some = count([codes_of("ACGT")], 1)
+    with pytest.raises(DataError, match="valid"):
+        fit_pseudo(some, count([codes_of("NNN")], 1))
+
+
+def test_the_yeast_reference_line_is_reproduced() -> None:
+    genome = yeast_codes()
+    train = [codes for name, codes in genome.items() if name not in ("chrXIV", "chrXVI", "chrM")]
+    model = fit(count(train, 10))
+    found = np.exp(model.nll(genome["chrXIV"]).mean(1, dtype=np.float64))
+    reference = {
+        0: 3.897,
+        1: 3.871,
+        2: 3.860,
+        3: 3.849,
+        4: 3.845,
+        5: 3.843,
+        6: 3.837,
+        7: 3.832,
+        8: 3.831,
+        10: 3.850,
+    }
+    for k, perplexity in reference.items():
+        assert found[k] == pytest.approx(perplexity, abs=0.001)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_the_yeast_reference_line_is_reproduced_at_order_12() -> None:
+    genome = yeast_codes()
+    train = [codes for name, codes in genome.items() if name not in ("chrXIV", "chrXVI", "chrM")]
+    found = fit(count(train, 12)).nll(genome["chrXIV"])[12].mean(dtype=np.float64)
+    assert np.exp(found) == pytest.approx(3.876, abs=0.001)

@@ -1,0 +1,211 @@
+"""Saturation mutagenesis: against its definition, against `score --exact`, and of an oracle."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import genodiff
+from genodiff.errors import UsageError
+from genodiff.io.variants import Allele
+from genodiff.jobs.journal import Journal
+from genodiff.maps.map_files import (
+    SaturationMap,
+    make_pair_frame,
+    make_saturation_frame,
+    stack_saturation,
+)
+from genodiff.maps.map_regions import MapRegion, list_map_regions
+from genodiff.maps.naive_maps import naive_saturation
+from genodiff.maps.saturation import count_saturation, list_substitutions, score_oracle
+from genodiff.reports.ism_page import render_ism_page
+from genodiff.reports.logo import list_ticks
+from genodiff.scoring.variant_windows import HeldContigs
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def region(letters: str, start: int = 0) -> MapRegion:
+    return MapRegion("c", start, start + len(letters), "r", letters)
+
+
+def test_scores_are_those_of_score_exact_bit_for_bit(run: Path, tmp_path: Path) -> None:
+    letters = "ACGTTGCANNGATTACAGGCCTATC" * 4
+    fasta = tmp_path / "ref.fa"
+    fasta.write_text(f">chr1\n{letters.lower()}\n")
+    model = genodiff.load(run, device="cpu")
+    for place in ("chr1:1-12", "chr1:45-55", "chr1:95-100"):  # both edges, and N
+        (found,) = model.ism(fasta, region=[place])
+        first = int(place.split(":")[1].split("-")[0]) - 1
+        rows = [
+            ("chr1", first + i + 1, letters[first + i], alt)
+            for i in range(found.shape[1])
+            for alt in "ACGT"
+            if letters[first + i] != "N" and alt != letters[first + i]
+        ]
+        wanted = model.score_variants(rows, fasta=fasta, exact=True)["score"].to_list()
+        columns = [["ACGT".index(alt), pos - first - 1] for _, pos, _, alt in rows]
+        assert [float(found[row, at]) for row, at in columns] == wanted
+        unknown = [letters[first + i] == "N" for i in range(found.shape[1])]
+        assert np.isnan(found).all(0).tolist() == unknown
+
+
+def test_a_window_by_itself_has_the_scores_of_the_definition(run: Path) -> None:
+    model = genodiff.load(run, device="cpu")
+    for letters in ("A", "ACGTN", "GATTACA"):
+        ids = model.alphabet.encode(letters)
+        wanted = naive_saturation(model.network.backbone, model.trained.diffusion, ids)
+        found = model.ism(letters)
+        assert np.array_equal(np.isnan(found.T), np.isnan(wanted))
+        assert np.nan_to_num(found.T) == pytest.approx(np.nan_to_num(wanted), abs=1e-5)
+        bits = model.ism([letters], unit="bits")[0]
+        assert np.nan_to_num(bits) == pytest.approx(np.nan_to_num(found) / np.log(2), abs=1e-12)
+
+
+def count_gc(sequences: list[bytes]) -> NDArray[np.float64]:
+    return np.array([float(one.count(b"G") + 2 * one.count(b"C")) for one in sequences])
+
+
+def test_an_oracle_says_what_each_base_changes() -> None:
+    regions = [region("ACNT"), region("G")]
+    found = np.stack(list(score_oracle(count_gc, regions)))
+    weights = {"A": 0, "C": 2, "G": 1, "T": 0}
+    for row, letter in zip(found, "ACNTG", strict=True):
+        if letter == "N":
+            assert np.isnan(row).all()
+        else:
+            assert row.tolist() == [weights[base] - weights[letter] for base in "ACGT"]
+    for skip in range(6):
+        rest = list(score_oracle(count_gc, regions, skip=skip))
+        assert np.array_equal(np.array(rest).reshape(-1, 4), found[skip:], equal_nan=True)
+    assert count_saturation(regions) == 4
+    assert count_saturation(regions, oracle=True) == 3 * 3 + 1 + 3 + 1
+
+
+def test_a_row_on_minus_is_mapped_in_its_own_direction(tmp_path: Path) -> None:
+    genome = HeldContigs({"c": b"CCGATNCC"})
+    (tmp_path / "r.bed").write_text("c\t2\t6\tword\t0\t-\n")
+    (one,) = list_map_regions(genome, bed=tmp_path / "r.bed", longest=6)
+    assert (one.letters, one.positions.tolist()) == ("NATC", [5, 4, 3, 2])
+    assert (one.label, one.first) == ("c:3-6 (-)", -6)
+    # The last letter, C, stands on the genome as G at 2; A in its place is T there.
+    assert list_substitutions(one, 3) == [
+        (0, Allele("c", 2, "G", "T")),
+        (2, Allele("c", 2, "G", "C")),
+        (3, Allele("c", 2, "G", "A")),
+    ]
+    assert list_substitutions(one, 0) == []
+    score = np.stack(list(score_oracle(count_gc, [one])))
+    assert score[3].tolist() == [-2, 0, -1, -2]  # of C: 2 for C, 1 for G
+    assert score[1].tolist() == [0, 2, 1, 0]  # of A
+    table = make_saturation_frame([SaturationMap(one, score.T)])
+    assert table["pos"].to_list() == [5] * 3 + [4] * 3 + [3] * 3
+    assert "".join(table["ref"]) == "AAATTTCCC"
+    assert "".join(table["alt"][6:]) == "AGT"
+    assert table["score"].to_list()[6:] == [-2, -1, -2]
+    assert set(table["strand"]) == {"-"}
+    arrays = stack_saturation([SaturationMap(one, score.T)])
+    assert arrays["strand"].tolist() == ["-"]
+    assert arrays["one_hot"][0].T.tolist() == [[0] * 4, [1, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 0]]
+
+
+def test_a_row_on_minus_has_the_maps_of_the_other_strands_file(run: Path, tmp_path: Path) -> None:
+    genome = "ACGTTGCANNGATTACAGGCCTATCTTAGCAAC"
+    other = "GTTGCTAAGATAGGCCTGTAATCNNTGCAACGT"  # written from right to left, by hand
+    (tmp_path / "g.fa").write_text(f">c\n{genome}\n")
+    (tmp_path / "o.fa").write_text(f">c\n{other}\n")
+    (tmp_path / "r.bed").write_text("c\t5\t16\t.\t0\t-\n")
+    model = genodiff.load(run, device="cpu")
+    there = ["c:18-28"]  # 33 - 16 + 1 to 33 - 5
+    given = {"context": 20}
+    (found,) = model.ism(tmp_path / "g.fa", bed=tmp_path / "r.bed", **given)
+    (wanted,) = model.ism(tmp_path / "o.fa", region=there, **given)
+    assert found == pytest.approx(wanted, abs=1e-5, nan_ok=True)
+    assert not np.allclose(found, found[::-1, ::-1], atol=1e-3, equal_nan=True)
+    given["every"] = 4
+    (found,) = model.dependencies(tmp_path / "g.fa", bed=tmp_path / "r.bed", **given)
+    (wanted,) = model.dependencies(tmp_path / "o.fa", region=there, **given)
+    assert found.change == pytest.approx(wanted.change, abs=1e-5, nan_ok=True)
+    assert found.p == pytest.approx(wanted.p, abs=1e-5, nan_ok=True)
+    table = make_pair_frame([found])
+    first = table.row(0, named=True)
+    # The row reads GTAATCNNTGC from 16 downwards.
+    assert (first["source"], first["source_ref"]) == (16, "G")
+    assert (first["target"], first["target_ref"]) == (15, "T")
+    assert table["source"].to_list()[-1] == 6
+    vectors = model.embed(tmp_path / "g.fa", bed=tmp_path / "r.bed", strand="forward")
+    assert vectors == pytest.approx(model.embed("GTAATCNNTGC", strand="forward"), abs=1e-5)
+    assert vectors == pytest.approx(
+        model.embed(tmp_path / "o.fa", region=there, strand="forward"), abs=1e-5
+    )
+
+
+def test_numbers_below_a_row_on_minus_fall() -> None:
+    one = MapRegion("c", 90, 130, "r", "ACGT" * 10, "-")
+    assert list_ticks(one.first, 40, 12.0) == [
+        (130, 6.0), (125, 66.0), (120, 126.0), (115, 186.0), (110, 246.0), (105, 306.0),
+        (100, 366.0), (95, 426.0),
+    ]  # fmt: skip
+    told = {"unit": "nats", "context": 20, "score": "s", "checkpoint": "x", "evaluations": 1}
+    told["model"] = "run"
+    page = render_ism_page([SaturationMap(one, np.zeros((4, 40)))], told, [[]])
+    assert "c:91-130 (-)" in page
+    assert "read on the - strand" in page
+    ticks = re.findall(r'<text x="([0-9.]+)" [^>]*>([0-9]+)</text>', page.split("</svg>")[0])
+    assert ("6", "130") in ticks  # the middle of the first column
+    assert ("306", "105") in ticks
+    assert (
+        json.loads(page.split('id="numbers">')[1].split("</script>")[0])["maps"]["region-1"][
+            "first"
+        ]
+        == -130
+    )
+
+
+def test_regions_are_those_of_the_file_or_those_asked_for(tmp_path: Path) -> None:
+    genome = HeldContigs({"a": b"acgRtN", "b": b"GG"})
+    assert [one.letters for one in list_map_regions(genome, longest=6)] == ["ACGNTN", "GG"]
+    (one,) = list_map_regions(genome, ["a:2-4"], longest=6)
+    assert (one.start, one.end, one.letters, one.name) == (1, 4, "CGN", "a:2-4")
+    (tmp_path / "r.bed").write_text("b\t1\t2\tmine\n")
+    (one,) = list_map_regions(genome, bed=tmp_path / "r.bed", longest=6)
+    assert (one.name, one.letters) == ("mine", "G")
+    with pytest.raises(UsageError, match="more than 5"):
+        list_map_regions(genome, longest=5)
+    with pytest.raises(UsageError, match="exclude"):
+        list_map_regions(genome, ["a"], tmp_path / "r.bed", longest=6)
+
+
+def test_a_journal_keeps_whole_rows_alone(tmp_path: Path) -> None:
+    path = tmp_path / "o.partial"
+    journal = Journal(path, "one")
+    for row in (b"first", b"", b"third"):
+        journal.append(row)
+    journal.close()
+    whole = path.read_bytes()
+    for cut in range(len(whole)):
+        path.write_bytes(whole[:cut])
+        again = Journal(path, "one")
+        assert list(again.rows()) == [b"first", b"", b"third"][: again.kept]
+    path.write_bytes(whole[:-1])
+    again = Journal(path, "one")
+    assert again.kept == 2
+    again.append(b"third")
+    again.close()
+    assert path.read_bytes() == whole
+    with pytest.raises(UsageError, match="another request"):
+        Journal(path, "other").check(fresh=False, force=False)
+    path.write_bytes(b"mine")
+    with pytest.raises(UsageError, match="did not write"):
+        Journal(path, "one").check(fresh=True, force=False)

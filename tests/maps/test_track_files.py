@@ -1,0 +1,395 @@
+"""Tracks as files: each is read again by another program, and has what was written."""
+
+import gzip
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyBigWig
+import pytest
+from test_track_reader import letters
+
+from genodiff.alphabet import DNA
+from genodiff.errors import UsageError
+from genodiff.jobs.shards import Shard
+from genodiff.maps.track_files import FORMATS, TrackContent, write_format
+from genodiff.maps.track_folder import _draw
+from genodiff.maps.track_format import (
+    MOST_DRAWN,
+    check_hub_options,
+    check_track_output,
+    choose_formats,
+)
+from genodiff.maps.track_hub import HubRequest, list_tracks, name_assembly, write_hub
+from genodiff.maps.track_reader import TrackRequest, read_pieces
+from genodiff.maps.track_run import Interval, TrackRun, list_intervals
+from genodiff.maps.track_values import TRACKS, BaseTracks, count_tracks, join_intervals
+from genodiff.scoring.variant_windows import HeldContigs
+from tests.hub_check import check_hub
+from tests.scoring.test_variant_scores import make_chain, make_reader
+
+GENOME = HeldContigs(
+    {
+        "chr10": letters(61, 1),
+        "chr2": letters(40, 2, "ACGTNacgtR"),
+        "b": b"NNNNNNNNNN",
+        "Z": letters(5, 3),
+    }
+)
+INTERVALS = [("Z", 0, 5), ("b", 2, 7), ("chr10", 0, 20), ("chr10", 33, 61), ("chr2", 3, 38)]
+TOLD = {"model": "runs/x", "checkpoint": "0123456789ab", "context": 16, "every": None}
+
+
+@pytest.fixture(scope="module")
+def blocks() -> Callable[[], Iterable[BaseTracks]]:
+    run = TrackRun.make(GENOME, reversed(INTERVALS), 16, None)
+    assert run.intervals == INTERVALS
+    reader = make_reader(make_chain().denoiser)
+    found = [
+        p.tobytes()
+        for _, p in read_pieces(reader, GENOME, DNA, run.pieces(), TrackRequest(run.context))
+    ]
+    return lambda: run.blocks(found)
+
+
+def hold(
+    blocks: Callable[[], Iterable[BaseTracks]],
+    contigs: Mapping[str, int] = GENOME.contigs,
+    intervals: Sequence[Interval] = tuple(INTERVALS),
+) -> TrackContent:
+    """What a format writes; a page is of all intervals, and a picture of chr10:34-61."""
+
+    def draw(path: Path) -> None:
+        joined = list(join_intervals(blocks(), intervals))
+        some = joined if path.suffix == ".html" else joined[3:4]
+        _draw(path, some, {**TOLD, "company": None}, [[] for _ in some])
+
+    return TrackContent(blocks, contigs, intervals, draw)
+
+
+def values(block: BaseTracks, name: str) -> list[float]:
+    """The definition, base by base."""
+    found = []
+    for i, letter in enumerate(block.letters):
+        p = [float(x) for x in block.p[i]]
+        entropy = -sum(x * math.log2(x) for x in p if x > 0)
+        kind, _, base = name.partition("_")
+        column = "ACGT".find(base or letter)
+        found.append(
+            math.nan if letter == "N"
+            else p[column] if kind == "p"
+            else p[column] * (2 - entropy) if kind == "logo"
+            else entropy if kind == "entropy"
+            else 2 - entropy if kind == "information"
+            else -math.log2(p[column])
+        )  # fmt: skip
+    return found
+
+
+@pytest.mark.parametrize("name", TRACKS)
+def test_a_track_is_its_definition(name: str, blocks: Callable[..., Iterable[BaseTracks]]) -> None:
+    for block in blocks():
+        found = TRACKS[name].compute(block)
+        assert found.dtype == np.float32
+        assert found == pytest.approx(values(block, name), abs=1e-6, nan_ok=True)
+
+
+def test_blocks_are_the_intervals_in_order(blocks: Callable[..., Iterable[BaseTracks]]) -> None:
+    joined = list(join_intervals(blocks(), INTERVALS))
+    assert [(one.contig, one.start, one.end) for one in joined] == INTERVALS
+    for one in joined:
+        fetched = GENOME.fetch(one.contig, one.start, one.end).decode().upper()
+        assert one.letters == fetched.replace("R", "N")
+        assert one.known.tolist() == [letter != "N" for letter in one.letters]
+    tally = count_tracks(blocks())
+    assert tally.bases == sum(end - start for _, start, end in INTERVALS)
+    assert tally.read == sum(len(one.letters) - one.letters.count("N") for one in joined)
+    wanted = np.concatenate([one.information for one in joined])
+    assert tally.information == pytest.approx(float(np.nanmean(wanted)), abs=1e-6)
+
+
+def test_bigwigs_read_again_have_every_value_and_no_other(
+    tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
+) -> None:
+    write_format(tmp_path, "bigwig", hold(blocks))
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(
+        FORMATS["bigwig"]().list_files()
+    )
+    read: dict[str, dict[str, np.ndarray]] = {}
+    for name in TRACKS:
+        with pyBigWig.open(str(tmp_path / f"{name}.bw")) as file:
+            assert file.chroms() == GENOME.contigs
+            read[name] = {
+                contig: np.array(file.values(contig, 0, length), np.float64)
+                for contig, length in GENOME.contigs.items()
+            }
+            assert file.intervals("b") is None
+    wanted = {c: np.full((n, len(TRACKS)), np.nan) for c, n in GENOME.contigs.items()}
+    for block in blocks():
+        for column, kind in enumerate(TRACKS.values()):
+            wanted[block.contig][block.start : block.end, column] = kind.compute(block)
+    for contig in GENOME.contigs:
+        found = np.stack([read[name][contig] for name in TRACKS], 1)
+        assert np.array_equal(found, wanted[contig], equal_nan=True)
+        heights = np.stack([read[f"logo_{base}"][contig] for base in "ACGT"], 1)
+        p = np.stack([read[f"p_{base}"][contig] for base in "ACGT"], 1)
+        information = read["information"][contig]
+        assert heights.sum(1) == pytest.approx(information, abs=1e-6, nan_ok=True)
+        assert p.sum(1)[~np.isnan(information)] == pytest.approx(1, abs=1e-6)
+        far = information > 0.01
+        assert heights[far] / information[far, None] == pytest.approx(p[far], abs=1e-5)
+        known = ~np.isnan(information)
+        assert (information + read["entropy"][contig])[known] == pytest.approx(2, abs=1e-6)
+        assert np.isnan(information[[x in b"Nn" for x in GENOME.letters[contig]]]).all()
+    assert np.isnan(read["p_A"]["chr10"][20:33]).all()
+    assert not np.isnan(read["p_A"]["chr10"][33:]).any()
+
+
+def test_long_stretches_are_whole_in_a_bigwig(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    n = 5000
+    p = rng.dirichlet(np.ones(4), n).astype(np.float32)
+    p[1234] = np.nan
+    one = BaseTracks("c", 3, "A" * 1234 + "N" + "A" * (n - 1235), p)
+    write_format(tmp_path, "bigwig", hold(lambda: [one], {"c": n + 10}, [("c", 3, n + 3)]))
+    with pyBigWig.open(str(tmp_path / "p_A.bw")) as file:
+        assert np.array_equal(file.values("c", 3, n + 3), p[:, 0], equal_nan=True)
+        assert np.isnan(file.values("c", n + 3, n + 10)).all()
+        mean = file.stats("c", 3, 1003, exact=True)[0]
+        assert mean == pytest.approx(float(p[:1000, 0].mean()), abs=1e-6)
+
+
+@pytest.mark.parametrize("form", ["bedgraph", "bedgraph.gz"])
+def test_bedgraphs_have_a_line_for_each_value(
+    form: str, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
+) -> None:
+    write_format(tmp_path, form, hold(blocks))
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(FORMATS[form]().list_files())
+    for name in TRACKS:
+        path = tmp_path / f"{name}.bedGraph{'.gz' * form.endswith('gz')}"
+        data = path.read_bytes()
+        text = gzip.decompress(data).decode() if form.endswith("gz") else data.decode()
+        rows = [line.split("\t") for line in text.splitlines()]
+        wanted = [
+            (block.contig, block.start + i, value)
+            for block in blocks()
+            for i, value in enumerate(values(block, name))
+            if not math.isnan(value)
+        ]
+        assert [(c, int(s), int(e)) for c, s, e, _ in rows] == [(c, s, s + 1) for c, s, _ in wanted]
+        assert [float(v) for *_, v in rows] == pytest.approx([v for *_, v in wanted], abs=2e-6)
+
+
+def test_npz_has_all_bases_and_parquet_those_that_were_read(
+    tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
+) -> None:
+    for form in ("npz", "parquet"):
+        write_format(tmp_path, form, hold(blocks))
+    arrays = np.load(tmp_path / "tracks.npz")
+    frame = pl.read_parquet(tmp_path / "tracks.parquet")
+    joined = list(join_intervals(blocks(), INTERVALS))
+    for number, one in enumerate(joined):
+        part = slice(*arrays["offsets"][number : number + 2])
+        place = arrays["contig"][number], arrays["start"][number], arrays["end"][number]
+        assert place == INTERVALS[number]
+        assert np.array_equal(arrays["p"][part], one.p, equal_nan=True)
+        assert arrays["letters"][part].tobytes().decode() == one.letters
+        for name in ("entropy", "information", "surprisal"):
+            assert np.array_equal(arrays[name][part], getattr(one, name), equal_nan=True)
+    known = ~np.isnan(arrays["p"][:, 0])
+    assert frame.height == known.sum()
+    for column, base in enumerate("ACGT"):
+        assert np.array_equal(frame[f"p_{base}"].to_numpy(), arrays["p"][known, column])
+    assert np.array_equal(frame["surprisal"].to_numpy(), arrays["surprisal"][known])
+    for row in frame.iter_rows(named=True):
+        assert (
+            GENOME.letters[row["contig"]].upper()[row["pos"] - 1 : row["pos"]].decode()
+            == (row["ref"])
+        )
+
+
+Chances = dict[tuple[str, int], float]
+"""p_A by contig and place, from 0."""
+
+
+def read_bigwig(folder: Path) -> Chances:
+    with pyBigWig.open(str(folder / "p_A.bw")) as file:
+        return {(c, s): v for c in file.chroms() for s, _, v in file.intervals(c) or ()}
+
+
+def read_bedgraph(folder: Path) -> Chances:
+    (path,) = folder.glob("p_A.bedGraph*")
+    data = path.read_bytes()
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    rows = (row.split("\t") for row in text.decode().splitlines())
+    return {(c, int(s)): float(v) for c, s, _, v in rows}
+
+
+def read_npz(folder: Path) -> Chances:
+    arrays = np.load(folder / "tracks.npz")
+    places = [(c, i) for c, s, e in zip(*map(arrays.get, ("contig", "start", "end")), strict=True)
+              for i in range(s, e)]  # fmt: skip
+    pairs = zip(places, arrays["p"][:, 0].tolist(), strict=True)
+    return {place: p for place, p in pairs if not math.isnan(p)}
+
+
+def read_parquet(folder: Path) -> Chances:
+    frame = pl.read_parquet(folder / "tracks.parquet")
+    return {(c, pos - 1): p for c, pos, p in frame.select("contig", "pos", "p_A").iter_rows()}
+
+
+READERS = {
+    "bigwig": read_bigwig, "bedgraph": read_bedgraph, "bedgraph.gz": read_bedgraph,
+    "npz": read_npz, "parquet": read_parquet,
+}  # fmt: skip
+"""A format without one is looked at by its first bytes, or only written."""
+BEGINS = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "html": b"<!DOCTYPE html>"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_writes_the_files_that_it_names_and_is_read_back(
+    name: str, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
+) -> None:
+    write_format(tmp_path, name, hold(blocks))
+    files = sorted(one.name for one in tmp_path.iterdir())
+    assert files == sorted(FORMATS[name]().list_files())
+    assert all((tmp_path / one).stat().st_size for one in files)
+    wanted = {
+        (block.contig, block.start + i): p
+        for block in blocks()
+        for i, p in enumerate(values(block, "p_A"))
+        if not math.isnan(p)
+    }
+    if name in READERS:
+        assert READERS[name](tmp_path) == pytest.approx(wanted, abs=2e-6)
+    if name in BEGINS:
+        assert (tmp_path / files[0]).read_bytes().startswith(BEGINS[name])
+
+
+def test_the_page_of_tracks_names_every_format() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "tracks.md").read_text()
+    named = set(re.findall(r"`([a-z.]+)`", "".join(re.findall(r"^\| (`[^|]*) \|", page, re.M))))
+    assert set(FORMATS) <= named
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_same_tracks_are_the_same_bytes(
+    form: str, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write_format(tmp_path / name, form, hold(blocks))
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
+
+
+@pytest.mark.parametrize("genome", [None, "hg38"])
+def test_a_hub_has_what_hubcheck_asks_for(
+    genome: str | None, tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
+) -> None:
+    write_format(tmp_path, "bigwig", hold(blocks))
+    request = HubRequest(genome, "my_genome", "a@b.org", TOLD["checkpoint"], INTERVALS[0])  # type: ignore[arg-type]
+    write_hub(tmp_path, GENOME, request, TOLD)
+    tracks = check_hub(tmp_path)
+    assert {one["bigDataUrl"] for one in tracks.values() if "bigDataUrl" in one} == {
+        f"{name}.bw" for name in TRACKS
+    }
+    logo = tracks["genodiff_logo"]
+    assert logo["aggregate"] == "stacked"
+    assert (logo["logo"], logo["viewLimits"], logo["autoScale"]) == ("on", "0:2", "off")
+    assert (tmp_path / "my_genome.2bit").exists() == (genome is None)
+    said = (tmp_path / "genomes.txt").read_text()
+    assert said.startswith(f"genome {genome or 'my_genome'}\n")
+
+
+def test_the_check_of_hubs_notices_faults(
+    tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
+) -> None:
+    write_format(tmp_path, "bigwig", hold(blocks))
+    write_hub(tmp_path, GENOME, HubRequest("x", "x", "a@b.org", "0", INTERVALS[0]), TOLD)
+    whole = {name: (tmp_path / name).read_text() for name in ("hub.txt", "trackDb.txt")}
+    for name, old, new in (
+        ("hub.txt", "email a@b.org\n", ""),
+        ("trackDb.txt", "bigDataUrl p_A.bw", "bigDataUrl q_A.bw"),
+        ("trackDb.txt", "parent genodiff_p\n", "parent genodiff_q\n"),
+        ("trackDb.txt", "track genodiff_entropy", "track genodiff_surprisal"),
+        ("trackDb.txt", "bigDataUrl", "bigDataURL"),
+    ):
+        (tmp_path / name).write_text(whole[name].replace(old, new))
+        with pytest.raises((AssertionError, RuntimeError, KeyError)):
+            check_hub(tmp_path)
+        (tmp_path / name).write_text(whole[name])
+    check_hub(tmp_path)
+    (tmp_path / "chrom.sizes").write_text("Z\t5\n")
+    with pytest.raises(AssertionError):
+        check_hub(tmp_path)
+
+
+def test_an_assembly_is_called_after_its_file() -> None:
+    for path, wanted in (
+        ("a/sacCer3.fa.gz", "sacCer3"), ("my genome.v2.fasta", "my_genome_v2"), (None, "sequences"),
+        ("..fa", "genome"),
+    ):  # fmt: skip
+        assert name_assembly(path) == wanted
+    assert len({one["track"] for one in list_tracks("x")}) == len(TRACKS) + 2
+
+
+def test_shards_are_all_pieces_once() -> None:
+    whole = list(TrackRun.make(GENOME, INTERVALS, 16, None).pieces())
+    for of in (1, 2, 5, len(whole)):
+        parts = [TrackRun.make(GENOME, INTERVALS, 16, Shard(i, of)) for i in range(1, of + 1)]
+        assert [piece for one in parts for piece in one.pieces()] == whole
+        counts = [one.count_evaluations(TrackRequest(16)) for one in parts]
+        assert sum(bases for bases, _ in counts) == parts[0].bases
+    with pytest.raises(UsageError, match="none of"):
+        TrackRun.make(GENOME, [("Z", 0, 1)], 16, Shard(1, 2))
+
+
+def test_intervals_are_regions_rows_or_the_whole_genome(tmp_path: Path) -> None:
+    assert list_intervals(GENOME) == [(name, 0, n) for name, n in GENOME.contigs.items()]
+    assert list_intervals(GENOME, ["chr2:3-5", "Z"]) == [("chr2", 2, 5), ("Z", 0, 5)]
+    (tmp_path / "x.bed").write_text("chr2\t2\t5\nZ\t0\t5\n")
+    assert list_intervals(GENOME, (), tmp_path / "x.bed") == [("chr2", 2, 5), ("Z", 0, 5)]
+    with pytest.raises(UsageError, match="exclude"):
+        list_intervals(GENOME, ["Z"], tmp_path / "x.bed")
+
+
+def test_tracks_run_along_the_genome_whatever_the_strand_of_a_row(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "x.bed").write_text("chr2\t2\t5\tx\t0\t-\nZ\t0\t5\ty\t0\t+\n")
+    assert list_intervals(GENOME, (), tmp_path / "x.bed") == [("chr2", 2, 5), ("Z", 0, 5)]
+    assert "1 row on -; the strand column is not used: tracks run along" in caplog.text
+
+
+def test_names_and_formats_that_cannot_be_meant_are_refused() -> None:
+    assert choose_formats(None, 10) == ("bigwig", "html")
+    assert choose_formats(None, MOST_DRAWN + 1) == ("bigwig",)
+    assert choose_formats(["html", "npz", "npz"], 10) == ("npz", "html")
+    for call in (
+        lambda: choose_formats(["bigWig"], 1),
+        lambda: choose_formats(["html"], MOST_DRAWN + 1),
+        lambda: check_track_output("-", shard=False),
+        lambda: check_track_output("x.bw", shard=False),
+        lambda: check_track_output("x", shard=True),
+        lambda: check_hub_options("hg 38", "a@b.c"),
+        lambda: check_hub_options("hg38", "a b"),
+    ):
+        with pytest.raises(UsageError):
+            call()
+
+
+def test_a_bedgraph_may_have_odd_names(tmp_path: Path) -> None:
+    p = np.full((1, 4), 0.25, np.float32)
+    one = BaseTracks("HLA-A*01:01", 7, "C", p)
+    content = hold(lambda: [one], {"HLA-A*01:01": 9}, [("HLA-A*01:01", 7, 8)])
+    write_format(tmp_path, "bedgraph", content)
+    found = pl.read_csv(
+        io.BytesIO((tmp_path / "surprisal.bedGraph").read_bytes()), separator="\t", has_header=False
+    )
+    assert found.row(0) == ("HLA-A*01:01", 7, 8, 2.0)
