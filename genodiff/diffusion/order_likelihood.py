@@ -44,10 +44,10 @@ class _Truth:
 
     tilts = False
 
-    def __init__(self, diffusion: MaskedDiffusion, x0: Int[Tensor, "B L"], draw: Draw) -> None:
+    def __init__(self, x0: Int[Tensor, "B L"], draw: Draw) -> None:
         self.x0, self.draw = x0, draw
-        self.targets = torch.tensor(diffusion.targets, device=x0.device, dtype=x0.dtype)
         self.nats = torch.zeros(x0.shape, dtype=torch.float64, device=x0.device)
+        self.sigma = torch.zeros(x0.shape, dtype=torch.float64, device=x0.device)
         self.step = torch.full_like(x0, -1)
 
     def tilt(
@@ -61,10 +61,10 @@ class _Truth:
         """Move nothing: note the chance of the true token at each due position."""
         at, place = due.nonzero(as_tuple=True)
         some = logits if logits.ndim == 2 else logits[at, place]
-        law = self.draw.log_law(filling.diffusion.target_logits(some))
-        is_true = self.x0[rows[at], place][:, None] == self.targets
-        self.nats[rows[at], place] = -torch.where(is_true, law, -torch.inf).amax(-1)
+        tokens = self.x0[rows[at], place]
+        self.nats[rows[at], place] = _cost(filling.diffusion, some, tokens, self.draw)
         self.step[rows[at], place] = filling.nfe[rows[at]] - 1
+        self.sigma[rows[at], place] = sigma[at].double()
 
     def move(
         self,
@@ -75,6 +75,15 @@ class _Truth:
     ) -> None:
         """Put the true tokens in the place of those that were drawn."""
         filling.x[rows] = torch.where(filling.is_masked(rows), filling.x[rows], self.x0[rows])
+
+
+def _cost(
+    diffusion: MaskedDiffusion, logits: Float[Tensor, "n V"], tokens: Int[Tensor, " n"], draw: Draw
+) -> Float[Tensor, " n"]:
+    """-log of each token's chance to be drawn; infinite where it is no target."""
+    targets = torch.tensor(diffusion.targets, device=tokens.device, dtype=tokens.dtype)
+    law = draw.log_law(diffusion.target_logits(logits))
+    return -law.masked_fill(tokens[:, None] != targets, -torch.inf).amax(-1)
 
 
 @torch.no_grad()
@@ -102,10 +111,68 @@ def order_likelihood(
             "an exact likelihood is that of a masked network's own sampler",
             fix="leave constraints and guidance out",
         )
-    truth = _Truth(diffusion, x0, Draw(options.temperature, options.top_p))
+    truth = _Truth(x0, Draw(options.temperature, options.top_p))
     xt = diffusion.mask(x0, hidden)
     done = sampler.draw(diffusion, denoiser, xt, replace(options, steer=truth), **settings)
     return OrderLikelihood(truth.nats, truth.step, done.nfe)
+
+
+class FixedOrder(NamedTuple):
+    """When a sampler of a fixed order reveals each hidden token."""
+
+    step: Int[Tensor, "B L"]  # the evaluation of its row, from 0; -1: the token is not hidden
+    sigma: Float[Tensor, "B L"]  # what the denoiser is then told of the time
+
+    @property
+    def evaluations(self) -> Int[Tensor, " B"]:
+        """How many each row takes."""
+        return self.step.amax(-1) + 1 if self.step.numel() else self.step.sum(-1)
+
+
+def find_fixed_order(
+    sampler: Sampler,
+    diffusion: MaskedDiffusion,
+    x0: Int[Tensor, "B L"],
+    hidden: Bool[Tensor, "B L"],
+    options: SamplerOptions,
+    **settings: float,
+) -> FixedOrder:
+    """When each of the `hidden` tokens is revealed; no network is asked.
+
+    Raises `ValueError` for an order that reads one.
+    """
+    if sampler.order != "fixed":
+        raise ValueError("this sampler's order reads the network")
+
+    def know_nothing(xt: Int[Tensor, "B L"], sigma: Float[Tensor, " B"]) -> Float[Tensor, "B L V"]:
+        return torch.zeros(*xt.shape, max(diffusion.targets) + 1, device=xt.device)
+
+    truth = _Truth(x0, Draw(1.0, 1.0))
+    xt = diffusion.mask(x0, hidden)
+    sampler.draw(diffusion, know_nothing, xt, replace(options, steer=truth), **settings)
+    return FixedOrder(truth.step, truth.sigma)
+
+
+@torch.no_grad()
+def score_steps(
+    order: FixedOrder,
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, "B L"],
+    step: Int[Tensor, " B"],
+    draw: Draw,
+) -> Float[Tensor, "B L"]:
+    """-log p of the tokens that one evaluation of each row reveals, 0 elsewhere.
+
+    Of a fixed order evaluations need not be walked through: each is known from x0. Their sum over
+    all steps is `order_likelihood`, and the mean over steps drawn uniformly, times how many there
+    are, estimates it without bias.
+    """
+    due, xt = order.step == step[:, None], diffusion.mask(x0, order.step >= step[:, None])
+    logits = denoiser(xt, order.sigma.masked_fill(~due, 0.0).amax(-1))
+    nats = torch.zeros(x0.shape, dtype=torch.float64, device=x0.device)
+    nats[due] = _cost(diffusion, logits[due], x0[due], draw)
+    return nats
 
 
 def index_order(rows: int, length: int) -> Float[Tensor, "B L"]:

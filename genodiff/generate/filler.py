@@ -21,11 +21,11 @@ from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.errors import UsageError
 from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, ConstrainedRows
 from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
-from genodiff.generate.network import BackboneDecoder, ExactNetwork, make_denoiser
 from genodiff.generate.sample_memory import TRIES, SampleMemory
 from genodiff.generate.samples import Ids
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
 from genodiff.memory.memory import NOWHERE
+from genodiff.runs.denoiser import BackboneDecoder, ExactNetwork, make_denoiser
 from genodiff.runs.model import TrainedModel
 
 Interval = tuple[int, int]

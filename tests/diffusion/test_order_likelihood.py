@@ -12,7 +12,16 @@ from small_worlds import MASK, TARGETS, States, assert_counts, complement, rando
 from torch import Tensor
 from worlds import World, markov_chain
 
-from genodiff.diffusion.order_likelihood import OrderLikelihood, index_order, order_likelihood
+from genodiff.diffusion.apart import check_apart
+from genodiff.diffusion.draw import Draw
+from genodiff.diffusion.likelihood import count_terms, nelbo_exact
+from genodiff.diffusion.order_likelihood import (
+    OrderLikelihood,
+    find_fixed_order,
+    index_order,
+    order_likelihood,
+    score_steps,
+)
 from genodiff.diffusion.sampler import SAMPLERS, Filling, Sampled, Sampler, SamplerOptions
 from genodiff.diffusion.samplers.path_planning import path_planning
 from genodiff.errors import UsageError
@@ -261,8 +270,6 @@ def test_a_symmetric_order_gives_both_strands_one_likelihood(name: str, settings
 
 
 def test_the_mean_over_random_orders_is_the_bound() -> None:
-    from genodiff.diffusion.likelihood import count_terms, nelbo_exact
-
     orders = torch.tensor(list(itertools.permutations(range(4))), dtype=torch.float64) / 4
     x0, network = WORLD.sequences[37].expand(len(orders), 4), wrong()
     found = score("first-hitting", network, x0, u_order=orders)
@@ -286,3 +293,64 @@ def test_the_new_orders_draw_what_they_score() -> None:
             SAMPLERS[name].draw(
                 WORLD.diffusion(), network, xt, SamplerOptions(**draws(1, 6)), at_once=0.0
             )
+
+
+# Steps of a fixed order
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "settings"), [one for one in CASES if SAMPLERS[one[0]].order == "fixed"]
+)
+def test_the_steps_of_a_fixed_order_are_known_without_walking(
+    name: str, steps: int, settings: dict
+) -> None:
+    x0, network = WORLD.sequences[::5], wrong()
+    diffusion = WORLD.diffusion(time_conditioning=True)
+    hidden = (x0 != 8) | (torch.arange(4) == 1)
+    u = draws(len(x0), 4, seed=7)["u_order"]
+    options = SamplerOptions(u, u, steps, temperature=0.8)
+    sampler = SAMPLERS[name]
+
+    def told(x: Tensor, sigma: Tensor) -> Tensor:
+        return network(x, sigma) * (1 + sigma.clamp(max=5))[:, None, None]
+
+    whole = order_likelihood(sampler, diffusion, told, x0, hidden, options, **settings)
+    order = find_fixed_order(sampler, diffusion, x0, hidden, options, **settings)
+    assert torch.equal(order.step, whole.step)
+    assert torch.equal(order.evaluations, whole.nfe)
+    total = torch.zeros_like(whole.nats)
+    for k in range(int(whole.nfe.max())):
+        step = torch.full((len(x0),), k)
+        total += score_steps(order, diffusion, told, x0, step, Draw(0.8, 1.0))
+    torch.testing.assert_close(total, whole.nats)
+
+
+def test_an_order_that_reads_the_network_is_walked() -> None:
+    u, x0 = index_order(1, 4), WORLD.sequences[:1]
+    given = WORLD.diffusion(), x0, torch.ones_like(x0, dtype=torch.bool), SamplerOptions(u, u)
+    with pytest.raises(ValueError, match="reads the network"):
+        find_fixed_order(SAMPLERS["confidence"], *given)
+
+
+# Predictions that depend on one another
+
+
+def coupled(x: Tensor, sigma: Tensor) -> Tensor:
+    """MDM-Prime's kind: a letter is drawn within the network, and all positions are told of it."""
+    letter = torch.randint(0, 4, (len(x),))
+    logits = torch.zeros(*x.shape, 12, dtype=torch.float64)
+    logits[torch.arange(len(x)), :, torch.tensor(TARGETS)[letter]] = 3.0
+    return logits
+
+
+def test_a_denoiser_whose_positions_depend_on_one_another_is_refused() -> None:
+    torch.manual_seed(0)
+    xt, sigma, diffusion = masks(8, 4), torch.zeros(8), WORLD.diffusion()
+    check_apart(diffusion, wrong(), xt, sigma)
+    check_apart(diffusion, coupled, WORLD.sequences, sigma[:1].expand(256))  # nothing is predicted
+    with pytest.raises(UsageError, match="asked twice about the same bases"):
+        check_apart(diffusion, coupled, xt, sigma)
+    with pytest.raises(UsageError, match="the shape"):
+        check_apart(diffusion, lambda x, s: torch.zeros(*x.shape, 4, 12), xt, sigma)
+    with pytest.raises(UsageError, match="asked twice"):
+        check_apart(diffusion, lambda x, s: wrong()(x, s) * math.nan, xt, sigma)
