@@ -5,11 +5,12 @@ shard has the i-th part of the batches that a whole evaluation would measure, so
 same, and with it every bit. The merged draws go through the same code as those of one run.
 """
 
+import json
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,43 +20,24 @@ from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.bound import WindowDraws, choose_windows, measure_batch
 from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.evaluate import evaluate, open_evaluated
+from genodiff.evaluation.evaluation_file import find_evaluation_file, write_evaluation
+from genodiff.evaluation.request import EvalRequest
 from genodiff.evaluation.window_memory import WindowMemory, open_window_memory
-from genodiff.io.atomic import open_atomic
+from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.identity import sha256_json
-from genodiff.jobs.file_request import FileRequest
 from genodiff.jobs.job import Job, Rows
-from genodiff.jobs.request import Option
-from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.jobs.shards import Shard, ShardFile
+from genodiff.models.opening import open_language
+from genodiff.runs.checkpoint import is_run
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_model import name_relatives
+from genodiff.runs.related_model import name_relatives, reopen_relatives
 from genodiff.runs.training_memory import identify_memory
 
+_log = logging.getLogger("genodiff")
 HOLDS = "draws of an evaluation's shard"
 _ROWS = 5  # of a batch: nats of upper case and soft-masked, their tokens, and the masked share;
 # with a memory, two more: the nats without it
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvalShardRequest(FileRequest):
-    """Write the draws of one shard of an evaluation to `out`, a .npy file."""
-
-    work: ClassVar[str] = "genodiff.evaluation.eval_shards:EvalShardJob"
-
-    options: Annotated[EvalOptions, Option("What is scored, and how.", on_line=False)]
-    shard: Annotated[str, Option("i/n: the i-th of n parts of the windows.")]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        parse_shard(self.shard)
-        target = str(self.out)
-        if not target.endswith(".npy"):
-            what = f"{target} does not end in .npy" if target else "--shard needs --out FILE.npy"
-            raise UsageError(what, fix="give the name of a .npy file")
-
-    @property
-    def part(self) -> Shard:
-        """The shard, parsed."""
-        return parse_shard(self.shard)
 
 
 class ShardPlan(NamedTuple):
@@ -98,23 +80,22 @@ def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> Shard
 
 
 def _describe_options(options: EvalOptions) -> dict[str, Any]:
-    given = {key: value for key, value in asdict(options).items() if key != "offline"}
+    given = {key: value for key, value in options.describe().items() if key != "offline"}
     if options.memory in (None, "off"):  # as in requests of before there was a memory
         del given["memory"]
     return given
 
 
-class EvalShardJob(Job[EvalShardRequest]):
+class EvalShardJob(Job[EvalRequest]):
     """The file of a shard: its entries are the draws of a batch, of each repeat in turn."""
 
     noun = "batches"
 
-    def __init__(self, request: EvalShardRequest, model: TrainedModel) -> None:
-        super().__init__(request)
-        self.model = model
-
     def open(self, stack: ExitStack) -> None:
-        self.of = plan_shard(self.model, self.request.options, self.request.part)
+        [asked], self.model = self.request.list_evaluations(), open_evaluated(self.request)
+        self.options: EvalOptions = asked
+        asked.check_domain(self.model.alphabet.domain)
+        self.of = plan_shard(self.model, asked, self.request.part)
         repeats = range(self.of.batches.repeats)
         self.places = [(repeat, number) for repeat in repeats for number in self.of.numbers]
         self.total = len(self.places)
@@ -140,7 +121,7 @@ class EvalShardJob(Job[EvalShardRequest]):
         write_draws(asked.out, self._join(rows()))
         return {
             "holds": HOLDS, "format": "npy", "run": str(self.model.run),
-            "checkpoint": self.model.digest, "options": asdict(asked.options),
+            "checkpoint": self.model.digest, "options": self.options.describe(),
             "shard": list(asked.part), "cut": [of.windows.start, of.windows.stop],
             "windows": len(of.windows), "request": of.request, **name_relatives(self.model),
         }  # fmt: skip
@@ -176,3 +157,28 @@ def read_draws(paths: Sequence[str | Path]) -> WindowDraws:
     joined = np.concatenate(values, 2)
     without = joined[3:] if len(joined) > 3 else None
     return WindowDraws(joined[:2], np.concatenate(tokens, 1), joined[2], without)
+
+
+def merge_evaluation(parts: Sequence[ShardFile], target: str) -> dict[str, Any]:
+    """The evaluation of all shards, written to `target` and added to RUN/eval.json.
+
+    Raises `DataError` where the run is not the one that the shards are of.
+    """
+    told = parts[0].told
+    model = open_language(told["run"], "cpu", **reopen_relatives(told))
+    if model.digest != told["checkpoint"]:
+        what = f"is of the checkpoint {told['checkpoint']}, and {model.run} has {model.digest}"
+        raise DataError(what, file=parts[0].path, fix="merge with the weights that were evaluated")
+    options = dict(told["options"])
+    draws = read_draws([one.path for one in parts])
+    found = evaluate(model, options.pop("split"), draws=draws, **options) | name_relatives(model)
+    found["seconds"] = round(sum(one.told["seconds"] for one in parts), 3)
+    if target == "-":
+        print(json.dumps(found, allow_nan=False))
+    else:
+        write_json(target, found)
+    own = is_run(model.run) and model.relatives is None
+    kept = find_evaluation_file(model.run) if own else None
+    if kept is not None:
+        _log.info("%s: %s", kept, write_evaluation(model.run, found, kept))
+    return found

@@ -142,4 +142,4 @@ def test_all_is_a_split_of_dna_and_no_other_word_is(model: TrainedModel) -> None
     with pytest.raises(UsageError, match="no split 'tset'"):
         evaluate(model, "tset")
     with pytest.raises(UsageError, match="--split all is for DNA"):
-        EvalOptions(split="all").check("text")
+        EvalOptions(split="all").check_domain("text")
