@@ -3,6 +3,7 @@ machine's folders.
 """
 
 import json
+import lzma
 import platform
 import shlex
 import subprocess
@@ -46,6 +47,20 @@ def nameless(text: str, places: Mapping[str, Path | None]) -> str:
     for place in sorted(found, key=len, reverse=True):
         text = text.replace(place, found[place])
     return text
+
+
+def read_kept(path: Path) -> str:
+    """The text of a file that may be packed (.xz); "" where there is none."""
+    if not path.exists():
+        return ""
+    raw = path.read_bytes()
+    return (lzma.decompress(raw) if path.suffix == ".xz" else raw).decode()
+
+
+def write_kept(path: Path, text: str) -> None:
+    """Write text, packed where the name ends in .xz: the same bytes for the same text."""
+    raw = text.encode()
+    path.write_bytes(lzma.compress(raw, preset=9) if path.suffix == ".xz" else raw)
 
 
 def last_session(run: Path) -> dict[str, Any]:

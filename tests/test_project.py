@@ -1,5 +1,6 @@
 """The project's own files agree with one another."""
 
+import lzma
 import re
 import subprocess
 import tarfile
@@ -71,8 +72,10 @@ def test_no_file_names_a_machine_path_or_a_package_registry() -> None:
 def read_texts(path: Path) -> Iterator[tuple[str, str]]:
     """What a file says, or each JSON file in an archive of a sweep, by name."""
     name = str(path.relative_to(ROOT))
-    if path.suffix != ".xz":
-        yield name, path.read_text(encoding="utf-8", errors="replace")
+    if path.suffixes[-2:] != [".tar", ".xz"]:
+        raw = path.read_bytes()
+        packed = path.suffix == ".xz"
+        yield name, (lzma.decompress(raw) if packed else raw).decode(errors="replace")
         return
     with tarfile.open(path) as archive:
         for member in archive.getmembers():

@@ -201,7 +201,7 @@ def write_lines(
     ]
     for aim in AIMS:
         end = "top" if aim == "high" else "bottom"
-        lines += ["", f"## Aim: {aim}", "", f"![Designs for {aim} expression](designs-{aim}.svg)"]
+        lines += ["", f"## Aim: {aim}", "", f"Picture, drawn by `run.py`: `designs-{aim}.svg`."]
         rows = [row for row in joined if row["aim"] == aim]
         lines += ["", *_list_scores(rows, floor, published[aim])]
         lines += ["", *_list_nature(rows, floor, published[aim])]

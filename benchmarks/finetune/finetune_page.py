@@ -194,5 +194,6 @@ def describe_suite(
     text = [f"## {title}", "", *compare(panels), ""]
     if missing:
         text += [f"Not measured yet: {', '.join(missing)}.", ""]
-    text += [f"![{path.stem}]({path.name})" for path in pictures]
-    return [*text, "", f"Every line, choice, audit and command: [{page.name}]({page.name}).", ""]
+    named = ", ".join(f"`{path.name}`" for path in pictures)
+    text += [f"Pictures, drawn beside this page by `run.py --only-write`: {named}."]
+    return [*text, "", f"Every line, choice, audit and command: `xzcat {page.name}`.", ""]

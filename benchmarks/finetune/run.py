@@ -14,10 +14,11 @@ opened once for each line and seed. `--pretrain STEPS` trains the preset on huma
 without labels, and adds it as `pretrained`; `--run` adds other runs. Flags that are not listed go
 to `genodiff finetune`. `--only-write` makes tables and pictures again from what is there.
 
-RESULTS.md, SUITE.md (every line of a suite), the pictures and SUITE.tar.xz are written beside this
-script or, with --here FOLDER, there: a run of few epochs has no place in the tree. SUITE.tar.xz is
-the sweep without its units: OUT/SUITE is filled from it first, so what was measured elsewhere stays
-in the tables. SUITE.md needs the predictions, and stays as it is where OUT/SUITE lacks some.
+RESULTS.md, SUITE.md.xz (every line of a suite), the pictures and SUITE.tar.xz are written beside
+this script or, with --here FOLDER, there: a run of few epochs has no place in the tree.
+SUITE.tar.xz is the sweep without its units: OUT/SUITE is filled from it first, so what was measured
+elsewhere stays in the tables. SUITE.md.xz needs the predictions, and stays as it is where OUT/SUITE
+lacks some.
 Tasks that ran side by side, each in an --out of its own, are put together by --join; a line that
 was chosen anew there takes the place of the one before once it has as many seeds.
 FINDINGS.md is the end of RESULTS.md. Published values are as `data_recipes/published/` has them.
@@ -31,7 +32,7 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from commands import genodiff, nameless  # noqa: E402
+from commands import genodiff, nameless, write_kept  # noqa: E402
 from finetune_page import describe_suite, draw  # noqa: E402
 from human_pieces import write_pieces  # noqa: E402
 from kept_sweep import (  # noqa: E402
@@ -139,7 +140,7 @@ def write(asked: argparse.Namespace) -> None:
 
 def write_page(asked: argparse.Namespace, page: Path, text: str) -> None:
     """Write a page that does not name this machine's folders."""
-    page.write_text(nameless(text, name_places(asked)), encoding="utf-8")
+    write_kept(page, nameless(text, name_places(asked)))
 
 
 def name_places(asked: argparse.Namespace) -> dict[str, Path | None]:
@@ -149,7 +150,7 @@ def name_places(asked: argparse.Namespace) -> dict[str, Path | None]:
 
 
 def write_suite(asked: argparse.Namespace, name: str, suite: Suite) -> list[str]:
-    """The section of one suite; its pictures, its sweep and SUITE.md are written beside it."""
+    """The section of one suite; its pictures, its sweep and SUITE.md.xz are written beside it."""
     sweep = asked.out / name
     forget_places(sweep, name_places(asked))
     panels: list[TaskResult] = sorted(
@@ -162,7 +163,7 @@ def write_suite(asked: argparse.Namespace, name: str, suite: Suite) -> list[str]
         pictures[-1].write_text(draw(panels, of, suite.title), encoding="utf-8")
     pack_sweep(sweep, asked.here / f"{name}.tar.xz")
     missing = [task for task in suite.tasks if task not in {panel.task for panel in panels}]
-    page = asked.here / f"{name}.md"
+    page = asked.here / f"{name}.md.xz"
     if has_predictions(sweep):
         genodiff("finetune", "report", sweep)
         details = (sweep / "RESULTS.md").read_text(encoding="utf-8")

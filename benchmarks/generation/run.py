@@ -248,7 +248,7 @@ def section(run: str, rows: list[dict[str, Any]]) -> list[str]:
         "process time of `genodiff sample`, loading included. "
         f"Commit {commits}; {first['hardware']}.",
         "",
-        f"![{run}]({run}.svg)",
+        f"Picture, drawn beside this page by `run.py`: `{run}.svg`.",
         "",
     ]
 

@@ -34,7 +34,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from commands import genodiff, nameless  # noqa: E402
+from commands import genodiff, nameless, write_kept  # noqa: E402
 
 from genodiff.statistics.comparisons import JudgedDifference, judge_differences, show_p  # noqa: E402
 from genodiff.statistics.seeds import estimate_difference  # noqa: E402
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--plan", action="store_true", help="say what it takes, and stop")
     parser.add_argument("--only-write", action="store_true", help="make RESULTS.md again from OUT")
     parser.add_argument(
-        "--results", type=Path, default=HERE, help="where RESULTS.md and results.jsonl go"
+        "--results", type=Path, default=HERE, help="where RESULTS.md and results.jsonl.xz go"
     )
     asked = parser.parse_args()
     if asked.data is None and not asked.only_write:
@@ -247,7 +247,7 @@ def plan(asked: argparse.Namespace) -> None:
 
 
 def write(asked: argparse.Namespace) -> None:
-    """RESULTS.md and results.jsonl beside this file."""
+    """RESULTS.md and results.jsonl.xz beside this file."""
     rows = [
         json.loads(line)
         for line in (asked.out / "sweep/results.jsonl").read_text(encoding="utf-8").splitlines()
@@ -258,14 +258,12 @@ def write(asked: argparse.Namespace) -> None:
     asked.results.mkdir(parents=True, exist_ok=True)
     kept = [*({"model": name, **bound} for name, bound in bounds(asked.out).items()), *rows]
     files = {
-        "results.jsonl": "".join(json.dumps(row) + "\n" for row in kept),
+        "results.jsonl.xz": "".join(json.dumps(row) + "\n" for row in kept),
         "RESULTS.md": "\n".join(page(asked.out, rows, sessions)) + "\n",
     }
     for name, text in files.items():
-        (asked.results / name).write_text(
-            nameless(text, {"OUT": asked.out, "DATA": asked.data, "TEXT": asked.text}),
-            encoding="utf-8",
-        )
+        places = {"OUT": asked.out, "DATA": asked.data, "TEXT": asked.text}
+        write_kept(asked.results / name, nameless(text, places))
     print(asked.results / "RESULTS.md", file=sys.stderr)
 
 

@@ -3,7 +3,7 @@
     python benchmarks/likelihood/memory_figures.py FOLDER
 
 FOLDER has what `genodiff eval RUN --memory on|exhaustive|off --json` printed, as
-GENOME-SEED.MEMORY.json (yeast_chrXIV-1.on.json). Beside this script are written memory.jsonl,
+GENOME-SEED.MEMORY.json (yeast_chrXIV-1.on.json). Beside this script are written memory.jsonl.xz,
 a row for each, and memory-curves.svg: bits of a masked base by the share of its window that is
 masked, means over seeds. Rows that are there already and not in FOLDER stay.
 """
@@ -21,6 +21,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from commands import read_kept, write_kept  # noqa: E402
+
 KEPT = (
     "checkpoint", "step", "seed", "repeats", "windows", "tokens", "seq_len", "fingerprint",
     "bits_per_base", "ci95_bits", "without_memory", "markov_fitted", "markov_mixture",
@@ -81,15 +85,15 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    kept = HERE / "memory.jsonl"
-    there = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+    kept = HERE / "memory.jsonl.xz"
+    there = [json.loads(line) for line in read_kept(kept).splitlines()]
     by_name = {
         (row["genome"], row["training_seed"], row["how"]): row
         for row in [*there, *read(Path(sys.argv[1]))]
     }
     rows = [by_name[name] for name in sorted(by_name)]
-    kept.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    plt.rcParams["svg.hashsalt"] = "memory"
+    write_kept(kept, "".join(json.dumps(row) + "\n" for row in rows))
+    plt.rcParams.update({"svg.hashsalt": "memory", "svg.fonttype": "none"})
     draw(rows, HERE / "memory-curves.svg")
 
 

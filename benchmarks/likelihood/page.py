@@ -221,7 +221,7 @@ def section(row: dict[str, Any]) -> list[str]:
             f"{found['repeat_share']:.1%}; in which they cover less (touched): "
             f"{found['touched_share']:.1%}.",
         ]
-    return [*text, "", f"![bits over training bases; cost over mask rates]({file})"]
+    return [*text, "", f"Picture, drawn beside this page when a run is trained: `{file}`."]
 
 
 def draw_together(recipe: str, drawn: list[dict[str, Any]]) -> str:

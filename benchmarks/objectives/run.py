@@ -44,7 +44,7 @@ def section(name: str, out: Path, words: list[object]) -> list[str]:
     shutil.copy(out / "compare.html", HERE / f"{name}.html")
     made = (
         f"`{plain(*words)}`; trained at {commits} on {cpu()}, {threads} thread; with curves: "
-        f"[{name}.html]({name}.html)."
+        f"`{name}.html`, which `run.py` writes."
     )
     lines = [line for line in lines if not line.startswith("<!--")]  # the seal of table.md
     shown = [f"#{line}" if line.startswith("#") else line for line in lines]

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from menu import section_of
+from menu import MODELS, section_of
 from mkdocs.structure.files import File, Files
 from nbconvert import MarkdownExporter
 
 import genodiff
+from genodiff.api.models import describe_model
+from genodiff.api.ready_card import format_facts
 
 ROOT = Path(__file__).resolve().parents[2]
 # Built in a process of its own: importing every verb takes torch, and some seconds.
@@ -39,6 +41,9 @@ def on_files(files: Files, config: Any) -> Files:
         "reference/python.md": describe_python(),
         "explanation/architecture.md": point_to_tree((ROOT / "ARCHITECTURE.md").read_text()),
     }
+    for folder in MODELS:
+        told = describe_model(folder.name, folder) | {"folder": ""}
+        made[f"reference/model-{folder.name}.md"] = format_facts(told)
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         made |= render_notebook(path)
     for name, content in made.items():

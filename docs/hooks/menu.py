@@ -12,6 +12,12 @@ SECTIONS = {
 # Pages that generated_pages.py makes, so that no file of theirs stands in docs/.
 MADE = {"reference": ["commands", "python"], "tutorials": [], "explanation": ["architecture"]}
 
+# Ready models of the package; each has a page of its facts.
+MODELS = sorted(
+    path.parent for path in Path(__file__).parents[2].glob("genodiff/models/*/facts.json")
+)
+MADE["reference"] += [f"model-{folder.name}" for folder in MODELS]
+
 # Notebooks that account for a choice rather than teach.
 EXPLAINING = {"single_precision_is_a_temperature", "fine_tuning_on_a_small_task"}
 

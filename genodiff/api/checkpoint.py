@@ -77,6 +77,7 @@ def export_checkpoint(
     format: Layout | None = None,
     fused: bool | None = None,
     license: str | None = None,
+    half: bool = False,
     with_memory: bool = False,
     device: str = "auto",
     force: bool = False,
@@ -85,9 +86,10 @@ def export_checkpoint(
 
     `format` None is the layout of the network's kind. The network that the reference's
     `from_pretrained` makes of it has the same logits. `fused` writes the form with fused_add_norm,
-    or without; None is the network's own. `license` is for the card. `with_memory` puts the
-    train split inside, at 2 bits a base: `memory="on"` then needs no other file. Raises
-    `CheckpointError`, `UsageError`, `DataError`.
+    or without; None is the network's own. `license` is for the card. `half` keeps the weights of
+    the format "safetensors" in 16 bits. `with_memory` puts the train split inside, at 2 bits a
+    base: `memory="on"` then needs no other file. Raises `CheckpointError`, `UsageError`,
+    `DataError`.
     """
     run = check_run(run)
     if out is None:
@@ -98,6 +100,6 @@ def export_checkpoint(
     from genodiff.hub.export import export_model
 
     return export_model(
-        run, folder, layout=format, fused=fused, licence=license, with_memory=with_memory,
-        force=force,
+        run, folder, layout=format, fused=fused, licence=license, half=half,
+        with_memory=with_memory, force=force,
     )  # fmt: skip

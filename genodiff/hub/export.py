@@ -13,6 +13,7 @@ A published layout of a DNA model is read back before the folder gets its name. 
 probe must agree with those of the run.
 """
 
+import copy
 import hashlib
 import json
 from pathlib import Path
@@ -61,7 +62,7 @@ from genodiff.runs.model import (
     load_model,
 )
 from genodiff.runs.own_loci import open_loci
-from genodiff.runs.sealed_files import encode_tensors, read_tensors
+from genodiff.runs.sealed_files import FLOAT, HALF, encode_tensors, read_tensors, sha256_tensors
 from genodiff.settings import to_yaml
 
 FORMATS = ("caduceus", "mdlm", "safetensors")
@@ -90,13 +91,15 @@ def export_model(
     layout: str | None = None,
     fused: bool | None = None,
     licence: str | None = None,
+    half: bool = False,
     with_memory: bool = False,
     force: bool = False,
 ) -> dict[str, Any]:
     """Write the folder `out` atomically; return a summary of it.
 
     `layout` None is the published layout of the network's kind. `fused` None keeps the network's
-    own form. `licence` goes into the model card. `with_memory` puts the training genome's memory
+    own form. `licence` goes into the model card. `half` keeps the weights of a run folder in 16
+    bits; they are computed with in 32. `with_memory` puts the training genome's memory
     inside, so that `--memory on` needs nothing else.
 
     With `force` a folder that is there is renamed.
@@ -114,6 +117,11 @@ def export_model(
             "--fused and --unfused are only for the format caduceus",
             fix="leave them out, or give --format caduceus",
         )
+    if half and layout != "safetensors":
+        fix = "leave it out, or give --format safetensors"
+        raise UsageError("--half is only for the format safetensors", fix=fix)
+    if half:
+        model = _halve(model)
     writers = {"caduceus": _write_caduceus, "mdlm": _write_mdlm, "safetensors": _write_run}
     with atomic.atomic_directory(out, aside=force) as folder:
         found = writers[layout](model, folder, fused)
@@ -136,20 +144,31 @@ def choose_layout(model: TrainedModel) -> str:
     return "mdlm" if has_mdlm_layout(model.config.backbone) else "caduceus"
 
 
+def _halve(model: TrainedModel) -> TrainedModel:
+    """The model with its weights in 16 bits. Raises `CheckpointError` where one is too large."""
+    backbone = copy.deepcopy(model.backbone).half()
+    tensors = collect_tensors(backbone)
+    if not all(bool(x.isfinite().all()) for x in tensors.values()):
+        what = "has weights that are too large for 16 bits"
+        raise CheckpointError(what, file=model.run, fix="leave --half out")
+    return model._replace(backbone=backbone, digest=sha256_tensors(tensors)[:12])
+
+
 def _write_run(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, Any]:
-    raw = encode_tensors(collect_tensors(model.backbone))
+    tensors = collect_tensors(model.backbone)
+    raw = encode_tensors(tensors)
+    dtype = HALF if any(x.dtype == torch.float16 for x in tensors.values()) else FLOAT
     atomic.write_bytes(folder / WEIGHTS, raw)
     digest = hashlib.sha256(raw).hexdigest()
     config = RunConfig.model_validate(hide_all_folders(model.config.model_dump(mode="json")))
     data = hide_all_folders(model.data)
-    atomic.write_json(
-        folder / CARD, describe_model(config, model.alphabet, model.step, digest, data)
-    )
+    card = describe_model(config, model.alphabet, model.step, digest, data, dtype)
+    atomic.write_json(folder / CARD, card)
     atomic.write_text(folder / "config.yaml", to_yaml(config))
     if isinstance(model.backbone, Caduceus) and find_unwritten(model.backbone) is None:
         # what transformers looks for
         _write_config(model, folder, find_origin(model), model.backbone.settings)
-    return {"tensors": len(collect_tensors(model.backbone))}
+    return {"tensors": len(tensors), "dtype": dtype}
 
 
 def find_origin(model: TrainedModel) -> Origin:

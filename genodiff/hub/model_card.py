@@ -24,7 +24,7 @@ def format_card(
     """
     source = model.data.get("source") if isinstance(model.data.get("source"), dict) else None
     parts = [
-        _front(licence),
+        format_front(licence),
         _what(model, layout, found),
         _load(layout, found),
         _data(model, source, licence),
@@ -34,7 +34,8 @@ def format_card(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _front(licence: str | None) -> str:
+def format_front(licence: str | None) -> str:
+    """The head of a card, as hubs read it."""
     return "\n".join(
         [
             "---",

@@ -21,6 +21,7 @@ from genodiff.hub.weight_files import (
     read_json_file,
 )
 from genodiff.runs.checkpoint import CARD, is_run
+from genodiff.runs.ready_models import suggest_ready_model
 
 _WEIGHTS = (".safetensors", ".bin", ".ckpt", ".index.json")
 _READABLE = "give a published folder of Caduceus, or a network of MDLM"
@@ -61,7 +62,9 @@ def read_source(
     """
     path = find_published_folder(path)
     if not os.path.lexists(path):
-        raise CheckpointError("is not there (not found)", file=path, fix=_READABLE)
+        raise CheckpointError(
+            "is not there (not found)", file=path, fix=suggest_ready_model(path) + _READABLE
+        )
     if (path / CARD).exists():
         raise CheckpointError(
             "is a run folder already: nothing to import", file=path, fix="use it as it is"

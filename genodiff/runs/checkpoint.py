@@ -27,7 +27,9 @@ from genodiff.runs.config import RunConfig
 from genodiff.runs.run_paths import CONFIG
 from genodiff.runs.sealed_files import (
     AGAIN,
+    FLOAT,
     FORMAT_VERSION,
+    HALF,
     check_version,
     encode_tensors,
     read_bytes,
@@ -50,6 +52,7 @@ _KEYS = {
     "format_version", "genodiff", "step", "domain", "alphabet", "alphabet_sha256", "config",
     "weights_sha256", "data", "seal",
 }  # fmt: skip
+_DTYPE = "weights_dtype"  # stands there where weights are not kept in float32
 _log = logging.getLogger("genodiff")
 
 
@@ -61,12 +64,19 @@ class Card(NamedTuple):
     config: RunConfig
     weights_sha256: str
     data: dict[str, Any]
+    dtype: str = FLOAT
 
 
 def describe_model(
-    config: RunConfig, alphabet: Alphabet, step: int, weights_sha256: str, data: dict[str, Any]
+    config: RunConfig,
+    alphabet: Alphabet,
+    step: int,
+    weights_sha256: str,
+    data: dict[str, Any],
+    dtype: str = FLOAT,
 ) -> dict[str, Any]:
-    """The content of `model.json`."""
+    """The content of `model.json`; `dtype` is how the weights are kept, F32 or F16."""
+    kept = {} if dtype == FLOAT else {_DTYPE: dtype}
     return seal(
         {
             "format_version": FORMAT_VERSION,
@@ -78,6 +88,7 @@ def describe_model(
             "config": to_utf8(config.model_dump(mode="json")),
             "weights_sha256": weights_sha256,
             "data": to_utf8(data),
+            **kept,
         }
     )
 
@@ -90,7 +101,7 @@ def read_card(folder: Path) -> Card:
     path = folder / CARD
     values = read_json(path)
     check_version(values, path)
-    unknown = sorted(values.keys() - _KEYS)
+    unknown = sorted(values.keys() - _KEYS - {_DTYPE})
     if unknown:
         raise CheckpointError(
             f"unknown key '{unknown[0]}'; no outside path and no remote code is followed from here",
@@ -119,11 +130,15 @@ def read_card(folder: Path) -> Card:
         raise CheckpointError(
             "step, weights_sha256 or data has an invalid value", file=path, fix=AGAIN
         )
+    dtype = values.get(_DTYPE, FLOAT)
+    if dtype not in (FLOAT, HALF):
+        what = f"{_DTYPE} is {dtype!r}: must be {FLOAT} or {HALF}"
+        raise CheckpointError(what, file=path, fix=AGAIN)
     if seal(values) != values:
         raise CheckpointError(
             "was changed after it was written (checksum differs)", file=path, fix=AGAIN
         )
-    return Card(step, alphabet, config, digest, data)
+    return Card(step, alphabet, config, digest, data, dtype)
 
 
 def _alphabet(values: dict[str, Any], path: Path) -> Alphabet:

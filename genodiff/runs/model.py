@@ -29,9 +29,11 @@ from genodiff.runs.checkpoint import (
 )
 from genodiff.runs.config import RunConfig
 from genodiff.runs.labels import find_class
+from genodiff.runs.ready_models import suggest_ready_model
 from genodiff.runs.run_paths import find_model_folder
 from genodiff.runs.sealed_files import (
     AGAIN,
+    HALF,
     PICKLES,
     read_bytes,
     read_json,
@@ -93,7 +95,9 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
     path = find_model_folder(path)
     if not path.exists():
         raise CheckpointError(
-            "is not there (not found)", file=path, fix="give a run folder or a checkpoint folder"
+            "is not there (not found)",
+            file=path,
+            fix=f"{suggest_ready_model(path)}give a run folder or a checkpoint folder",
         )
     if not path.is_dir():
         pickled = path.suffix.lower() in PICKLES
@@ -189,27 +193,29 @@ def _read_backbone(folder: Path, card: Card, device: str) -> Backbone:
     weights = folder / WEIGHTS
     if not weights.is_file() or weights.stat().st_size < _POINTER:
         read_bytes(weights)  # says what stands there instead
-    _check_size(folder, card.config, card.alphabet)
+    _check_size(folder, card)
     backbone = build_backbone(card.config, card.alphabet)
     wanted = {name: tuple(t.shape) for name, t in collect_tensors(backbone).items()}
-    tensors = read_tensors(folder / WEIGHTS, wanted, card.weights_sha256)
+    tensors = read_tensors(folder / WEIGHTS, wanted, card.weights_sha256, card.dtype)
     fill_module(backbone, tensors)
     return backbone.to(device).eval()
 
 
-def _check_size(folder: Path, config: RunConfig, alphabet: Alphabet) -> None:
+def _check_size(folder: Path, card: Card) -> None:
     """Raises `CheckpointError` where the network is larger than the weight file."""
+    config, alphabet = card.config, card.alphabet
+    each, kept = (2, "float16") if card.dtype == HALF else (4, "float32")
     try:
         there = (folder / WEIGHTS).stat().st_size
     except OSError:
         there = 0
     asked = config.backbone.n_parameters(alphabet.padded_size)
-    if 4 * asked > there + 4 * alphabet.padded_size * config.backbone.d_model:
+    if each * asked > there + each * alphabet.padded_size * config.backbone.d_model:
         raise CheckpointError(
             f"d_model {config.backbone.d_model} and n_layer {config.backbone.n_layer} ask for "
             f"{asked} parameters "
-            f"({4 * asked} bytes of memory), but {WEIGHTS} is only {there} bytes large: it is cut "
-            "short, or its dtype is not float32",
+            f"({each * asked} bytes of memory), but {WEIGHTS} is only {there} bytes large: it is "
+            f"cut short, or its dtype is not {kept}",
             file=folder / CARD,
             fix=AGAIN,
         )

@@ -23,6 +23,7 @@ from genodiff.io.identity import sha256_json
 
 FORMAT_VERSION = 1
 AGAIN = "use an undamaged checkpoint"
+FLOAT, HALF = "F32", "F16"  # how weights are kept; computed with is float32 alone
 PICKLES = {
     ".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".npz", ".npy", ".joblib", ".dill", ".tar",
 }  # fmt: skip
@@ -161,16 +162,19 @@ def sha256_tensors(tensors: dict[str, Tensor]) -> str:
 
 
 def read_tensors(
-    path: Path, wanted: dict[str, tuple[int, ...]] | None = None, sha256: str | None = None
+    path: Path,
+    wanted: dict[str, tuple[int, ...]] | None = None,
+    sha256: str | None = None,
+    dtype: str = FLOAT,
 ) -> dict[str, Tensor]:
     """All tensors of a safetensors file: finite, in float32 or int64.
 
-    With `wanted`, the file must have exactly these names and shapes. Names, shapes and types come
-    from the header, before any tensor is made. Raises `CheckpointError`.
+    With `wanted`, the file must have exactly these names and shapes, kept as `dtype`. Names, shapes
+    and types come from the header, before any tensor is made. Raises `CheckpointError`.
     """
     raw = read_bytes(path)
     if sha256 is None or hashlib.sha256(raw).hexdigest() != sha256:
-        _judge_header(path, raw, wanted)
+        _judge_header(path, raw, wanted, dtype)
         if sha256 is not None:
             raise CheckpointError(
                 "does not match its recorded hash: corrupt (sha256 checksum differs)",
@@ -178,7 +182,7 @@ def read_tensors(
                 fix=AGAIN,
             )
     elif wanted is not None:
-        _judge_header(path, raw, wanted)
+        _judge_header(path, raw, wanted, dtype)
     try:
         tensors = safetensors.torch.load(raw)
     except (SafetensorError, ValueError, RuntimeError) as fault:
@@ -190,10 +194,12 @@ def read_tensors(
             raise CheckpointError(
                 f"tensor {name} has values that are not finite", file=path, fix=AGAIN
             )
-    return tensors
+    return {name: x.float() if x.dtype == torch.float16 else x for name, x in tensors.items()}
 
 
-def _judge_header(path: Path, raw: bytes, wanted: dict[str, tuple[int, ...]] | None) -> None:
+def _judge_header(
+    path: Path, raw: bytes, wanted: dict[str, tuple[int, ...]] | None, dtype: str
+) -> None:
     try:
         with safe_open(find_plain_path(path), framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
@@ -221,5 +227,6 @@ def _judge_header(path: Path, raw: bytes, wanted: dict[str, tuple[int, ...]] | N
                 file=path,
                 fix=AGAIN,
             )
-        if kind != "F32":
-            raise CheckpointError(f"tensor {name} has dtype {kind}, not F32", file=path, fix=AGAIN)
+        if kind != dtype:
+            what = f"tensor {name} has dtype {kind}, not {dtype}"
+            raise CheckpointError(what, file=path, fix=AGAIN)

@@ -29,6 +29,7 @@ from genodiff.hub.export import export_model
 from genodiff.hub.source import read_source
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
+from genodiff.runs.sealed_files import seal
 
 
 def round_trip(source: Path, folder: Path) -> Path:
@@ -207,3 +208,24 @@ def test_an_existing_folder_and_a_form_of_nothing_are_refused(tmp_path: Path) ->
         export_model(run, tmp_path / "out", layout="caduceus")
     with pytest.raises(UsageError, match="--fused"):
         export_model(run, tmp_path / "new", layout="safetensors", fused=True)
+
+
+def test_half_keeps_weights_in_16_bits_and_computes_in_32(tmp_path: Path) -> None:
+    run = write_run(tmp_path)
+    told = export_model(run, tmp_path / "half", layout="safetensors", half=True)
+    whole = export_model(run, tmp_path / "whole", layout="safetensors")
+    assert (told["dtype"], whole["dtype"]) == ("F16", "F32")
+    kept, own = (load_model(tmp_path / name) for name in ("half", "whole"))
+    assert told["checkpoint"] == kept.digest != own.digest
+    for mine, theirs in zip(kept.backbone.parameters(), own.backbone.parameters(), strict=True):
+        assert mine.dtype == torch.float32
+        assert torch.equal(mine, theirs.half().float())
+    sizes = [(tmp_path / x / "model.safetensors").stat().st_size for x in ("half", "whole")]
+    assert sizes[0] < 0.7 * sizes[1]
+    with pytest.raises(UsageError, match="only for the format safetensors"):
+        export_model(run, tmp_path / "no", layout="caduceus", half=True)
+    card = json.loads((tmp_path / "half" / "model.json").read_text())
+    del card["weights_dtype"]
+    (tmp_path / "half" / "model.json").write_text(json.dumps(seal(card)))
+    with pytest.raises(CheckpointError, match=r"dtype is not float32|dtype F16, not F32"):
+        load_model(tmp_path / "half")

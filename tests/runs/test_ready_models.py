@@ -4,17 +4,20 @@ import json
 import logging
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import genodiff
+from genodiff.api.models import find_model, seal_facts
 from genodiff.errors import CheckpointError, MachineError, UsageError
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.runs.ready_models import READY_MODELS, find_ready_model, list_ready_models
 from genodiff.runs.run_paths import check_run
 from genodiff.runs.sealed_files import seal
-from tests.commands import exit_code
+from tests.commands import command, exit_code
 from tests.tiny_run import genome_text, write_run
 
 
@@ -88,11 +91,27 @@ def test_a_path_of_that_name_comes_first_and_is_said(
     assert f"tiny is the path that is here, not the ready model; that is {ready}" in caplog.text
 
 
-def test_a_name_that_is_not_known_names_what_is_near(ready: Path) -> None:
+def test_a_name_that_is_not_known_names_what_is_near(
+    ready: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("x.fa").write_text(">c1\nACGT\n")
+    Path("x.vcf").write_text("#CHROM\tPOS\tID\tREF\tALT\nc1\t2\t.\tC\tT\n")
     with pytest.raises(CheckpointError, match="did you mean the ready model 'tiny'"):
         check_run("tinny")
     with pytest.raises(UsageError, match="did you mean 'tiny'"):
         genodiff.show_model("tinny")
+    for words in (
+        ["eval", "tinny"],
+        ["score", "x.vcf", "--model", "tinny", "--fasta", "x.fa", "--out", "y.vcf"],
+        ["train", "toy", "--init", "tinny", "--out", "run"],
+        ["models", "path", "tinny"],
+        ["checkpoint", "check", "tinny"],
+    ):
+        code, _, err = command(capsys, *words)
+        assert code in (2, 4), err
+        assert "did you mean" in err, words
+        assert "tiny" in err
+        assert len(err.strip().splitlines()) == 1
     assert find_ready_model("") is find_ready_model("..") is find_ready_model("a/tiny") is None
 
 
@@ -132,6 +151,45 @@ def test_a_byte_that_is_flipped_is_an_error_of_one_line(
             genodiff.load("tiny", device="cpu")
         assert "\n" not in str(fault.value)
         assert name in str(fault.value)
+
+
+def test_a_byte_that_is_flipped_in_any_file_is_seen_where_a_model_is_shown(
+    ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "models" / "tiny"
+    folder.mkdir(parents=True)
+    for file in ready.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    facts = {"about": "A toy.", "tables": [], "limits": ["All."]}
+    (folder / "facts.json").write_text(json.dumps(seal_facts(facts, folder), indent=1))
+    monkeypatch.setenv("GENODIFF_MODELS", str(folder.parent))
+    before = genodiff.show_model("tiny")
+    assert before["facts"] == facts
+    for file in sorted(folder.iterdir()):
+        if file.name == "README.md":  # says the same for readers; no program reads it
+            continue
+        whole = file.read_bytes()
+        for at in random.Random(1).sample(range(len(whole)), min(40, len(whole))):
+            file.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << (at % 7)]) + whole[at + 1 :])
+            told = find_fault(lambda: genodiff.show_model("tiny"))
+            if isinstance(told, str):
+                assert "\n" not in told
+                assert file.name in told
+                assert find_fault(lambda: find_model("tiny")) == told  # what transformers is given
+            else:
+                assert told == before or json_equal(whole, file.read_bytes()), (file.name, at)
+        file.write_bytes(whole)
+    (folder / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"config\.json: was changed .* or is missing"):
+        genodiff.show_model("tiny")
+
+
+def find_fault(act: Callable[[], Any]) -> Any:
+    """What it gives, or the line of its `CheckpointError`."""
+    try:
+        return act()
+    except CheckpointError as fault:
+        return str(fault)
 
 
 def json_equal(one: bytes, other: bytes) -> bool:

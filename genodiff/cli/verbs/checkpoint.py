@@ -140,6 +140,10 @@ def export(
     license: Annotated[
         str | None, Parameter(help="Licence of the weights, for the model card.")
     ] = None,
+    half: Annotated[
+        bool,
+        Parameter(negative="", help="Of our own format: keep the weights in 16 bits, not 32."),
+    ] = False,
     with_memory: Annotated[
         bool,
         Parameter(
@@ -161,6 +165,7 @@ def export(
         format=format,
         fused=fused,
         license=license,
+        half=half,
         with_memory=with_memory,
         device=common.device,
         force=force,

@@ -5,13 +5,15 @@ They come with genodiff, or stand in a folder that GENODIFF_MODELS names, one fo
 """
 
 import json as json_module
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from genodiff.api.checkpoint import Layout, export_checkpoint
 from genodiff.api.models import find_model, list_models, show_model
-from genodiff.cli.common import Common, Json
-from genodiff.cli.verbs.checkpoint import export
+from genodiff.api.ready_card import list_facts
+from genodiff.cli.common import OUTPUT, Common, Force, Json
 
 models = App(name="models")
 Name = Annotated[str, Parameter(help="A name that `genodiff models list` prints.")]
@@ -41,7 +43,7 @@ def show(name: Name, /, *, json: Json = False, common: Common = Common()) -> Non
     if json:
         print(json_module.dumps(told, indent=2))
         return
-    print("\n".join(_format(told)))
+    print("\n".join(list_facts(told)))
 
 
 @models.command
@@ -53,23 +55,26 @@ def path(name: Name, /, *, common: Common = Common()) -> None:
     print(find_model(name))
 
 
-models.command(export, name="export")
-
-
-def _format(told: dict[str, Any]) -> list[str]:
-    """What is known of a model, as lines."""
-    facts = told["facts"]
-    rows = [("model", told["name"]), ("about", facts.get("about")), ("folder", told["folder"])]
-    rows += [("weights", f"{told['parameters']:,} ({told['preset']})")]
-    rows += [("size", f"{told['bytes'] / 1e6:.1f} MB"), ("licence", facts.get("licence"))]
-    rows += [("trained on", facts.get("data")), ("held out", facts.get("held_out"))]
-    lines = [f"{key:<11} {value}" for key, value in rows if value]
-    if not facts:
-        return [*lines, "nothing was measured of it: its folder has no facts.json"]
-    lines += ["", "figures"]
-    for one in facts.get("figures", ()):
-        ends = one.get("interval")
-        interval = f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else ""
-        lines.append(f"  {one['value']:.3f}{interval}  {one['what']}")
-    lines += ["", "limits", *(f"  {one}" for one in facts.get("limits", ()))]
-    return lines
+@models.command
+def export(
+    name: Name,
+    /,
+    *,
+    out: Annotated[Path, OUTPUT, Parameter(help="The folder to make.")],
+    format: Annotated[
+        Layout, Parameter(help="Which program reads it: caduceus, mdlm or safetensors (genodiff).")
+    ] = "caduceus",
+    with_memory: Annotated[
+        bool, Parameter(negative="", help="With the training genome inside, at 2 bits a base.")
+    ] = False,
+    force: Force = False,
+    json: Json = False,
+    common: Common = Common(),
+) -> None:
+    """Write a folder that other programs read, with a model card."""
+    device = common.apply()
+    told = export_checkpoint(
+        find_model(name), out=out, format=format, with_memory=with_memory, device=device,
+        force=force,
+    )  # fmt: skip
+    print(json_module.dumps(told, indent=2) if json else told["out"])

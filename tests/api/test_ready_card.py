@@ -1,0 +1,117 @@
+"""What is known of a ready model is said from its files alone: card, lines, laws that are met."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import genodiff
+from genodiff.api.models import describe_model
+from genodiff.api.ready_card import format_facts, list_facts
+from genodiff.hub.model_card import format_front
+from tests.commands import command
+from tests.tiny_run import write_run
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLES: list[dict[str, Any]] = [
+    {
+        "title": "Bits per base",
+        "note": "All windows.",
+        "columns": ["bits"],
+        "rows": [
+            {"name": "network alone", "cells": [[1.9301, 1.9272, 1.9330]]},
+            {"name": "counting, order 8", "cells": [[1.9382]]},
+        ],
+    },
+    {
+        "title": "Laws",
+        "note": "",
+        "law": True,
+        "columns": ["alone", "relatives"],
+        "rows": [
+            {"name": "a", "cells": [[0.1, -0.1, 0.3], [0.2, 0.1, 0.3]]},
+            {"name": "b", "cells": [[-0.4, -0.5, -0.3], None]},
+        ],
+    },
+]
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> dict[str, Any]:
+    folder = tmp_path / "models" / "tiny"
+    genodiff.export_checkpoint(write_run(tmp_path), out=folder, format="safetensors", half=True)
+    made_by = {"commands": ["genodiff train toy"], "seconds": 61, "device": "x86_64", "threads": 1}
+    facts = {"about": "A toy.", "licence": "Apache-2.0", "tables": TABLES, "limits": ["All."]}
+    (folder / "facts.json").write_text(json.dumps(facts | {"made_by": made_by}))
+    return describe_model("tiny", folder)
+
+
+def test_the_card_has_every_figure_of_the_facts(told: dict[str, Any]) -> None:
+    card = format_facts(told)
+    assert "| network alone | 1.930 [1.927, 1.933] |" in card
+    assert "| counting, order 8 | 1.938 |" in card
+    assert "| a | 0.100 [-0.100, 0.300] | **0.200 [0.100, 0.300]** |" in card
+    assert "| met | 0 of 2 | 1 of 1 |" in card
+    assert "- seconds of training: 61" in card
+    assert told["folder"] not in card
+    weights = genodiff.load(told["folder"]).trained.backbone.parameters()
+    assert f"{sum(p.numel() for p in weights):,}" in card
+
+
+def test_the_lines_tell_how_many_laws_are_met(told: dict[str, Any]) -> None:
+    lines = list_facts(told)
+    assert "  1.938  counting, order 8" in lines
+    assert "  0 of 2  alone" in lines
+    assert "  1 of 1  relatives" in lines
+    assert any("no facts.json" in line for line in list_facts(told | {"facts": {}}))
+
+
+def test_models_show_prints_them(
+    told: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GENODIFF_MODELS", str(Path(told["folder"]).parent))
+    code, out, _ = command(capsys, "models", "show", "tiny")
+    assert code == 0
+    assert out.splitlines() == list_facts(told)
+
+
+@pytest.fixture(scope="module")
+def make() -> ModuleType:
+    for name in ("models", ""):
+        sys.path.insert(0, str(ROOT / "benchmarks" / name))
+    spec = importlib.util.spec_from_file_location("make", ROOT / "benchmarks/models/make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_card_is_compared_with_what_is_measured_again(make: ModuleType) -> None:
+    again = json.loads(json.dumps(TABLES))
+    assert make.compare(TABLES, again) == []
+    again[0]["rows"][0]["cells"][0] = [1.9329, 1.93, 1.94]  # within the interval
+    again[0]["rows"][1]["cells"][0] = [1.9389]  # apart by more than rounding
+    again[1]["rows"][1]["cells"][0] = [0.1, 0.0, 0.2]
+    del again[1]["rows"][0]
+    faults = make.compare(TABLES, again)
+    assert [fault.split(":")[0] for fault in faults] == [
+        "Bits per base, counting, order 8, bits",
+        "Laws, a, alone",
+        "Laws, a, relatives",
+        "Laws, b, alone",
+    ]
+
+
+def test_every_packaged_model_has_the_card_of_its_facts() -> None:
+    folders = [path.parent for path in (ROOT / "genodiff/models").glob("*/model.json")]
+    for folder in folders:
+        told = describe_model(folder.name, folder)
+        assert told["facts"]["tables"], folder
+        assert sum(path.stat().st_size for path in folder.iterdir()) < 2e6
+        head = format_front(told["facts"]["licence"])
+        assert (folder / "README.md").read_text() == f"{head}\n\n{format_facts(told)}"
