@@ -121,10 +121,9 @@ def check_network(
     """
     if objective.kind == "masked" and len(batches.windows):
         batch = batches.batch(0, 0)
-        one = batch._replace(**{
-            name: part[:1] for name, part in batch._asdict().items()
-            if isinstance(part, Tensor) and part.ndim
-        })  # fmt: skip
+        one = Batch(
+            *(part[:1] if isinstance(part, Tensor) and part.ndim else part for part in batch)
+        )
         told, clean, _ = make_inputs(one, denoiser, device)
         xt = objective.diffusion.mask(clean.x0, clean.maskable)
         sigma = torch.zeros(1, dtype=torch.float64, device=xt.device)

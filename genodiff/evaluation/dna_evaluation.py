@@ -181,7 +181,7 @@ def evaluate_dna(
     most = all_windows.spread(options.max_windows or total)
     work = plan_lines(most, train, choose_mixture(data, options), options.max_minutes)
     order = read_order(model, options)
-    passes = 0.0 if order is None else order.count(model, all_windows.seq_len)
+    passes = 0.0 if order is None else order.expect(model, all_windows.seq_len)
     windows = choose_windows(model, all_windows, options, memory, taken=work.total, passes=passes)
     assert isinstance(windows, DnaWindows)
     log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)

@@ -106,7 +106,7 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
         train = find_train_store(model, options, data.store)
         lines = plan_lines(windows, train, choose_mixture(data, options))
     order, repeats, passes = read_order(model, options), options.repeats, float(options.passes)
-    passes += 0.0 if order is None else order.count(model, windows.seq_len)
+    passes += 0.0 if order is None else order.expect(model, windows.seq_len)
     seconds = time_window(model, windows, options.batch_size, memory) * len(windows) * passes
     return {
         "parameters": sum(p.numel() for p in model.backbone.parameters()),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.data.loader import Batch, EvalBatches
+from genodiff.data.sequence_windows import SequenceWindows
 from genodiff.diffusion.draw import Draw
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.order_likelihood import (
@@ -29,9 +30,13 @@ from genodiff.diffusion.order_likelihood import (
 from genodiff.diffusion.sampler import Sampler, SamplerOptions, revealed_share
 from genodiff.errors import GenodiffError, UsageError, did_you_mean
 from genodiff.evaluation.eval_options import RANDOM, EvalOptions
+from genodiff.evaluation.likelihood_request import LikelihoodRequest
+from genodiff.evaluation.sequence_bits import name_apart, open_sequence_memory
 from genodiff.evaluation.window_memory import WindowMemory
+from genodiff.io.held_sequences import read_records
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
+from genodiff.models.opening import refuse_fitted
 from genodiff.runs.denoiser import ExactNetwork, make_denoiser
 from genodiff.runs.model import TrainedModel
 from genodiff.statistics.interval import BITS, ratio
@@ -49,7 +54,7 @@ class Order(NamedTuple):
     steps: int | None  # None: as many as there are bases
     evaluations: int | None  # of each window, at most; None: all
 
-    def count(self, model: TrainedModel, bases: int) -> float:
+    def expect(self, model: TrainedModel, bases: int) -> float:
         """Expected evaluations of a window of so many bases."""
         share = revealed_share(model.diffusion.schedule, self.steps or max(bases, 1))
         found = self.sampler.evaluations(bases, share, **self.settings)
@@ -92,7 +97,7 @@ def read_order(model: TrainedModel, options: EvalOptions) -> Order | None:
         options.order, known[name], settings, None if steps is None else int(steps),
         options.order_evaluations,
     )  # fmt: skip
-    order.count(model, 1)  # judges the sampler's own settings
+    order.expect(model, 1)  # judges the sampler's own settings
     return order
 
 
@@ -201,6 +206,30 @@ def measure_order(scorer: OrderScorer, batches: EvalBatches, progress: Any | Non
         if progress is not None:
             progress(i + 1, number)
     return np.concatenate(parts, 1)
+
+
+def measure_sequences(asked: LikelihoodRequest, holder: Any) -> Floats:
+    """log p (n,) of each sequence, as `genodiff.Model.log_likelihood` gives it."""
+    model: TrainedModel = refuse_fitted(holder.inner)
+    if model.alphabet.domain != "dna":
+        what = f"the model is of {model.alphabet.domain}, and these are sequences of DNA"
+        raise UsageError(what, fix="give a model of DNA")
+    options = EvalOptions(order=asked.order, order_options=asked.order_options, seed=asked.seed)
+    options.check_domain("dna")
+    order = read_order(model, options)
+    assert order is not None
+    records, longest = name_apart(read_records(asked.sequences)), model.config.data.seq_len
+    for one in records:
+        if len(one.sequence) > longest:
+            what = f"{one.name} has {len(one.sequence):,} bases, and a window {longest:,}"
+            raise UsageError(what, fix="cut it; the law of longer sequences is that of `sample`")
+    windows, found = SequenceWindows(records, longest), np.zeros(len(records))
+    if len(windows):
+        memory = open_sequence_memory(model, records, windows, asked.memory)
+        scorer = OrderScorer(model, order, asked.batch_size, memory)
+        batches = EvalBatches(windows, asked.batch_size, asked.seed)
+        np.subtract.at(found, windows.contig_index, measure_order(scorer, batches)[:2].sum(0))
+    return found
 
 
 def describe_order(

@@ -187,3 +187,24 @@ def test_a_network_whose_positions_depend_on_one_another_has_no_bound(model: Tra
         measure_bound(model.objective, Coupled(model.backbone), batches)
     with pytest.raises(GenodiffError, match="depend on one another"):
         genodiff.evaluate(model._replace(backbone=Coupled(model.backbone)), keep=False)
+
+
+def test_sequences_in_memory(run: Path) -> None:
+    m = genodiff.load(run)
+    given = ["ACGTTGCATT", "ACGTTGCATT", "acgtNNgatt", "NNN", "ACGTACGTACGT"]
+    found = m.log_likelihood(given, order="both-ends")
+    assert found.shape == (5,)
+    assert found[0] == found[1]
+    assert found[3] == 0
+    assert (found[[0, 2, 4]] < 0).all()
+    np.testing.assert_allclose(found, m.log_likelihood(given, order="both-ends", batch_size=1))
+    assert m.log_likelihood("ACGTTGCATT", order="both-ends")[0] == pytest.approx(found[0])
+    every = ["".join(one) for one in itertools.product("ACGT", repeat=4)]
+    for order in ALL:
+        if order != "random":  # each has an order of its own
+            p = np.exp(m.log_likelihood(every, order=order))
+            assert p.sum() == pytest.approx(1, abs=1e-5)
+    with pytest.raises(UsageError, match="100 bases, and a window 64"):
+        m.log_likelihood("A" * 100)
+    with pytest.raises(UsageError, match="no order 'x'"):
+        m.log_likelihood("ACGT", order="x")
