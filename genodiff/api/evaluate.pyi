@@ -17,7 +17,7 @@ def evaluate(
     t_steps: collections.abc.Sequence[int] | None = None,
     max_windows: int | None = None,
     max_minutes: float | None = None,
-    soft_masked: bool | typing.Literal[0, 1] = True,
+    soft_masked: bool = True,
     baselines: bool = True,
     mixture: bool | None = None,
     context: typing.Literal['window', 'contig'] = 'window',

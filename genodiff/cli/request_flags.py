@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import Parameter, Token
 
@@ -123,7 +123,7 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
         about["allow_leading_hyphen"] = True
     default = None if default in ((), "") else default
     kind = _on_line(one) if default is not None else _on_line(one) | None
-    default = 1 if default is True and kind is not bool else default
+    default = int(default) if option.is_digit else default
     is_list = any(get_origin(part) is list for part in (kind, *get_args(kind)))
     if int in kinds and str not in kinds and not is_list:
         about["converter"] = partial(_convert_number, [w for one in kinds for w in get_args(one)])
@@ -144,8 +144,8 @@ def _on_line(one: Field) -> Any:
     kinds, origin = list_kinds(one.kind), get_origin(one.kind)
     if int in kinds and str in kinds:
         return str
-    if bool in kinds and len(kinds) > 1 and type(None) not in kinds:
-        return next(kind for kind in kinds if kind is not bool)
+    if one.option.is_digit:
+        return Literal[0, 1]
     if origin not in (Sequence, Mapping) and str in get_args(one.kind):
         return str | None if type(None) in kinds else str
     for part in (one.kind, *get_args(one.kind)):
@@ -172,7 +172,7 @@ def _read(one: Field, values: Mapping[str, Any], name: str | None = None) -> Any
     value = values.get(name or one.name)
     if one.kind is Any and isinstance(value, str):
         return Path(value)  # letters alone would be a sequence
-    if bool in list_kinds(one.kind) and isinstance(value, int):
+    if one.option.is_digit:
         return bool(value)
     if value and any(get_origin(part) is Mapping for part in (one.kind, *get_args(one.kind))):
         return _read_settings(value)

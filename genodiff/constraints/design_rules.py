@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from genodiff.constraints.bases import KeepBases, MaxEdits
@@ -11,10 +12,11 @@ from genodiff.constraints.codon_usage import read_codon_usage
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.constraint import AllOf, Constraint
 from genodiff.constraints.repeats import read_repeats
-from genodiff.constraints.rule_words import RuleWords
+from genodiff.constraints.rule_words import RuleWords, read_rule_words
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require
-from genodiff.errors import GenodiffError, UsageError
+from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.regions import parse_region
+from genodiff.settings import read_yaml
 
 _GC = re.compile(r"([0-9.]+)(%?)-([0-9.]+)(%?)(?:/([0-9]+)(?::([0-9]+))?)?")
 _FRAMES = {"forward": 1, "reverse": -1}
@@ -32,6 +34,14 @@ class DesignRules:
     def of(self, contig: str) -> tuple[Constraint, ...]:
         """The constraints at places of this contig."""
         return self.on_contig.get(contig, ())
+
+
+def read_rule_file(path: str | Path) -> RuleWords:
+    """The constraints of a YAML or JSON file. Raises `DataError`."""
+    found = read_yaml(path, error=DataError)
+    if not isinstance(found, dict) or not found:
+        raise DataError("holds no constraints", file=path, fix="write keys such as avoid: [GAATTC]")
+    return read_rule_words(found, path)
 
 
 def make_rules(

@@ -75,16 +75,6 @@ class RuleWords:
 _NUMBERS = ("max_run", "max_edits", "genetic_code", "codon_usage", "allow_stops")
 
 
-def read_rule_file(path: str | Path) -> RuleWords:
-    """The constraints of a YAML or JSON file. Raises `DataError`."""
-    from genodiff.settings import read_yaml
-
-    found = read_yaml(path, error=DataError)
-    if not isinstance(found, dict) or not found:
-        raise DataError("holds no constraints", file=path, fix="write keys such as avoid: [GAATTC]")
-    return read_rule_words(found, path)
-
-
 def read_rule_words(found: Mapping[str, Any], path: str | Path | None = None) -> RuleWords:
     """Constraints by name. Raises `DataError` that names the file, or `UsageError` without one."""
 

@@ -74,7 +74,7 @@ class EvalOptions:
         ),
     ] = None
     soft_masked: Annotated[
-        bool | Literal[0, 1], Option("0: soft-masked bases are seen but not counted.")
+        bool, Option("0: soft-masked bases are seen but not counted.", is_digit=True)
     ] = field(default=True, metadata=_OF_DNA)
     baselines: Annotated[
         bool,

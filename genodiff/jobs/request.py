@@ -46,9 +46,9 @@ class Option(NamedTuple):
     `names` are its names there ("--n", "-n"), none for --field; `is_word` says that it may also be
     given without. `on_line` is False for what a command has of elsewhere (--device), or only a
     function takes. `is_input` marks what is read, and so is never written; `or_stream` a file that
-    "-" may stand for; `is_row` a list whose values may follow one flag; `is_general` what many
-    verbs have, and stands last. A `group` is a class of fields: they are flags of their own, and
-    keys of the mapping that the field is.
+    "-" may stand for; `is_row` a list whose values may follow one flag; `is_digit` what is 0 or 1
+    there; `is_general` what many verbs have, and stands last. A `group` is a class of fields: they
+    are flags of their own, and keys of the mapping that the field is.
     """
 
     help: str
@@ -58,6 +58,7 @@ class Option(NamedTuple):
     is_input: bool = False
     or_stream: bool = False
     is_row: bool = False
+    is_digit: bool = False
     is_general: bool = False
     group: Any = None
 
