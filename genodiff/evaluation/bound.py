@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from genodiff.data.loader import Batch, EvalBatches
 from genodiff.data.windows import Windows
@@ -120,10 +119,7 @@ def check_network(
     It is asked about one window of all masks.
     """
     if objective.kind == "masked" and len(batches.windows):
-        batch = batches.batch(0, 0)
-        one = Batch(
-            *(part[:1] if isinstance(part, Tensor) and part.ndim else part for part in batch)
-        )
+        one = EvalBatches(batches.windows.spread(1), 1, batches.seed).batch(0, 0)
         told, clean, _ = make_inputs(one, denoiser, device)
         xt = objective.diffusion.mask(clean.x0, clean.maskable)
         sigma = torch.zeros(1, dtype=torch.float64, device=xt.device)
