@@ -192,7 +192,8 @@ def merge_evaluation(parts: Sequence[ShardFile], target: str) -> dict[str, Any]:
     Raises `DataError` where the run is not the one that the shards are of.
     """
     told = parts[0].told
-    model = open_language(told["run"], "cpu", **reopen_relatives(told))
+    fasta = told["options"].get("fasta")
+    model = open_language(told["run"], "cpu", **reopen_relatives(told), fasta=fasta)
     if model.digest != told["checkpoint"]:
         what = f"is of the checkpoint {told['checkpoint']}, and {model.run} has {model.digest}"
         raise DataError(what, file=parts[0].path, fix="merge with the weights that were evaluated")

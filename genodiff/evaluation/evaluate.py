@@ -62,7 +62,9 @@ def _evaluate(
 def open_evaluated(asked: EvalRequest) -> TrainedModel:
     """The model of a request. Raises `CheckpointError` where it is of another domain."""
     model: TrainedModel = (
-        open_language(asked.run, asked.device, asked.relatives, strains=asked.strains)
+        open_language(
+            asked.run, asked.device, asked.relatives, strains=asked.strains, fasta=asked.fasta
+        )
         if isinstance(asked.run, str | Path)
         else getattr(asked.run, "inner", asked.run)
     )

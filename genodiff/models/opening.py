@@ -78,16 +78,22 @@ def open_any(
 
 
 def open_model(
-    run: str | Path, device: str, relatives: Sequence[str | Path] = (), *, strains: bool = False
+    run: str | Path,
+    device: str,
+    relatives: Sequence[str | Path] = (),
+    *,
+    strains: bool = False,
+    fasta: str | Path | None = None,
 ) -> TrainedModel | FittedModel:
     """As `open_any`, without a published network's tokenizer; with relatives where some are given.
 
-    Raises as `runs/related_model.py`, and `UsageError` for relatives of a fine-tuned model.
+    `fasta` is the genome that a verb reads. Raises as `runs/related_model.py`, and `UsageError` for
+    relatives of a fine-tuned model.
     """
     model = open_any(run, device)
     model = model.model if isinstance(model, Published) else model
     if isinstance(model, TrainedModel):
-        return relate_model(model, relatives, strains=strains)
+        return relate_model(model, relatives, strains=strains, fasta=fasta)
     refuse_relatives(run, relatives)
     return model
 
@@ -100,10 +106,15 @@ def refuse_relatives(run: str | Path, relatives: Sequence[str | Path]) -> None:
 
 
 def open_language(
-    run: str | Path, device: str, relatives: Sequence[str | Path] = (), *, strains: bool = False
+    run: str | Path,
+    device: str,
+    relatives: Sequence[str | Path] = (),
+    *,
+    strains: bool = False,
+    fasta: str | Path | None = None,
 ) -> TrainedModel:
     """As `open_model`. Raises `UsageError` for a fine-tuned model."""
-    return refuse_fitted(open_model(run, device, relatives, strains=strains))
+    return refuse_fitted(open_model(run, device, relatives, strains=strains, fasta=fasta))
 
 
 def refuse_fitted(model: TrainedModel | FittedModel) -> TrainedModel:
