@@ -93,7 +93,7 @@ def evaluate(
         check_input(file)
     if shard is None and out is not None and Path(out).suffix.lower() != ".json":
         raise UsageError("an evaluation is written as .json", file=out, fix="give --out FILE.json")
-    model = _open(run, device, relatives, strains)
+    model = _open(run, device, relatives, strains, fasta)
     if domain not in (None, model.alphabet.domain):
         what = f"is a {model.alphabet.domain} model"
         raise CheckpointError(what, file=here, fix=f"give a {domain} run")
@@ -136,12 +136,13 @@ def _open(
     device: str,
     relatives: Sequence[str | Path],
     strains: bool,
+    fasta: str | Path | None,
 ) -> TrainedModel:
     from genodiff.models.opening import open_language
     from genodiff.runs.model import TrainedModel
 
     if isinstance(run, str | Path):
-        return open_language(run, device, relatives, strains=strains)
+        return open_language(run, device, relatives, strains=strains, genome=fasta)
     return run if isinstance(run, TrainedModel) else run.trained
 
 

@@ -41,7 +41,9 @@ class RedesignJob(DrawJob[RedesignRequest]):
         source, gaps = self._open_source(stack)
         rules = make_rules(words, source.contigs, source.circular)
         run = asked.find_run()
-        model = open_language(run, self.device, asked.relatives, strains=asked.strains)
+        model = open_language(
+            run, self.device, asked.relatives, strains=asked.strains, genome=asked.fasta
+        )
         if model.alphabet.domain != "dna":
             what = f"is a {model.alphabet.domain} model"
             raise CheckpointError(what, file=model.run, fix="give a run of DNA")

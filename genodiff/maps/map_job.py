@@ -116,7 +116,9 @@ class MapJob(Job[MapFileRequest]):
         )
         _check_picture(asked.ending, self.regions)
         self.genes = list_genes(asked.genes, self.genome, self.regions)
-        model = open_model(asked.run, self.device, asked.relatives, strains=asked.strains)
+        model = open_model(
+            asked.run, self.device, asked.relatives, strains=asked.strains, genome=asked.sequences
+        )
         self.reader = self.kind(asked, model, self.genome, self.regions)
         self.total = sum(len(one.letters) for one in self.regions)
 

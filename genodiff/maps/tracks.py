@@ -38,7 +38,9 @@ class TracksJob(Job[TracksRequest]):
         asked = self.request
         self.genome = stack.enter_context(open_contigs(asked.sequences))
         wanted = list_intervals(self.genome, asked.region, asked.bed)
-        self.model = open_language(asked.run, self.device, asked.relatives, strains=asked.strains)
+        self.model = open_language(
+            asked.run, self.device, asked.relatives, strains=asked.strains, genome=asked.sequences
+        )
         check_model(self.model)
         self.how = TrackRequest(asked.context or self.model.config.data.seq_len, asked.every)
         self.how.check()

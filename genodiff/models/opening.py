@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.tokenizer_sources import rebuild_tokenizer
@@ -78,16 +78,24 @@ def open_any(
 
 
 def open_model(
-    run: str | Path, device: str, relatives: Sequence[str | Path] = (), *, strains: bool = False
+    run: str | Path,
+    device: str,
+    relatives: Sequence[str | Path] = (),
+    *,
+    strains: bool = False,
+    genome: Any = None,
 ) -> TrainedModel | FittedModel:
     """As `open_any`, without a published network's tokenizer; with relatives where some are given.
+
+    `genome` is what the verb reads: a FASTA file that holds the model's own genome serves to fit
+    relatives to it.
 
     Raises as `runs/related_model.py`, and `UsageError` for relatives of a fine-tuned model.
     """
     model = open_any(run, device)
     model = model.model if isinstance(model, Published) else model
     if isinstance(model, TrainedModel):
-        return relate_model(model, relatives, strains=strains)
+        return relate_model(model, relatives, strains=strains, genome=genome)
     refuse_relatives(run, relatives)
     return model
 
@@ -100,10 +108,15 @@ def refuse_relatives(run: str | Path, relatives: Sequence[str | Path]) -> None:
 
 
 def open_language(
-    run: str | Path, device: str, relatives: Sequence[str | Path] = (), *, strains: bool = False
+    run: str | Path,
+    device: str,
+    relatives: Sequence[str | Path] = (),
+    *,
+    strains: bool = False,
+    genome: Any = None,
 ) -> TrainedModel:
     """As `open_model`. Raises `UsageError` for a fine-tuned model."""
-    return refuse_fitted(open_model(run, device, relatives, strains=strains))
+    return refuse_fitted(open_model(run, device, relatives, strains=strains, genome=genome))
 
 
 def refuse_fitted(model: TrainedModel | FittedModel) -> TrainedModel:

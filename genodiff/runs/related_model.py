@@ -9,6 +9,7 @@ strains are wanted: with them a test is a look-up.
 
 import json
 import logging
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,10 +50,12 @@ def relate_model(
     *,
     strains: bool = False,
     offline: bool = False,
+    genome: Any = None,
 ) -> TrainedModel:
     """`model` with relatives (`relative_lists.py` says what is taken); without any, itself.
 
-    What lacks is built and fitted. With `strains`, genomes of the model's own species are let in.
+    What lacks is built and fitted; `genome`, a file, is taken for the model's own where it has the
+    contigs of its recipe. With `strains`, genomes of the model's own species are let in.
     Raises `DataError` for a file that cannot be read, for the model's own genome among them, and
     where all are left out; `UsageError` for a network of text, or one that is not masked.
 
@@ -64,7 +67,8 @@ def relate_model(
         what = "--relatives are for masked networks of DNA"
         raise UsageError(what, file=model.run, fix="leave them out")
     listed = list_genomes(given)
-    store = open_trained_store(model, offline)
+    is_file = isinstance(genome, str | Path) and os.path.isfile(genome)
+    store = open_trained_store(model, offline, genome if is_file else None)
     opened = open_relatives(listed, offline=offline)
     letters = StoreLetters(store)
     _refuse_own(opened, letters, listed.path)
