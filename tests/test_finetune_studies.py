@@ -109,6 +109,21 @@ def test_the_table_has_the_chosen_line_in_bold_and_the_best_other_beside_it(
     assert "[" in cells["best other − chosen"]
 
 
+def test_near_duplicates_of_the_test_part_are_drawn_together(
+    studies: dict[str, ModuleType], tmp_path: Path
+) -> None:
+    write_sweep(tmp_path, {AUTO: 0.8, "conv": 0.95})
+    compare = studies["one_change"].compare
+    (panel,) = read_sweep(tmp_path)
+    alone = compare(tmp_path, panel, AUTO)
+    copies = [list(range(at, at + 20)) for at in range(0, 400, 20)]
+    known = panel._replace(about=panel.about | {"test_clusters": copies})
+    together = compare(tmp_path, known, AUTO)
+    assert alone.estimate.value == together.estimate.value
+    (_, of_examples), (_, of_groups) = alone.estimate.parts[0], together.estimate.parts[0]
+    assert (of_examples, of_groups) == (399, 19)
+
+
 def test_without_predictions_the_table_is_that_of_the_kept_estimates(
     studies: dict[str, ModuleType], tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ FLOOR = {
     "io": 0, "statistics": 0, "constraints": 0, "kernels": 0,
     "diffusion": 1, "backbones": 1, "data": 1, "memory": 1,
     "runs": 2,
-    "training": 3, "tasks": 3, "jobs": 3,
+    "training": 3, "tasks": 3, "jobs": 3, "annotation": 3,
     "finetuning": 4, "quality": 4, "scoring": 4, "hub": 4,
     "models": 5, "evaluation": 5,
     "variants": 6, "maps": 6, "embedding": 6, "generate": 6,

@@ -40,9 +40,10 @@ from genodiff.finetuning.results import FILE, read_results  # noqa: E402
 from genodiff.finetuning.scored_unit import read_predictions  # noqa: E402
 from genodiff.finetuning.unit import TEST, UNITS  # noqa: E402
 from genodiff.reports.sweep_results import ModelResult, TaskResult  # noqa: E402
+from genodiff.reports.sweep_statistics import resample_task  # noqa: E402
 from genodiff.statistics.comparisons import adjust_holm, show_p  # noqa: E402
 from genodiff.statistics.seeds import JointEstimate  # noqa: E402
-from genodiff.tasks.paired_bootstrap import ModelPredictions, resample_scores  # noqa: E402
+from genodiff.tasks.paired_bootstrap import ModelPredictions  # noqa: E402
 
 PROTOCOL = ("rc", "epochs", "batch_size", "lr", "weight_decay", "dropout", "shift", "patience",
             "ema", "mask_share")  # fmt: skip
@@ -125,7 +126,8 @@ def index_lines(panel: TaskResult) -> dict[str, ModelResult]:
 
 
 def compare(sweep: Path, panel: TaskResult, auto: str) -> Gap | None:
-    """The other line of the highest mean beside the chosen one, paired by test examples.
+    """The other line of the highest mean beside the chosen one, paired by test examples, of which
+    near-duplicates are drawn together.
 
     Without the predictions it is the gap that was kept of these very units, if there is one.
     """
@@ -135,7 +137,7 @@ def compare(sweep: Path, panel: TaskResult, auto: str) -> Gap | None:
         return None
     best = max(others, key=lambda name: lines[name].mean)
     key = f"{name_line(lines[best])} - {name_line(lines[auto])}"
-    predicted, truth = {}, None
+    predicted, seen = {}, {}
     for name in (best, auto):
         rows = lines[name].rows
         folders = [sweep / UNITS / row["key"] for row in rows]
@@ -144,9 +146,11 @@ def compare(sweep: Path, panel: TaskResult, auto: str) -> Gap | None:
             return None if kept is None else Gap(best, kept)
         given = [read_predictions(folder) for folder in folders]
         predicted[name] = ModelPredictions(tuple(r["seed"] for r in rows), [g[0] for g in given])
-        truth = given[0][1]
-    metric = lines[auto].rows[0]["metric"]
-    found = resample_scores(metric, panel.about["kind"], truth, predicted).compare(best, auto)
+        seen[name] = given[0]
+    scores = resample_task(panel.about, lines[auto].rows[0]["metric"], seen, predicted)
+    if scores is None or set(scores.models) != {best, auto}:
+        return None
+    found = scores.compare(best, auto)
     keep_estimates(sweep, {key: found})
     return Gap(best, found)
 

@@ -1,22 +1,33 @@
 """Essential genes of E. coli K-12 by Salmonella and Klebsiella (AUROC).
 
-    python benchmarks/relatives/essential.py
+    python benchmarks/relatives/essential.py OUT.json [RUN]
 
 A gene's score is the mean over its bases of what relatives alone say: log p of its own base, told
 by all other places; or the share of relatives that have it. Numbers are fitted on 60 windows of
-MG1655; no gene's label is used. Intervals are of 2,000 bootstrap draws of genes.
+MG1655; no gene's label is used. Opponents: length, GC, the nearest relative copied (the share of
+its bases that Salmonella has), and with RUN the network alone: mean log p of every 16th base,
+masked together in the window of 1,024 around the middle of a gene. Intervals are of 1,000 bootstrap
+draws of genes, and differences are paired.
 """
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
-from mitochondrion import auroc
-from yeast_setting import LENGTH, SHARED, cut_codes, open_relative, read_genome, read_table
+from paired import Draws, make_auroc, write_lines
+from related import list_files
+from yeast_setting import KEPT, LENGTH, SHARED, cut_codes, read_genome, read_table
 
 from genodiff.memory.columns import combine
 from genodiff.memory.relatives import Relatives
 from genodiff.memory.relatives_fit import fit_relatives
+from genodiff.memory.text import NONE
 from genodiff.memory.tree import share_bases
+from genodiff.runs.memory_fit import read_network
+from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.relative_lists import list_genomes
+from genodiff.runs.relatives import open_relatives
 
 NAMES = ("Salmonella_LT2", "Klebsiella_ATCC13883")
 STEP, BATCH = LENGTH // 2, 64
@@ -52,21 +63,44 @@ def main() -> None:
     rows = read_table(SHARED / "relatives" / "truth" / "ecoli_essential_genes.tsv.gz")
     truth = np.array([r["essential"] == "1" for r in rows])
     spans = [(int(r["start"]) - 1, int(r["end"])) for r in rows]
-    memories = [open_relative(name) for name in NAMES]
-    fit = cut_codes(codes, 60)
-    scores = {"length": np.array([float(b - a) for a, b in spans])}
-    for names in (NAMES,):
-        relatives = fit_relatives([memories[NAMES.index(name)] for name in names], fit)
+    opened = open_relatives(list_genomes(list_files(NAMES, "ecoli")))
+    kept = KEPT / "ecoli.npz"
+    if not kept.exists():
+        relatives = fit_relatives([one.memory for one in opened], cut_codes(codes, 60), tell=print)
         logs, same = read_places(relatives, codes)
-        shown = " and ".join(name.split("_")[0] for name in names)
-        scores[f"{shown}: mean log p"] = np.array([logs[a:b].mean() for a, b in spans])
-        scores[f"{shown}: votes"] = np.array([same[:, a:b].mean() for a, b in spans])
-    rng = np.random.default_rng(1)
-    draws = [rng.integers(0, len(rows), len(rows)) for _ in range(2000)]
-    for name, score in scores.items():
-        drawn = np.quantile([auroc(score[d], truth[d]) for d in draws], (0.025, 0.975))
-        line = {"score": name, "auroc": round(auroc(score, truth), 4), "n": len(rows)}
-        print(json.dumps(line | {"ci95": drawn.round(4).tolist()}), flush=True)
+        np.savez(kept, logs=logs.astype(np.float32), same=same.astype(np.float32))
+    logs, same = (np.load(kept)[key].astype(float) for key in ("logs", "same"))
+    nearest = [one.name for one in opened].index(NAMES[0])
+
+    def over_genes(values: np.ndarray) -> np.ndarray:
+        return np.array([values[a:b].mean() for a, b in spans])
+
+    scores = {
+        "votes": over_genes(same.mean(0)), "mean log p": over_genes(logs),
+        "nearest relative copied": over_genes(same[nearest]),
+        "length": np.array([float(b - a) for a, b in spans]),
+        "GC": over_genes(np.isin(codes, (1, 2)).astype(float)),
+    }  # fmt: skip
+    if len(sys.argv) > 2:
+        scores["network alone"] = read_genes(load_model(Path(sys.argv[2])), codes, spans)
+    draws = Draws(np.arange(len(rows)))
+    figures = {name: make_auroc(score, truth) for name, score in scores.items()}
+    found = draws.judge(figures, ["votes", "mean log p"])
+    for name, one in found.items():
+        print(name, json.dumps(one), flush=True)
+    write_lines(Path(sys.argv[1]), found | {"n": [int(truth.sum()), len(rows)]})
+
+
+def read_genes(model: TrainedModel, codes: np.ndarray, spans: list[tuple[int, int]]) -> np.ndarray:
+    """(genes,): mean log p of the own bases by the network alone."""
+    out = np.zeros(len(spans))
+    for i, (a, b) in enumerate(spans):
+        first = min(max((a + b - LENGTH) // 2, 0), len(codes) - LENGTH)
+        masked = codes[first : first + LENGTH].copy()
+        at = np.arange(max(a - first, 0), min(b - first, LENGTH), 16)
+        masked[at] = NONE
+        out[i] = np.log(read_network(model, masked[None])[0, at, codes[first + at]]).mean()
+    return out
 
 
 if __name__ == "__main__":

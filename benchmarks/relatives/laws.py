@@ -65,7 +65,7 @@ class Scores:
             both = join(logs, weigh_places(related.choose(some), rows, codes, places, kept))
             self.by[f"likelihood, {name}"] = compare(both, self.ref)
             self.bits[name] = self._own(both)
-            for way, values in vote(related, rows, over, self.ref).items():
+            for way, values in vote(related, rows, over, (codes, places, kept)).items():
                 self.by[f"{way}, {name}"] = values
 
     def _own(self, logs: np.ndarray) -> np.ndarray:
@@ -123,6 +123,7 @@ def explain_starts(related: Related, codes: dict, genes: list[Gene], contigs: se
     rows, three = related.rows(FOUR), related.choose(FOUR[:3])
     whole = [related.names[i] in FOUR[:3] for i in rows]  # S. eubayanus is coding sequences alone
     lies, same, score, own = (np.zeros((len(rows), len(drawn))) for _ in range(4))
+    four, alike = related.choose(FOUR), np.zeros((2, len(drawn)))
     for name in np.unique(contig):
         mine = np.flatnonzero(contig == name)
         places, where = np.unique(at[mine], return_inverse=True)
@@ -132,7 +133,11 @@ def explain_starts(related: Related, codes: dict, genes: list[Gene], contigs: se
         same[:, mine] = over[rows][:, np.arange(len(places)), ref][:, where]
         logs = weigh_places(three, related.rows(FOUR[:3]), codes[name], places, kept)
         score[0, mine] = compare(logs, ref)[where, alt[mine]]
-        own[0, mine] = vote(related, related.rows(FOUR[:3]), over, ref)["votes"][where, alt[mine]]
+        for i, chain in enumerate((True, False)):
+            logs = weigh_places(four, rows, codes[name], places, kept, chain=chain)
+            alike[i, mine] = compare(logs, ref)[where, alt[mine]]
+        voted = vote(related, related.rows(FOUR[:3]), over, (codes[name], places, kept))
+        own[0, mine] = voted["votes"][where, alt[mine]]
     out: dict = {"genomes": [related.names[i] for i in rows]}
     for one in ("start codon", "ATG inside"):
         of = kind == one
@@ -145,6 +150,9 @@ def explain_starts(related: Related, codes: dict, genes: list[Gene], contigs: se
     least = {g: float(lies[whole][:, gene == g].min()) for g in np.unique(gene)}
     covered = np.array([least[g] > 0.8 for g in gene])
     out["genes"], out["covered genes"] = len(least), sum(x > 0.8 for x in least.values())
+    up, down, draws = kind == "ATG inside", kind == "start codon", Draws(gene)
+    for title, values in zip(("the four", "the four, no chain"), alike, strict=True):
+        out[title] = interval(*draws.measure(make_gap(values, up, down)))
     draws = Draws(gene[covered])
     up, down = (kind[covered] == one for one in ("ATG inside", "start codon"))
     for way, values in (("relatives' likelihood", score[0]), ("votes", own[0])):

@@ -1,13 +1,18 @@
 """Votes and likelihoods of mitogenomes on chrM's SNVs: seen in a population or not (AUROC).
 
-    python benchmarks/relatives/mitochondrion.py
+    python benchmarks/relatives/mitochondrion.py [OUT.json]
 
-Each mitogenome lies over windows of chrM, all bases visible; a place's own base is left out.
+Each mitogenome lies over windows of chrM, all bases visible; a place's own base is left out. With
+OUT.json, the methods of `genodiff score` stand beside their opponents with intervals (95 %; places
+drawn whole, 1,000 times), and differences are paired.
 """
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
+from paired import Draws, make_auroc, write_lines
 from yeast_setting import KEPT, SHARED, read_genome, read_table
 
 from genodiff.memory.alignment_fit import fit_relative
@@ -20,6 +25,7 @@ from genodiff.memory.votes import (
     count_votes,
     measure_change,
     measure_kappa,
+    score_heads,
     score_plainly,
     score_votes,
     weigh_relatives,
@@ -107,6 +113,24 @@ def judge(name: str, by_base: np.ndarray, truth: dict) -> None:
     print(json.dumps(line), flush=True)
 
 
+def judge_all(truth: dict, out: Path, ways: dict[str, np.ndarray]) -> None:
+    """Every way beside every other, on the SNVs of which all say something."""
+    scores = {way: by_base[truth["pos"], truth["alt"]] for way, by_base in ways.items()}
+    known = np.isfinite(list(scores.values())).all(0)
+    found: dict[str, object] = {}
+    for title, of in (
+        ("all", known), ("missense", known & truth["missense"]),
+        ("missense transitions", known & truth["missense"] & truth["transition"]),
+        ("tRNA", known & (truth["class"] == "tRNA")),
+    ):  # fmt: skip
+        figures = {way: make_auroc(score[of], truth["seen"][of]) for way, score in scores.items()}
+        judged = Draws(truth["pos"][of]).judge(figures, ["votes", "headcount"])
+        found[title] = judged | {"n": int(of.sum())}
+        for way, one in judged.items():
+            print(title, way, json.dumps(one), flush=True)
+    write_lines(out, found)
+
+
 def main() -> None:
     target = read_genome(SHARED / "genomes" / "hg38_regions.fa.gz")["chrM:1-16569"]
     truth = read_truth(target)
@@ -133,6 +157,21 @@ def main() -> None:
             change = measure_change(over[:, None], target[None], weights)[0]
             by_base = score_votes(votes, ref, change, **of)
             judge(f"votes, reaches {reaches}, added {added}", by_base, truth)
+    if sys.argv[1:]:
+        alone = np.ones(len(names))
+        change = measure_change(over[:, None], target[None], alone)[0]
+        weights = weigh_relatives(to_target)
+        of = {"total": float(weights.sum()), "kappa": kappa}
+        changes = measure_change(over[:, None], target[None], weights)[0]
+        judge_all(truth, Path(sys.argv[1]), {
+            "votes": score_votes(count_votes(over, weights), ref, changes, **of),
+            "headcount": score_heads(over, ref, change),
+            "votes, plain": score_plainly(count_votes(over, alone), ref),
+            "phyloP100way": phylop, "transition": moved,
+            "GC change": np.isin(np.arange(4), (1, 2)) * 1.0 - np.isin(ref, (1, 2))[:, None],
+            "nearest relative copied": over[int(np.argmax(same))],
+        })  # fmt: skip
+        return
     sizes = np.argsort(-same, kind="stable")
     for n in (4, 24, 67):  # the nearest only
         some = sizes[:n]

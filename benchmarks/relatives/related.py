@@ -14,7 +14,7 @@ import numpy as np
 from yeast_setting import FOUR, KEPT, LENGTH, SHARED
 
 from genodiff.memory.alignment_fit import fit_relative
-from genodiff.memory.columns import ColumnNumbers, combine
+from genodiff.memory.columns import ColumnNumbers, combine, list_states, read_columns
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.relatives_fit import fit_columns, measure_distances
@@ -22,7 +22,9 @@ from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import (
     count_votes,
+    measure_change,
     measure_kappa,
+    score_heads,
     score_plainly,
     score_votes,
     weigh_relatives,
@@ -85,9 +87,19 @@ def open_related(run: str | Path, names: Sequence[str] = SIX, folder: str = "yea
     return Related(network, tuple(sorted(names)), relatives, fit, relatives.align(fit))
 
 
-def weigh_whole(relatives: Relatives, over: np.ndarray, clean: Codes) -> np.ndarray:
-    """(B, L, 4): the factor of each base by all bases but that of the place, nothing masked."""
+def weigh_whole(
+    relatives: Relatives, over: np.ndarray, clean: Codes, *, chain: bool = True
+) -> np.ndarray:
+    """(B, L, 4): the factor of each base by all bases but that of the place, nothing masked.
+
+    Without the `chain` of classes a place is told nothing by its neighbours.
+    """
     assert relatives.columns is not None
+    if not chain:
+        states = list_states(relatives.columns)
+        column = read_columns(over.reshape(len(over), -1, 4), relatives.columns)
+        rates = (states.share @ states.weights).mean(0)  # of the places of a codon, all frames
+        return np.einsum("j,mjc->mc", rates, column).reshape(*clean.shape, 4)
     prior = np.broadcast_to(share_bases(relatives.columns.gc), (*clean.shape, 4))
     return combine(np.ascontiguousarray(over), clean, prior, relatives.columns)
 
@@ -118,15 +130,16 @@ def align_places(
 
 
 def weigh_places(
-    some: Relatives, rows: Sequence[int], codes: Codes, places: np.ndarray, kept: list[np.ndarray]
-) -> np.ndarray:
+    some: Relatives, rows: Sequence[int], codes: Codes, places: np.ndarray, kept: list[np.ndarray],
+    *, chain: bool = True,
+) -> np.ndarray:  # fmt: skip
     """(P, 4): ln of the factor of each base at the places, by the genomes `rows` of `kept`."""
     starts, window, at = cover(len(codes), places)
     out, first = np.zeros((len(places), 4)), 0
     for found in kept:
         n = found.shape[1]
         windows = np.stack([codes[a : a + LENGTH] for a in starts[first : first + n]])
-        factors = weigh_whole(some, found[list(rows)].astype(float), windows)
+        factors = weigh_whole(some, found[list(rows)].astype(float), windows, chain=chain)
         mine = np.flatnonzero((window >= first) & (window < first + n))
         out[mine] = np.log(factors[window[mine] - first, at[mine]])
         first += n
@@ -162,18 +175,44 @@ def compare(logs: np.ndarray, ref: np.ndarray) -> np.ndarray:
     return logs - np.take_along_axis(logs, ref[:, None].astype(int), 1)
 
 
-def vote(related: Related, rows: Sequence[int], over: np.ndarray, ref: np.ndarray) -> dict:
-    """Votes and plain votes (P, 4), of the genomes `rows`; `over` (all of them, P, 4).
+def measure_places(
+    rows: Sequence[int],
+    codes: Codes,
+    places: np.ndarray,
+    kept: list[np.ndarray],
+    weights: np.ndarray,
+) -> np.ndarray:
+    """(P,): how quickly the stretch around each place changes, by the genomes `rows` of `kept`."""
+    starts, window, at = cover(len(codes), places)
+    out, first = np.zeros(len(places)), 0
+    for found in kept:
+        n = found.shape[1]
+        windows = np.stack([codes[a : a + LENGTH] for a in starts[first : first + n]])
+        change = measure_change(found[list(rows)].astype(float), windows, weights)
+        mine = np.flatnonzero((window >= first) & (window < first + n))
+        out[mine] = change[window[mine] - first, at[mine]]
+        first += n
+    return out
 
-    Votes are those of commit 53dd101: each place is taken to change alike.
+
+def vote(
+    related: Related,
+    rows: Sequence[int],
+    over: np.ndarray,
+    around: tuple[Codes, np.ndarray, list[np.ndarray]],
+) -> dict:
+    """Votes, heads and plain votes (P, 4), of the genomes `rows`; `over` (all of them, P, 4).
+
+    `around`: the codes of a contig, the places there, and what `align_places` kept.
     """
-    some = list(rows)
+    some, ref = list(rows), around[0][around[1]]
     distances = measure_distances(related.over_fit[some], related.fit)
     weights, kappa = weigh_relatives(distances), measure_kappa(related.over_fit[some], related.fit)
     votes = count_votes(over[some], weights)
-    change = np.full(len(ref), 0.3)
-    given = {"total": float(weights.sum()), "kappa": kappa, "first": 0.0, "added": 0.3}
+    alone = np.ones(len(some))
+    change, changes = (measure_places(some, *around, weights=one) for one in (weights, alone))
     return {
-        "votes": score_votes(votes, ref, change, **given),
-        "votes, plain": score_plainly(count_votes(over[some], np.ones(len(some))), ref),
+        "votes": score_votes(votes, ref, change, total=float(weights.sum()), kappa=kappa),
+        "headcount": score_heads(over[some], ref, changes),
+        "votes, plain": score_plainly(count_votes(over[some], alone), ref),
     }

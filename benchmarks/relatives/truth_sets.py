@@ -194,7 +194,7 @@ def score_places(related: Related, codes: np.ndarray, places: np.ndarray) -> dic
     both = join(logs, factors)
     return {
         "network alone": compare(logs, ref), "likelihood": compare(both, ref),
-        **vote(related, rows, over, ref),
+        **vote(related, rows, over, (codes, places, kept)),
     }  # fmt: skip
 
 

@@ -1,114 +1,151 @@
 """Natural SNVs of yeast against matched controls, by relatives and no strain (AUROC).
 
-    python benchmarks/relatives/yeast_variants.py chrV chrXIV [Spar_CBS432 ...]
+    python benchmarks/relatives/yeast_variants.py RUN OUT.json chrV chrXIV
 
-The likelihood ratio of the tree and the votes, of one pass over windows with all bases visible: a
-place's own base is left out. Numbers are fitted on chrXVI. Each AUROC stands with its interval and
-that of its difference from plain votes (95 %, the variants drawn anew).
+RUN was trained without the contigs that are named. All scores are of one pass over windows with
+all bases visible: a place's own base is left out; those of the network are of every 16th base
+masked at a time. Each figure stands with its interval and that of its difference from every other
+one (95 %; the variants drawn anew, 1,000 times).
+
+Opponents: the consequence (between genes, synonymous, missense, stop), BLOSUM62 within missense,
+counted 11-mers of the other contigs, the nearest relative copied, the network alone, and with the
+memory of its own genome (each window's own locus left out). Controls have the bases of their
+variants, so no score of the two bases alone (transition, GC) tells anything here. What is scored is
+kept.
 """
 
 import json
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
-from mitochondrion import auroc
-from yeast_setting import FOUR, KEPT, LENGTH, SHARED, cut, open_relative, read_genome, read_table
-
-from genodiff.memory.columns import combine
-from genodiff.memory.relatives import Relatives
-from genodiff.memory.relatives_fit import fit_relatives, measure_distances
-from genodiff.memory.text import NONE
-from genodiff.memory.tree import share_bases
-from genodiff.memory.votes import (
-    count_votes,
-    measure_change,
-    measure_kappa,
-    score_plainly,
-    score_votes,
-    weigh_relatives,
+from Bio.Align import substitution_matrices
+from paired import Draws, make_auroc, write_lines
+from related import (
+    FOUR,
+    SHARED,
+    Related,
+    align_places,
+    compare,
+    join,
+    open_related,
+    read_places,
+    vote,
+    weigh_places,
 )
+from yeast_setting import KEPT, read_genome, read_table
 
-STEP = LENGTH // 2
-DRAWS = 500
-STRETCH = 0.6  # chosen on chrII and chrVII
+import genodiff
+
+FASTA = SHARED / "genomes" / "sacCer3.fa.gz"
+REACH = 5  # bases on either side that are counted with the middle one
+OWN_METHODS = ("headcount", "votes", "likelihood")
 
 
-def read_contig(relatives: Relatives, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """over (G, L, 4) and the tree's log p (L, 4), from the middles of windows that overlap."""
-    columns = relatives.columns
-    assert columns is not None
-    n = len(codes)
-    starts = np.minimum(np.arange(0, n, STEP), n - LENGTH)
-    over, logs = np.zeros((len(relatives.genomes), n, 4)), np.zeros((n, 4))
-    bases = share_bases(columns.gc)
-    for first in range(0, len(starts), 64):
-        some = starts[first : first + 64]
-        windows = np.stack([codes[a : a + LENGTH] for a in some])
-        found = relatives.align(windows)
-        p = combine(found, windows, np.broadcast_to(bases, (*windows.shape, 4)), columns) * bases
-        for i, a in enumerate(some.tolist()):
-            lo = 0 if a == 0 else STEP // 2
-            at = slice(a + lo, a + LENGTH)
-            over[:, at], logs[at] = found[:, i, lo:], np.log(p[i, lo:])
-    return over, logs
+def count_middles(genome: dict[str, np.ndarray], without: set[str]) -> np.ndarray:
+    """(4 ** 10, 4): how often each base stands between 5 and 5 others, on both strands."""
+    table = np.zeros((4 ** (2 * REACH), 4))
+    for contig, codes in genome.items():
+        if contig in without or contig == "chrM":
+            continue
+        for strand in (codes, np.where(codes < 4, 3 - codes, 4)[::-1]):
+            flank, middle = name_flanks(strand)
+            known = flank >= 0
+            np.add.at(table, (flank[known], middle[known]), 1)
+    return table
+
+
+def name_flanks(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each place a number of its flanks, -1 where one is not known, and its own base."""
+    padded = np.pad(codes, REACH, constant_values=4).astype(np.int64)
+    flank, known = np.zeros(len(codes), np.int64), codes < 4
+    for shift in (*range(-REACH, 0), *range(1, REACH + 1)):
+        there = padded[REACH + shift : REACH + shift + len(codes)]
+        flank, known = 4 * flank + there, known & (there < 4)
+    return np.where(known, flank, -1), codes.astype(np.int64)
+
+
+def score_contig(
+    related: Related,
+    contig: str,
+    rows: list[dict[str, str]],
+    counted: np.ndarray,
+    codes: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """The score of each row by each way."""
+    at = np.array([int(r["pos"]) - 1 for r in rows])
+    alt = np.array(["ACGT".index(r["alt"]) for r in rows])
+    places, where = np.unique(at, return_inverse=True)
+    ref, some = codes[places], related.rows(FOUR)
+    over, kept = align_places(related.relatives, codes, places)
+    logs = read_places(related.network, codes, places)
+    both = join(logs, weigh_places(related.choose(FOUR), some, codes, places, kept))
+    near = over[related.rows(FOUR[:1])[0]]
+    flank = name_flanks(codes)[0][places]
+    ways = {
+        "likelihood": compare(both, ref), "network alone": compare(logs, ref),
+        "nearest relative copied": compare(near, ref),
+        "counted 11-mers": compare(np.log(counted[flank] + 0.5), ref),
+        **vote(related, some, over, (codes, places, kept)),
+    }  # fmt: skip
+    return {way: by_base[where, alt] for way, by_base in ways.items()}
+
+
+def score_by_own(run: str, rows: list[dict[str, str]]) -> np.ndarray:
+    """By the network with the memory of its own genome."""
+    own = genodiff.load(run, device="cpu", memory="on")
+    given = [(r["chrom"], int(r["pos"]), r["ref"], r["alt"]) for r in rows]
+    frame = own.score_variants(given, fasta=FASTA, method="llr")
+    return np.asarray(frame["score"].cast(float).to_numpy())
+
+
+def rank_consequences(rows: list[dict[str, str]]) -> dict[str, np.ndarray]:
+    """How mild a change is taken to be: by its kind, and of missense by BLOSUM62."""
+    blosum = substitution_matrices.load("BLOSUM62")
+    kind, acids = np.zeros(len(rows)), np.zeros(len(rows))
+    for i, row in enumerate(rows):
+        acid = row["effect"].rpartition(":")[2]
+        if row["kind"] == "missense":
+            kind[i], acids[i] = -2, float(blosum[acid[0]][acid[-1]])
+        elif row["kind"] != "intergenic":
+            kind[i] = -1 if row["kind"] == "synonymous" else -3
+    return {"consequence": kind, "BLOSUM62": acids}
 
 
 def main() -> None:
-    genome = read_genome(SHARED / "genomes" / "sacCer3.fa.gz")
-    fit = cut("chrXVI", 60)
-    contigs = [given for given in sys.argv[1:] if given.startswith("chr")]
-    names = [given for given in sys.argv[1:] if given not in contigs] or list(FOUR)
-    relatives = fit_relatives([open_relative(name) for name in names], fit)
-    distances = measure_distances(relatives.align(fit), fit)
-    print("distances", distances[0].round(3).tolist(), flush=True)
-    rows = read_table(SHARED / "relatives" / "truth" / "yeast_natural_snvs.tsv.gz")
-    scores: dict[str, list[float]] = {}
-    natural, kind = [], []
+    begun, run, target = time.time(), sys.argv[1], Path(sys.argv[2])
+    contigs = sys.argv[3:]
+    related, genome = open_related(run, FOUR), read_genome(FASTA)
+    every = read_table(SHARED / "relatives" / "truth" / "yeast_natural_snvs.tsv.gz")
+    rows, parts = [], []
+    counted = count_middles(genome, set(contigs))
     for contig in contigs:
-        codes = genome[contig]
-        over, logs = read_contig(relatives, codes)
-        np.savez(
-            KEPT / f"snv-{len(names)}-{contig}.npz",
-            over=over.astype(np.float32),
-            logs=logs,
-            distances=distances,
-        )
-        ref_codes = np.minimum(codes, 3)
-        weights = weigh_relatives(distances)
-        votes, kappa = count_votes(over, weights), measure_kappa(over, np.minimum(codes, NONE))
-        total, alone = float(weights.sum()), np.ones(len(over))
-        change, around = (
-            measure_change(over[:, None], codes[None], some)[0] for some in (weights, alone)
-        )
-        plain = score_plainly(count_votes(over, alone), ref_codes)
-        likely = logs - np.take_along_axis(logs, ref_codes[:, None].astype(int), 1)
-        of = {
-            "likelihood ratio": likely,
-            "votes": score_votes(votes, ref_codes, change, total=total, kappa=kappa),
-            "votes, plain": plain,
-            "votes, plain, and the stretch": plain + STRETCH * np.log(around)[:, None],
-            "likelihood and votes, plain": (likely / likely.std() + plain / plain.std()) / 2,
-        }
-        for r in rows:
-            if r["chrom"] == contig:
-                at, alt = int(r["pos"]) - 1, "ACGT".index(r["alt"])
-                natural.append(r["natural"] == "1")
-                kind.append(r["kind"])
-                for name, by_base in of.items():
-                    scores.setdefault(name, []).append(by_base[at, alt])
-    truth, kinds = np.array(natural), np.array(kind)
-    rng = np.random.default_rng(1)
-    for name, values in scores.items():
-        line: dict[str, object] = {"score": name, "n": len(values)}
-        for k in ("", "missense", "synonymous", "intergenic"):
-            some = np.flatnonzero(np.char.startswith(kinds, k))
-            s, beside, t = (np.array(x)[some] for x in (values, scores["votes, plain"], truth))
-            drawn = [rng.integers(0, len(some), len(some)) for _ in range(DRAWS)]
-            found = [(auroc(s[d], t[d]), auroc(beside[d], t[d])) for d in drawn]
-            own, apart = (np.quantile(x, (0.025, 0.975)).round(3).tolist() for x in
-                          zip(*((a, a - b) for a, b in found), strict=True))  # fmt: skip
-            line[k or "all"] = [round(auroc(s, t), 4), own, apart]
-        print(json.dumps(line), flush=True)
+        mine = [r for r in every if r["chrom"] == contig]
+        kept = KEPT / f"snv-{contig}.npz"
+        if not kept.exists():
+            np.savez(kept, **score_contig(related, contig, mine, counted, genome[contig]))
+        with np.load(kept) as scored:
+            parts.append(dict(scored))
+        own_scores = KEPT / f"snv-{contig}-own.npy"
+        if not own_scores.exists():
+            np.save(own_scores, score_by_own(run, mine))
+        parts[-1]["own genome's memory"] = np.load(own_scores)
+        rows += mine
+        print(contig, len(mine), round(time.time() - begun), "s", flush=True)
+    scores = {way: np.concatenate([part[way] for part in parts]) for way in parts[0]}
+    scores |= rank_consequences(rows)
+    truth, kind = np.array([r["natural"] == "1" for r in rows]), [r["kind"] for r in rows]
+    out: dict[str, object] = {"contigs": contigs, "seconds": 0}
+    for title in ("all", "missense", "synonymous", "intergenic"):
+        some = np.flatnonzero([title == "all" or one.startswith(title) for one in kind])
+        draws = Draws(np.arange(len(some)))
+        figures = {way: make_auroc(s[some], truth[some]) for way, s in scores.items()}
+        out[title] = draws.judge(figures, OWN_METHODS) | {"n": len(some)}
+        for way, one in out[title].items():  # type: ignore[union-attr]
+            print(title, way, json.dumps(one), flush=True)
+    out["seconds"] = round(time.time() - begun)
+    write_lines(target, out)
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def _open(
     from genodiff.runs.model import TrainedModel
 
     if isinstance(run, str | Path):
-        return open_language(run, device, relatives, strains=strains, genome=fasta)
+        return open_language(run, device, relatives, strains=strains, fasta=fasta)
     return run if isinstance(run, TrainedModel) else run.trained
 
 
@@ -179,7 +179,8 @@ def merge_evaluation(parts: list[ShardFile], target: str) -> dict[str, Any]:
     from genodiff.runs.related_model import name_relatives, reopen_relatives
 
     told = parts[0].told
-    model = open_language(told["run"], "cpu", **reopen_relatives(told))
+    fasta = told["options"].get("fasta")
+    model = open_language(told["run"], "cpu", **reopen_relatives(told), fasta=fasta)
     if model.digest != told["checkpoint"]:
         what = f"is of the checkpoint {told['checkpoint']}, and {model.run} has {model.digest}"
         raise DataError(what, file=parts[0].path, fix="merge with the weights that were evaluated")

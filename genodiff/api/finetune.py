@@ -75,6 +75,7 @@ def finetune(
     mask_share: float | None = None,
     patience: int | None = None,
     ema: float | None = None,
+    adapter: str | None = None,
     adapt: int | None = None,
     precision: Literal["fp32", "bf16"] | None = None,
     max_length: int | None = None,
@@ -109,6 +110,9 @@ def finetune(
     where their difference is shown to be within ±`margin`. `ensembles` are rows too: the mean of
     the predictions of a line's seeds, as one answer.
 
+    `adapter` (`"lora:r=8"`, `"dora"`) trains few weights in the place of all, where `model` is a
+    trained one and `method` is full; what is kept is merged.
+
     `keep_weights`: None keeps each new fit for `genodiff.predict`, True fits those
     again that are done without, False keeps none. With `plan` nothing is trained or written, and
     units, seconds and bytes are returned. Raises `UsageError`, `DataError`, `CheckpointError`,
@@ -128,7 +132,8 @@ def finetune(
     over = {
         "rc": rc, "epochs": epochs, "max_steps": max_steps, "batch_size": batch_size, "lr": lr,
         "weight_decay": weight_decay, "head": head, "parts": parts, "dropout": dropout,
-        "shift": shift, "mask_share": mask_share, "patience": patience, "ema": ema, "adapt": adapt,
+        "shift": shift, "mask_share": mask_share, "patience": patience, "ema": ema,
+        "adapter": adapter, "adapt": adapt,
         "precision": precision, "max_length": max_length,
     }  # fmt: skip
     over = {key: value for key, value in over.items() if value is not None}
@@ -281,6 +286,7 @@ def _check(request: DataRequest, task: str, words: list[str], over: dict[str, An
     """The tasks that are meant. Raises `UsageError` for all that needs no network to be judged."""
     from genodiff.backbones.settings import PRESETS
     from genodiff.errors import did_you_mean
+    from genodiff.finetuning.adapters.adapter import parse_adapter
     from genodiff.finetuning.model_words import ADAPTED, SCRATCH, list_baselines, split_words
     from genodiff.finetuning.protocol import FitSettings
     from genodiff.tasks.class_folders import refuse_archive
@@ -289,6 +295,8 @@ def _check(request: DataRequest, task: str, words: list[str], over: dict[str, An
         refuse_archive(request.data)
     tasks = request.names(task)
     FitSettings.parse(over)
+    if over.get("adapter") is not None:
+        parse_adapter(over["adapter"])
     for _, given in split_words(words, list_baselines(request.domain)):
         word = given.removeprefix(ADAPTED)
         preset = word.removeprefix(f"{SCRATCH}:")

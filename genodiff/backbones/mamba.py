@@ -158,16 +158,17 @@ class Mamba(nn.Module):
         readings = [d.weights(A) for d, A in zip(directions, rates, strict=True)]
         ways = [mirrored, not mirrored][: len(readings)]
         if reader is None and (self.adds or not self.bidirectional):
-            w_in: Tensor = self.in_proj.weight
-            w_out: Tensor = self.out_proj.weight
-            b_out: Tensor | None = self.out_proj.bias
+            into, onto = self.in_proj, self.out_proj
+            w_in: Tensor = into.weight
+            w_out: Tensor = onto.weight
+            b_out: Tensor | None = onto.bias
             if mirrored:
                 w_in, w_out, b_out = (
                     w_in.flip(1),
                     w_out.flip(0),
                     None if b_out is None else b_out.flip(0),
                 )
-            given = (w_in, self.in_proj.bias, w_out)
+            given = (w_in, into.bias, w_out)
             out = mixer(h, *given, readings, ways, mask, self.recompute)
             # Each direction adds the bias once.
             return out if b_out is None else out + len(readings) * b_out

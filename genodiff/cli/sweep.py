@@ -100,6 +100,13 @@ class FitFlags:
             "it, and it is kept."
         ),
     ] = None
+    adapter: Annotated[
+        str | None,
+        Parameter(
+            help="Train few weights of a trained network in the place of all: lora, dora, or with "
+            "options, lora:r=8,alpha=16,on=in_proj+out_proj."
+        ),
+    ] = None
     adapt: Annotated[
         int | None,
         Parameter(

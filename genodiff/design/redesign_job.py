@@ -41,9 +41,8 @@ class RedesignJob(DrawJob[RedesignRequest]):
         source, gaps = self._open_source(stack)
         rules = make_rules(words, source.contigs, source.circular)
         run = asked.find_run()
-        model = open_language(
-            run, self.device, asked.relatives, strains=asked.strains, genome=asked.fasta
-        )
+        given, fasta = asked.relatives, asked.fasta
+        model = open_language(run, self.device, given, strains=asked.strains, fasta=fasta)
         if model.alphabet.domain != "dna":
             what = f"is a {model.alphabet.domain} model"
             raise CheckpointError(what, file=model.run, fix="give a run of DNA")

@@ -37,11 +37,15 @@ class EmbedJob(Job[EmbedRequest]):
 
     def open(self, stack: ExitStack) -> None:
         asked = self.request
-        self.model = open_language(asked.run, self.device, asked.relatives, strains=asked.strains)
+        self.keeps = is_file(asked.sequences) and str(asked.sequences) != "-"
+        in_place = self.keeps and (asked.bed is not None or asked.region)
+        self.model = open_language(
+            asked.run, self.device, asked.relatives, strains=asked.strains,
+            fasta=asked.sequences if in_place else None,
+        )  # fmt: skip
         self.how = _read_as(asked, self.model)
         network = self.model.backbone
         self.shape = self.how.shape(network.d_out, network.paired)
-        self.keeps = is_file(asked.sequences) and str(asked.sequences) != "-"
         self.cut = None if asked.part is None else self._cut_shard()
         self.total = 0 if self.cut is None else self.cut[1] - self.cut[0]
 

@@ -77,6 +77,7 @@ class FitResult(NamedTuple):
     history: list[Epoch]
     seconds: float
     scale: tuple[float, float]
+    trained: int
 
 
 class Tick(NamedTuple):
@@ -170,7 +171,7 @@ class _Run:
         named = [
             (name, parameter)
             for name, parameter in classifier.named_parameters()
-            if not (classifier.frozen and name.startswith("backbone."))
+            if parameter.requires_grad and not (classifier.frozen and name.startswith("backbone."))
         ]
         groups: list[dict[str, Any]] = [
             {
@@ -298,6 +299,7 @@ def fit(
         run.history,
         run.seconds,
         scale,
+        sum(p.numel() for group in run.optimizer.param_groups for p in group["params"]),
     )
 
 

@@ -18,6 +18,7 @@ from genodiff.backbones.backbone import Backbone
 from genodiff.domain import TEXT
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetuning.adaptation import AdaptationPlan, adapt_network, describe_adaptation
+from genodiff.finetuning.adapters.adapter import adapted_weights
 from genodiff.finetuning.baseline_choice import find_choice
 from genodiff.finetuning.baselines import fit_baseline, fit_chosen
 from genodiff.finetuning.batches import EncodedPart, Encoder, encode
@@ -279,6 +280,7 @@ def _fit_network(unit: Unit, inputs: _EncodedUnit, folder: Path, watch: Watch | 
             "epochs": len(result.history),
             "seconds": result.seconds,
             "scale": list(result.scale),
+            "trained": result.trained,
             "history": [null_nonfinite(e._asdict()) for e in result.history],
             "sha256": hashlib.sha256(weights).hexdigest(),
         }
@@ -322,15 +324,16 @@ def _fit_or_begin_again(
     options = FitOptions(inputs.task.kind, inputs.task.metrics[0], unit.settings, unit.seed)
 
     def run(classifier: Classifier) -> FitResult:
-        return fit(
-            classifier,
-            inputs.train,
-            inputs.valid,
-            options,
-            state=state,
-            identity=unit.key,
-            watch=watch,
-        )
+        with adapted_weights(classifier.backbone, unit.settings.adapter, unit.seed):
+            return fit(
+                classifier,
+                inputs.train,
+                inputs.valid,
+                options,
+                state=state,
+                identity=unit.key,
+                watch=watch,
+            )
 
     try:
         return run(inputs.classifier)

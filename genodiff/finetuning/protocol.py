@@ -93,6 +93,10 @@ class FitSettings(Settings):
         int | None,
         Field(ge=1, description="bases that are read of a sequence, if fewer than the task's"),
     ] = None
+    adapter: Annotated[
+        str | None,
+        Field(description="few weights in the place of all: lora, or lora:r=8,on=in_proj+out_proj"),
+    ] = None
     adapt: Annotated[
         int,
         Field(ge=0, description="steps of masked diffusion on the train sequences, before the fit"),
@@ -131,11 +135,17 @@ class FitSettings(Settings):
             raise ValueError(f"{self.parts} parts are of the head parts, and this is {self.head}")
         return self
 
+    @model_validator(mode="after")
+    def _adapter_has_a_network(self) -> "FitSettings":
+        if self.adapter is not None and self.method != "full":
+            raise ValueError(f"method {self.method} trains no network that could be adapted")
+        return self
+
     @model_serializer(mode="wrap")
     def _without_what_is_off(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """What is off is not written: rows and keys of before it stay as they are."""
         written: dict[str, Any] = dump(self)
-        for name in ("adapt", "ema", "mask_share"):
+        for name in ("adapt", "adapter", "ema", "mask_share"):
             if not getattr(self, name):
                 written.pop(name, None)
         return written

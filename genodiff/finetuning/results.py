@@ -15,6 +15,7 @@ everything that decides its value: data, network, settings, seed.
     cut_train, cut_test, max_length                          how many were shortened, and to what
     data                                                     sha256 of sequences and labels
     network, parameters, checkpoint, step, pretrained_on     of a network
+    trained                                                  weights that the fit changed
     seconds, device, threads, genodiff, git, created         how long, where, with which code
 """
 

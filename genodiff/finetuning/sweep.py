@@ -118,6 +118,8 @@ def choose_settings(
     if model.adapted:
         own["adapt"] = ADAPT_STEPS
     left_out = {"rc"} if model.adapted else {"rc", "adapt"}
+    if method != "full" or model.kind != "checkpoint":
+        left_out.add("adapter")  # it is for the weights of a trained network
     over = {k: v for k, v in plan.over.items() if k not in left_out}
     start = own if "head" not in over else {k: v for k, v in own.items() if k != "parts"}
     settings = FitSettings.parse(start | over)

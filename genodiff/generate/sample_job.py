@@ -41,7 +41,8 @@ class SampleJob(DrawJob[SampleRequest]):
             self._check_room(asked.n or (DNA.n_samples if templates is None else 1), sizes)
         opened = open_any(asked.find_run(), self.device)
         model, own = opened if isinstance(opened, Published) else (refuse_fitted(opened), None)
-        model = relate_model(model, asked.relatives, strains=asked.strains)
+        fasta = asked.template if asked.is_partly and asked.template != "-" else None
+        model = relate_model(model, asked.relatives, strains=asked.strains, fasta=fasta)
         domain = model.alphabet.domain
         if asked.known not in (None, domain):
             flag, right = DOMAINS[str(asked.known)].output_flag, DOMAINS[domain].output_flag

@@ -17,6 +17,7 @@ from genodiff.backbones.caduceus import Caduceus as Network
 from genodiff.backbones.layers import Norm, take_last
 from genodiff.backbones.mamba import Mamba
 from genodiff.backbones.strand import join_strands, vote
+from genodiff.hf.adapted_weights import ReadLayer, read_linear, read_table, read_taps
 from genodiff.kernels.direction import DirectionWeights, compute_rates
 from genodiff.kernels.linear import linear
 
@@ -54,12 +55,13 @@ class PublishedDirection(nn.Module):
         """The weights as the kernels take them; `A` where it is known."""
         if A is None:
             (A,) = compute_rates([self.A_log])
+        dt = read_linear(self.dt_proj)
+        assert dt.bias is not None
         return DirectionWeights(
-            self.conv1d.weight.squeeze(1),
-            self.conv1d.bias,
-            self.x_proj.weight,
-            self.dt_proj.weight,
-            self.dt_proj.bias,
+            *read_taps(self.conv1d),
+            read_linear(self.x_proj).weight,
+            dt.weight,
+            dt.bias,
             A,
             self.D,
         )
@@ -121,22 +123,22 @@ class PublishedMixer(Mamba):
         return self.mamba_rev
 
     @property
-    def in_proj(self) -> nn.Linear:  # type: ignore[override]
-        return self.mamba_fwd.in_proj
+    def in_proj(self) -> nn.Linear | ReadLayer:  # type: ignore[override]
+        return read_linear(self.mamba_fwd.in_proj)
 
     @property
-    def out_proj(self) -> nn.Linear:  # type: ignore[override]
-        return self.mamba_fwd.out_proj
+    def out_proj(self) -> nn.Linear | ReadLayer:  # type: ignore[override]
+        return read_linear(self.mamba_fwd.out_proj)
 
     @property
-    def in_proj_back(self) -> nn.Linear:  # type: ignore[override]
+    def in_proj_back(self) -> nn.Linear | ReadLayer:  # type: ignore[override]
         assert self.mamba_rev is not None
-        return self.mamba_rev.in_proj
+        return read_linear(self.mamba_rev.in_proj)
 
     @property
-    def out_proj_back(self) -> nn.Linear:  # type: ignore[override]
+    def out_proj_back(self) -> nn.Linear | ReadLayer:  # type: ignore[override]
         assert self.mamba_rev is not None
-        return self.mamba_rev.out_proj
+        return read_linear(self.mamba_rev.out_proj)
 
 
 class Submodule(nn.Module):
@@ -179,7 +181,7 @@ class StrandEmbedding(nn.Module):
     @property
     def weight(self) -> Tensor:
         """The table of one strand, (V, D)."""
-        return self.embedding.weight
+        return read_table(self.embedding)
 
     def forward(self, input_ids: Tensor) -> Tensor:
         other = self.embedding(self.complement_map[input_ids].flip(1))
@@ -256,7 +258,7 @@ class PublishedBackbone(Network):
 
     @property
     def embedding(self) -> Tensor:  # type: ignore[override]
-        return self.embeddings.word_embeddings.weight  # type: ignore[return-value]
+        return read_table(self.embeddings.word_embeddings)
 
     @property
     def blocks(self) -> nn.ModuleList:  # type: ignore[override]

@@ -116,9 +116,8 @@ class MapJob(Job[MapFileRequest]):
         )
         _check_picture(asked.ending, self.regions)
         self.genes = list_genes(asked.genes, self.genome, self.regions)
-        model = open_model(
-            asked.run, self.device, asked.relatives, strains=asked.strains, genome=asked.sequences
-        )
+        given, path = asked.relatives, getattr(self.genome, "path", None)
+        model = open_model(asked.run, self.device, given, strains=asked.strains, fasta=path)
         self.reader = self.kind(asked, model, self.genome, self.regions)
         self.total = sum(len(one.letters) for one in self.regions)
 

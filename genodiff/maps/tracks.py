@@ -38,8 +38,9 @@ class TracksJob(Job[TracksRequest]):
         asked = self.request
         self.genome = stack.enter_context(open_contigs(asked.sequences))
         wanted = list_intervals(self.genome, asked.region, asked.bed)
+        self.path = getattr(self.genome, "path", None)
         self.model = open_language(
-            asked.run, self.device, asked.relatives, strains=asked.strains, genome=asked.sequences
+            asked.run, self.device, asked.relatives, strains=asked.strains, fasta=self.path
         )
         check_model(self.model)
         self.how = TrackRequest(asked.context or self.model.config.data.seq_len, asked.every)
@@ -53,7 +54,6 @@ class TracksJob(Job[TracksRequest]):
         self.form.check()
         self.genes = list_genes(asked.genes, self.genome, intervals)
         self.total, self.evaluations = self.run_of.count_evaluations(self.how)
-        self.path = getattr(self.genome, "path", None)
         if asked.part is not None and self.path is None:
             what = "--shard needs a FASTA file"
             raise UsageError(what, fix="give the file, or leave out the shard")

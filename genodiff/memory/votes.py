@@ -14,7 +14,12 @@ from the target in the `AROUND` places on either side, so how quickly this stret
 an exchange after r_i changes of a place. So what nobody has seen is likelier where much changes,
 and a transition likelier than a transversion.
 
-`plain` is the simplest form: every relative whose flank agrees counts once, and a_b is a half.
+`score_heads` is the simplest form: every relative whose flank agrees counts once, a_b is a half,
+and how quickly the stretch changes is added, r_i being of the relatives as they count here:
+
+    heads_i(ref → alt) = log (n_i(alt) + ½) − log (n_i(ref) + ½) + STRETCH log r_i
+
+So it takes no account of which bases are exchanged, and of how far a relative is.
 """
 
 import numpy as np
@@ -29,6 +34,7 @@ NEAR = 0.02
 REACHES = 0.05
 FIRST, ADDED = 0.5, 0.1
 AROUND = 32
+STRETCH = 0.6
 _CHANGES, _PLACES = 0.5, 5.0  # that are counted beside those around
 _SURE = 0.9
 
@@ -103,6 +109,16 @@ def score_votes(
 def score_plainly(votes: Floats, ref: NDArray[np.integer]) -> Floats:
     """As `score_votes`, with a half added to each base."""
     return _compare(votes + 0.5, ref)
+
+
+def score_heads(over: Floats, ref: NDArray[np.integer], change: Floats) -> Floats:
+    """As `score_votes`, each relative counting once; `over` (G, M, 4).
+
+    `change` (M,): `measure_change` with weights of 1.
+    """
+    found = score_plainly(count_votes(over, np.ones(len(over))), ref)
+    other = np.asarray(ref)[:, None] != np.arange(4)
+    return found + other * (STRETCH * np.log(change)[:, None])
 
 
 def _compare(votes: Floats, ref: NDArray[np.integer]) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.tokenizer_sources import rebuild_tokenizer
@@ -83,19 +83,17 @@ def open_model(
     relatives: Sequence[str | Path] = (),
     *,
     strains: bool = False,
-    genome: Any = None,
+    fasta: str | Path | None = None,
 ) -> TrainedModel | FittedModel:
     """As `open_any`, without a published network's tokenizer; with relatives where some are given.
 
-    `genome` is what the verb reads: a FASTA file that holds the model's own genome serves to fit
-    relatives to it.
-
-    Raises as `runs/related_model.py`, and `UsageError` for relatives of a fine-tuned model.
+    `fasta` is the genome that a verb reads. Raises as `runs/related_model.py`, and `UsageError` for
+    relatives of a fine-tuned model.
     """
     model = open_any(run, device)
     model = model.model if isinstance(model, Published) else model
     if isinstance(model, TrainedModel):
-        return relate_model(model, relatives, strains=strains, genome=genome)
+        return relate_model(model, relatives, strains=strains, fasta=fasta)
     refuse_relatives(run, relatives)
     return model
 
@@ -113,10 +111,10 @@ def open_language(
     relatives: Sequence[str | Path] = (),
     *,
     strains: bool = False,
-    genome: Any = None,
+    fasta: str | Path | None = None,
 ) -> TrainedModel:
     """As `open_model`. Raises `UsageError` for a fine-tuned model."""
-    return refuse_fitted(open_model(run, device, relatives, strains=strains, genome=genome))
+    return refuse_fitted(open_model(run, device, relatives, strains=strains, fasta=fasta))
 
 
 def refuse_fitted(model: TrainedModel | FittedModel) -> TrainedModel:

@@ -169,6 +169,7 @@ def _setting(row: dict[str, Any], domain: str) -> str:
     what = f"{row.get('parameters', 0):,} weights" + (
         f", rc {s['rc']}" if DOMAINS[domain].has_two_strands else ""
     )
+    what += f" ({row['trained']:,} by {s['adapter']})" if s.get("adapter") else ""
     what += f", {s['parts']} parts" if s.get("parts", 1) > 1 else ""
     what += f", {s['head']}" if s.get("head", "mean") not in ("mean", "parts") else ""
     if adapted := row.get("adapted"):

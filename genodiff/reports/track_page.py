@@ -83,6 +83,11 @@ def _list_facts(regions: Sequence[BaseTracks], told: Mapping[str, Any]) -> list[
         ("bases of a window", f"{told['context']:,}"),
         ("masked", f"every {every} bases at once" if every else "each base by itself"),
     ]
+    relatives = told.get("relatives")
+    if relatives:
+        names = [f"{one['name']} ({one['identity']:.1%} identity)" for one in relatives["genomes"]]
+        strains = ["strains of the species were let in"] if relatives["strains"] else []
+        facts.append(("relatives", "; ".join([", ".join(names), *strains])))
     if told.get("genes"):
         facts.append(("genes", Path(told["genes"]).name))
     company = told.get("company")

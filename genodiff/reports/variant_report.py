@@ -39,6 +39,7 @@ def report_variants(
     *,
     out: str | Path | None = None,
     model: str | Path | None = None,
+    opened: TrainedModel | None = None,
     fasta: str | Path | None = None,
     top: int = 20,
     device: str = "auto",
@@ -48,7 +49,8 @@ def report_variants(
 
     The default for `out` is SCORED.html. With `model`, the run that the scores are of, the `top`
     least likely variants have logos of REF and ALT and what its relatives have there, and `REDRAWN`
-    variants with a standard error are scored again with another seed. `fasta` is by default the one
+    variants with a standard error are scored again with another seed; `opened` is that model with
+    its relatives, where it is open already. `fasta` is by default the one
     that the sidecar names. Rows are read one by one: memory does not grow with them. Raises
     `DataError` for a file that holds no scores, `UsageError` for another model or genome,
     `CheckpointError`, `MachineError`.
@@ -73,9 +75,9 @@ def report_variants(
         if not told:
             what = "has no sidecar, so its model and genome are not known"
             raise DataError(what, file=scored, fix=f"put {scored}.json beside it")
-        found, redraws = _ask_model(
-            tally.list_least(), tally.list_drawn(), told, model, fasta, device
-        )
+        path = fasta if fasta is not None else told["fasta"]["path"]
+        trained = opened or open_language(model, device, **reopen_relatives(told), fasta=path)
+        found, redraws = _ask_model(tally.list_least(), tally.list_drawn(), told, trained, path)
         why = "No score has a standard error above 0: nothing was drawn at random."
     page = render_variant_page(
         Path(scored).name, tally, told or {"unit": file.about.get("unit", "nats")}, found, redraws,
@@ -89,15 +91,12 @@ def _ask_model(
     least: Sequence[ScoredRow],
     drawn: Sequence[ScoredRow],
     told: Mapping[str, Any],
-    run: str | Path,
-    fasta: str | Path | None,
-    device: str,
+    trained: TrainedModel,
+    path: str | Path,
 ) -> tuple[list[TopVariant], Redraws | None]:
-    path = fasta if fasta is not None else told["fasta"]["path"]
-    trained = open_language(run, device, **reopen_relatives(told))
     if trained.digest != told["checkpoint"]:
         what = f"the scores are of the model {told['checkpoint']}, and this is {trained.digest}"
-        raise UsageError(what, file=run, fix="give the run that they were made with")
+        raise UsageError(what, file=trained.run, fix="give the run that they were made with")
     with Genome(path) as genome:
         if genome.sha256 != told["fasta"]["sha256"]:
             raise UsageError(

@@ -16,7 +16,13 @@ from genodiff.memory.evidence import Floats
 from genodiff.memory.relatives import Relatives, relating
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import share_bases
-from genodiff.memory.votes import VoteNumbers, count_votes, measure_change, score_votes
+from genodiff.memory.votes import (
+    VoteNumbers,
+    count_votes,
+    measure_change,
+    score_heads,
+    score_votes,
+)
 
 PLACE_CHANNELS = 4
 """Of `RelatedBackbone.describe_places`."""
@@ -66,22 +72,36 @@ class RelatedBackbone(Backbone):
         prior = np.broadcast_to(share_bases(columns.gc), (*windows.shape, 4))
         return over, self.relatives.combine(over, windows, prior)
 
-    def measure_change(self, over: Floats, windows: Codes) -> Floats:
-        """(B, L): how quickly the stretch around each place changes (`memory/votes.py`).
+    def measure_changes(self, over: Floats, windows: Codes) -> Floats:
+        """(B, L, 2): how quickly the stretch around each place changes (`memory/votes.py`), genomes
+        counting as `score_votes` and as `score_heads` counts them.
 
         `over` (G, B, L, 4): what each genome has over windows (B, L).
         """
-        return measure_change(over, windows, np.array(self.votes.weights))
+        both = np.array(self.votes.weights), np.ones(len(over))
+        return np.stack([measure_change(over, windows, weights) for weights in both], -1)
 
-    def score_votes(self, over: Floats, ref: int, change: float) -> Floats:
+    def score_votes(self, over: Floats, ref: int, changes: Floats) -> Floats:
         """(4,): the score of A, C, G and T in place of `ref`, by votes, in nats.
 
-        `over` (G, 4): what each genome has over the place. `change`: `measure_change` there.
+        `over` (G, 4): what each genome has over the place. `changes`: `measure_changes` there.
         """
         weights, kappa = np.array(self.votes.weights), self.votes.kappa
         votes = count_votes(over, weights)[None]
-        given = votes, np.array([ref]), np.array([change])
+        given = votes, np.array([ref]), changes[:1]
         return score_votes(*given, total=weights.sum(), kappa=kappa)[0]
+
+    def score_heads(self, over: Floats, ref: int, changes: Floats) -> Floats:
+        """As `score_votes`, each genome counting once."""
+        return score_heads(over[:, None], np.array([ref]), changes[1:])[0]
+
+    def share_votes(self, over: Floats) -> Floats:
+        """(..., 4): the share of all votes that each base has; what is left to 1 says nothing.
+
+        `over` (G, ..., 4): what each genome has.
+        """
+        weights = np.array(self.votes.weights)
+        return count_votes(over, weights / weights.sum())
 
     def describe_places(self, codes: Codes) -> Floats:
         """(L, 4): which share of the votes has the base of a window itself, the other purine or
@@ -89,8 +109,7 @@ class RelatedBackbone(Backbone):
 
         `codes` (L,), 4 where no base is known: there all say nothing. On the other strand the same.
         """
-        weights, known = np.array(self.votes.weights), codes < NONE
-        votes = count_votes(self.relatives.align(codes[None])[:, 0], weights) / weights.sum()
+        known, votes = codes < NONE, self.share_votes(self.relatives.align(codes[None])[:, 0])
         bases = np.where(known, codes, 0)[:, None].astype(np.int64)
         same, transition = (np.take_along_axis(votes, bases ^ way, 1)[:, 0] for way in (0, 2))
         told = np.stack([same, transition, votes.sum(1) - same - transition], 1) * known[:, None]

@@ -4,12 +4,12 @@ Numbers are fitted on windows of the run's valid split, without the network and 
 split. They are kept in the cache folder under what decides them, so a second call finds them.
 
 Genomes of the model's own species are told by their identity (`strains.py`) and left out, unless
-strains are wanted: with them a test is a look-up.
+strains are wanted: with them a test is a look-up. So are those of the genome that a verb reads. It
+is taken for the model's own where that is not to be had, as for published weights alone.
 """
 
 import json
 import logging
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,11 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from genodiff.data.dna_store import build_dna_store
+from genodiff.data.recipe import make_user_recipe
 from genodiff.data.store import Store
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.counts import format_count
+from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_json
 from genodiff.io.progress import ProgressDisplay
 from genodiff.memory.columns import ColumnNumbers
@@ -49,15 +52,16 @@ def relate_model(
     given: Sequence[str | Path],
     *,
     strains: bool = False,
+    fasta: str | Path | None = None,
     offline: bool = False,
-    genome: Any = None,
 ) -> TrainedModel:
     """`model` with relatives (`relative_lists.py` says what is taken); without any, itself.
 
-    What lacks is built and fitted; `genome`, a file, is taken for the model's own where it has the
-    contigs of its recipe. With `strains`, genomes of the model's own species are let in.
-    Raises `DataError` for a file that cannot be read, for the model's own genome among them, and
-    where all are left out; `UsageError` for a network of text, or one that is not masked.
+    What lacks is built and fitted. With `strains`, genomes of the same species are let in. `fasta`
+    is the genome that a verb reads. Raises `DataError` for a file that cannot be read, for the
+    model's own genome or that of `fasta` among them, and where all are left out; `CheckpointError`
+    where the model's genome is not known and there is no `fasta`; `UsageError` for a network of
+    text, or one that is not masked.
 
     >>> model = relate_model(model, ["yeasts.tsv"])  # doctest: +SKIP
     """
@@ -67,16 +71,17 @@ def relate_model(
         what = "--relatives are for masked networks of DNA"
         raise UsageError(what, file=model.run, fix="leave them out")
     listed = list_genomes(given)
-    is_file = isinstance(genome, str | Path) and os.path.isfile(genome)
-    store = open_trained_store(model, offline, genome if is_file else None)
+    store = _open_own(model, fasta, offline)
     opened = open_relatives(listed, offline=offline)
-    letters = StoreLetters(store)
-    _refuse_own(opened, letters, listed.path)
     windows = cut_fit_windows(store)
     if not len(windows):
         what = "has no window without N in its valid split, on which relatives are fitted"
         raise DataError(what, file=model.run, fix="give a run with a valid split")
-    kept, near = leave_strains_out(opened, letters, strains=strains)
+    kept, near = leave_strains_out(opened, StoreLetters(store), strains=strains)
+    if fasta is not None:
+        with Genome(fasta, goes_round=True) as genome:
+            if not genome.contigs.items() <= store.contigs.items():
+                kept, near = leave_strains_out(kept, genome, strains=strains)
     if not kept:
         what = "every relative is a strain of the model's own species"
         raise DataError(what, file=listed.path, fix="give other species, or --strains")
@@ -102,6 +107,18 @@ def relate_model(
     )
 
 
+def _open_own(model: TrainedModel, fasta: str | Path | None, offline: bool) -> Store:
+    """The genome that a model was trained on; where it is not to be had, that of `fasta`."""
+    other = "name its FASTA file (--fasta), or leave --relatives out"
+    try:
+        return open_trained_store(model, offline, fasta, needed_for="relatives", fix=other)
+    except (CheckpointError, DataError) as fault:
+        if fasta is None:
+            raise
+        _log.warning("%s; %s is taken for it", fault.what, fasta)
+    return build_dna_store(make_user_recipe(fasta), fasta, offline=True, tell_splits=False)
+
+
 def _shorten(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
@@ -120,15 +137,6 @@ def cut_fit_windows(store: Store) -> Codes:
         return np.zeros((0, 0), np.uint8)
     chosen = np.linspace(0, len(cut) - 1, min(FIT_WINDOWS, len(cut))).astype(int)
     return np.stack([cut[i] for i in chosen])
-
-
-def _refuse_own(opened: Sequence[Relative], letters: StoreLetters, path: str) -> None:
-    """Raises `DataError` for a relative that has a contig of the model's own genome."""
-    for one in opened:
-        for contig in letters.contigs:
-            if one.contigs.find(letters, contig) is not None:
-                what = f"the relative {one.name} holds {contig} of the model's own genome"
-                raise DataError(what, file=path, fix="leave it out: with it a test is a look-up")
 
 
 def _fit(kept: Sequence[Relative], windows: Codes) -> tuple[Relatives, VoteNumbers]:

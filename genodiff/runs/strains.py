@@ -3,6 +3,7 @@
 With the same species at hand, a test of evolution is a look-up. So windows of the target are drawn
 at even distances, searched in each relative, and their identities measured (`memory/identity.py`).
 Where most windows are nearly identical, the relative is left out, unless strains are asked for.
+A relative with a contig that is the target's, base for base, is refused whatever is asked for.
 How near a relative is to a stored genome is kept in the cache folder.
 """
 
@@ -100,12 +101,11 @@ def leave_strains_out(
 ) -> tuple[list[Relative], list[Kinship]]:
     """The relatives that are no strains of a genome (with `strains` all), and how near each is.
 
-    Raises `DataError` where one of them is the genome itself: where most of its bases stand in
-    contigs that the relative has base for base.
+    Raises `DataError` where one of them has a contig of the genome itself, base for base.
     """
     kept = []
     for relative in relatives:
-        refuse_same(relative, genome)
+        _refuse_same(relative, genome)
     near = keep_kinships(relatives, genome)
     for relative, kinship in zip(relatives, near, strict=True):
         if kinship.strain and not strains:
@@ -121,16 +121,9 @@ def leave_strains_out(
     return kept, near
 
 
-def refuse_same(relative: Relative, genome: LetterSource) -> None:
-    """Raises `DataError` where a relative is the genome itself."""
-    same = sum(
-        size
-        for name, size in genome.contigs.items()
-        if relative.contigs.find(genome, name) is not None
-    )
-    if 2 * same > sum(genome.contigs.values()):
-        raise DataError(
-            f"the relative {relative.name} is the genome itself",
-            file=relative.told.get("source"),
-            fix="leave its line out",
-        )
+def _refuse_same(relative: Relative, genome: LetterSource) -> None:
+    for contig in genome.contigs:
+        if relative.contigs.find(genome, contig) is not None:
+            what = f"the relative {relative.name} holds {contig} of the genome itself"
+            fix = "leave it out: with it a test is a look-up"
+            raise DataError(what, file=relative.told.get("source"), fix=fix)

@@ -199,24 +199,27 @@ def identify_memory(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def open_trained_store(
-    model: TrainedModel, offline: bool, named: str | Path | None = None
+    model: TrainedModel,
+    offline: bool,
+    named: str | Path | None = None,
+    *,
+    needed_for: str = "a memory",
+    fix: str = "give --memory off",
 ) -> Store:
     """The genome that a model was trained on. Raises as `open_train_memory`.
 
     `named` is a FASTA file that a verb reads. Where it holds that genome no other is looked for.
+    `needed_for` and `fix` are words of what is raised.
     """
     if model.alphabet.domain != DNA.domain or "fingerprint" not in model.data:
-        raise CheckpointError(
-            "does not say which genome it was trained on, which a memory needs",
-            file=model.run,
-            fix="give a run of genodiff, or --memory off",
-        )
+        what = f"does not say which genome it was trained on, which is needed for {needed_for}"
+        raise CheckpointError(what, file=model.run, fix=f"give a run of genodiff, or {fix}")
     try:
         # The FASTA file itself may be gone: what was built of it serves.
         recipe = find_recipe(model.config)
         store: Store | None = find_dna_store(recipe, model.data)
         if store is None and named is not None:
-            store = _build_same(recipe, named)
+            store = _build_same(recipe, named, model.data)
         if store is None:
             store = open_data(
                 model.config, model.run, offline=offline, remembered=model.data, tell_splits=False
@@ -225,16 +228,20 @@ def open_trained_store(
         return store
     except DataError as fault:
         raise DataError(
-            f"a memory needs the genome that the run was trained on, and it {fault.what}",
+            f"the genome that the run was trained on is needed for {needed_for}, and it "
+            f"{fault.what}",
             file=fault.file,
-            fix="bring it back, or give --memory off",
+            fix=f"bring it back, or {fix}",
         ) from None
 
 
-def _build_same(recipe: Recipe, fasta: str | Path) -> Store | None:
-    """The store of `fasta` where it has the contigs of a recipe, which are its check; else None."""
-    with Genome(fasta) as genome:
-        if not recipe.contigs or not recipe.contigs.items() <= genome.contigs.items():
+def _build_same(recipe: Recipe, fasta: str | Path, remembered: dict[str, Any]) -> Store | None:
+    """The store of `fasta` where it is the file that a run remembers, or has the contigs of a
+    recipe, which are its check; else None.
+    """
+    with Genome(fasta, goes_round=True) as genome:
+        same = genome.sha256 == remembered.get("source_sha256")
+        if not same and not (recipe.contigs and recipe.contigs.items() <= genome.contigs.items()):
             return None
     return build_dna_store(recipe, fasta, offline=True, tell_splits=False)
 

@@ -5,13 +5,16 @@ their spans marked. Nothing is shared, kept or drawn; `naive_chain` goes through
 `naive_nelbo` through all masks, so both are for small spans and small windows.
 """
 
+from collections.abc import Sequence
 from itertools import permutations
+from math import log
 
 import numpy as np
 import torch
 
 from genodiff.diffusion.likelihood import count_terms, nelbo_exact
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
+from genodiff.memory.relatives import Relatives
 from genodiff.scoring.spelling_pair import Flags, Ids, SpellingPair
 
 
@@ -52,6 +55,23 @@ def naive_nelbo(denoiser: Denoiser, diffusion: MaskedDiffusion, pair: SpellingPa
         return float(nelbo_exact(count_terms(diffusion, denoiser, x0, maskable)))
 
     return bound(pair.ref) - bound(pair.alt)
+
+
+def naive_headcount(relatives: Relatives, codes: Sequence[int], site: int, alt: int) -> float:
+    """Relatives one by one at `site` of a window of codes (4: unknown), which is hidden, and at the
+    32 places on either side.
+    """
+    hidden = np.array([[4 if i == site else code for i, code in enumerate(codes)]], np.uint8)
+    has, differ, total = [0.5] * 4, 0.5, 5.0
+    for genome in relatives.genomes:
+        over = Relatives((genome,), None).align(hidden)[0, 0].tolist()
+        for base in range(4):
+            has[base] += over[site][base]
+        for i in range(max(0, site - 32), min(len(codes), site + 33)):
+            if hidden[0, i] < 4:
+                total += sum(over[i])
+                differ += sum(over[i]) - over[i][codes[i]]
+    return log(has[alt]) - log(has[codes[site]]) + 0.6 * log(differ / total)
 
 
 @torch.inference_mode()

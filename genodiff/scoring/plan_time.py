@@ -1,13 +1,17 @@
-"""How long evaluations of the network take here, for plans: a second of the work itself."""
+"""How long evaluations of the network take here, for plans: a second of the work itself. And how
+long relatives take.
+"""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import numpy as np
 
 from genodiff.alphabet import Alphabet
+from genodiff.io.variants import Allele
 from genodiff.jobs import machine
 from genodiff.scoring.masked_reader import MaskedReader
+from genodiff.scoring.related_sites import RelatedSites
 from genodiff.scoring.span_scores import mask_where
 from genodiff.scoring.variant_windows import Contigs, place_window
 
@@ -45,5 +49,20 @@ def time_evaluations(
         before = reader.evaluations
         reader.read(windows, own)
         return reader.evaluations - before
+
+    return machine.time_steps(step)
+
+
+def time_related_sites(sites: RelatedSites, alleles: Sequence[Allele]) -> float:
+    """Seconds for one of some substitutions, of what relatives say; 0.0 without any."""
+    if not alleles:
+        return 0.0
+
+    def step() -> int:
+        for one in alleles:
+            sites.prepare(one)
+        sites.read()
+        sites.clear()
+        return len(alleles)
 
     return machine.time_steps(step)

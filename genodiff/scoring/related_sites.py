@@ -15,6 +15,7 @@ the middle of a window of its own. Then the sum above is what the network with r
 `benchmarks/relatives/fast_scores.py` shows how near the two are.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,6 @@ from genodiff.io.variants import Allele
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.memory.tree import share_bases
-from genodiff.memory.votes import count_votes
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.track_tiles import find_tile
@@ -34,6 +34,8 @@ from genodiff.scoring.variant_windows import Contigs, place_window
 _BYTES = 1 << 26  # of what lies over a batch of windows
 _CODE_OF = {base: code for code, base in enumerate("ACGT")}
 
+Count = Callable[[RelatedBackbone, Floats, int, Floats], Floats]
+"""As `RelatedBackbone.score_votes`."""
 Tile = tuple[str, int, int]
 """A contig, and the first place and the last + 1 of a tile."""
 
@@ -48,7 +50,7 @@ class RelatedSites:
         self._genome, self._alphabet, self._network = genome, alphabet, network
         self._context, self._exact = context, exact
         self._sites: dict[Tile, set[int]] = {}
-        self._said: dict[tuple[str, int], tuple[Floats, Floats, float]] = {}
+        self._said: dict[tuple[str, int], tuple[Floats, Floats, Floats]] = {}
 
     def __len__(self) -> int:
         return len(self._sites)
@@ -80,11 +82,11 @@ class RelatedSites:
         ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
         return float(np.log(factors[alt]) - np.log(factors[ref]))
 
-    def count_votes(self, allele: Allele) -> float:
-        """The votes for a prepared substitution, after `read`, in nats."""
-        _, over, change = self._said[allele.chrom, allele.start]
+    def count(self, allele: Allele, way: Count = RelatedBackbone.score_votes) -> float:
+        """The votes for a prepared substitution, after `read`, in nats; or another `way`."""
+        _, over, changes = self._said[allele.chrom, allele.start]
         ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
-        return float(self._network.score_votes(over, ref, change)[alt])
+        return float(way(self._network, over, ref, changes)[alt])
 
     def clear(self) -> None:
         """Forget the windows."""
@@ -112,13 +114,13 @@ class RelatedSites:
                 turned[i] = other.tobytes() < windows[i].tobytes()
                 windows[i] = other if turned[i] else windows[i]
         over, factors = self._network.read_windows(windows)
-        change = self._network.measure_change(over, windows)
+        changes = self._network.measure_changes(over, windows)
         for i, (tile, start) in enumerate(some):
             for site in self._sites[tile]:
                 at = length - 1 - (site - start) if turned[i] else site - start
                 bases = slice(None, None, -1 if turned[i] else 1)
                 said = factors[i, at, bases].copy(), over[:, i, at, bases].copy()
-                self._said[tile[0], site] = *said, float(change[i, at])
+                self._said[tile[0], site] = *said, changes[i, at]
 
 
 class RelatedColumns(NamedTuple):
@@ -137,12 +139,11 @@ def read_related(network: RelatedBackbone, ids: Ids, at: slice) -> RelatedColumn
     codes = np.array(encode_bases(ids))[None]
     over, factors = network.read_windows(codes)
     over, factors, codes = over[:, 0, at], factors[0, at], codes[0, at]
-    columns, weights = network.relatives.columns, np.array(network.votes.weights)
+    columns, votes = network.relatives.columns, network.share_votes(over)
     assert columns is not None
     p = factors * share_bases(columns.gc)
     rows, known = np.arange(len(codes)), codes < NONE
     own = np.where(known, codes, 0)
-    votes = count_votes(over, weights / weights.sum())
     same = votes[rows, own]
     of_genomes = 2 * over[:, rows, own] - over.sum(-1)
     table = np.stack([same, votes.sum(-1) - same, *of_genomes], 1)

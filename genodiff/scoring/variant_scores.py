@@ -234,8 +234,7 @@ class Scorer:
         try:
             if not alleles:
                 raise UnscorableError("no_alt", "no allele", "give one at least")
-            of_sites = self._of_bases.takes_sites or self._of_bases.needs_relatives
-            if of_sites and len(alleles) == 1 and alleles[0].kind == "snv":
+            if self._of_bases.shares_windows and len(alleles) == 1 and alleles[0].kind == "snv":
                 return self._start_site(alleles[0])
             cut = cut_window(self.genome, self.alphabet, alleles, self.context)
             self._check(cut)
@@ -257,9 +256,11 @@ class Scorer:
         return allele, AlleleScore(None, 0.0, method, *places[0], 1)
 
     def _score_site(self, allele: Allele, score: AlleleScore) -> AlleleScore:
-        votes = None if self._related is None else self._related.count_votes(allele)
-        value = votes or 0.0
-        if self._sites is not None:
+        votes = None if self._related is None else self._related.count(allele)
+        if self._sites is None:
+            assert self._related is not None
+            value = self._related.count(allele, self._of_bases.count)
+        else:
             value = self._sites.score(allele)
             if self._related is not None and self._of_sites is not self.reader:
                 value += self._related.compare(allele)

@@ -119,7 +119,7 @@ def count_windows(size: SizeClass, method: str) -> int:
     """About how many windows one draw of a class takes: an SNV's place has three ALTs."""
     widths = size.ref[1], size.alt[1]
     found = find_method(widths, method)
-    apart = size.kind == "snv" and not found.takes_sites
+    apart = size.kind == "snv" and not found.shares_windows
     return found.windows(*widths) * (3 if apart else 1)
 
 

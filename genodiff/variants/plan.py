@@ -4,9 +4,11 @@ from itertools import islice
 from typing import Any
 
 from genodiff.io.variant_check import VariantSurvey
-from genodiff.scoring.masked_reader import open_reader
+from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.scoring.masked_reader import leave_relatives_out, open_reader
 from genodiff.scoring.methods import find_method
-from genodiff.scoring.plan_time import time_evaluations
+from genodiff.scoring.plan_time import time_evaluations, time_related_sites
+from genodiff.scoring.related_sites import RelatedSites
 from genodiff.variants.background import BackgroundRequest, count_background, find_kinds
 from genodiff.variants.records import VariantRecords
 from genodiff.variants.request import TWICE, ScoreFields
@@ -41,7 +43,7 @@ def describe_plan(
         more = [one + two for one, two in zip(more, cost, strict=True)]
     told |= {"seconds": None}
     if score is not None:
-        alone, many = time_windows(work, score)
+        alone, many = time_windows(work, score, with_many=most[1] + more[1] > 0)
         longer = 3 if twice == 2 else 1  # the second window is twice as long
         first, last = (
             longer * (n * alone + m * many) + more[0] * alone + more[1] * many
@@ -65,7 +67,7 @@ def count_windows(survey: VariantSurvey, name: str, most: int | None) -> Windows
     single = many = 0
     for widths, n in survey.sizes.items():
         method = find_method(widths, name)
-        if widths == (1, 1) and method.takes_sites:
+        if widths == (1, 1) and method.shares_windows:
             single = survey.sites
         elif most is not None and method.until_se:
             many += n * most
@@ -80,7 +82,7 @@ def _describe_background(
     """What is said of the random variants, and the windows that they still take."""
     kinds = find_kinds(work.alleles(), work.genome)
     cost = count_background(work.genome, work.genome.sha256, kinds, request)
-    shared = find_method((1, 1), request.method).takes_sites
+    shared = find_method((1, 1), request.method).shares_windows
     single = cost.windows.get("snv", 0) if shared else 0
     total = sum(cost.windows.values())
     told: dict[str, Any] = {"background": {size.name: request.count(size) for size in kinds}}
@@ -89,15 +91,25 @@ def _describe_background(
     return {**told, "background_evaluations": total}, (single, total - single)
 
 
-def time_windows(work: VariantRecords, score: VariantScorer) -> tuple[float, float]:
-    """Seconds of a window with one base masked, and of one with many, at the file's own places."""
-    reader = open_reader(score.model, batch_size=score.options.batch_size, loci=score.loci)
-    lengths, alphabet = work.genome.contigs, score.model.alphabet
-    places = [
-        (one.chrom, min(one.start, lengths[one.chrom] - 1)) for one in islice(work.alleles(), 64)
-    ]
-    alone, many = (
-        time_evaluations(reader, work.genome, alphabet, places, score.context, every)
-        for every in (None, 2)
-    )
+def time_windows(
+    work: VariantRecords, score: VariantScorer, *, with_many: bool
+) -> tuple[float, float]:
+    """Seconds of a substitution's window, and of one `with_many` bases masked (else 0), at the
+    file's own places.
+
+    What relatives say of substitutions is timed as it is read: beside the network, not through it.
+    """
+    options, alleles = score.options, list(islice(work.alleles(), 64))
+    reader = open_reader(score.model, batch_size=options.batch_size, loci=score.loci)
+    genome, alphabet, context = work.genome, score.model.alphabet, score.context
+    places = [(one.chrom, min(one.start, genome.contigs[one.chrom] - 1)) for one in alleles]
+    alone = many = 0.0
+    if find_method((1, 1), options.method).takes_sites:
+        of_sites = leave_relatives_out(reader)
+        alone = time_evaluations(of_sites, genome, alphabet, places, context)
+    if isinstance(reader.denoiser, RelatedBackbone):
+        sites = RelatedSites(genome, alphabet, reader.denoiser, context, exact=options.exact)
+        alone += time_related_sites(sites, [one for one in alleles if one.kind == "snv"])
+    if with_many:
+        many = time_evaluations(reader, genome, alphabet, places, context, 2)
     return alone, many

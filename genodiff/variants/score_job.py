@@ -89,7 +89,7 @@ class ScoreJob(Job[ScoreRequest]):
         if asked.plan and not asked.haplotypes and not Path(asked.run).exists():
             return  # without a run all but the time is counted
         model = open_language(
-            asked.run, self.device, asked.relatives, strains=asked.strains, genome=asked.fasta
+            asked.run, self.device, asked.relatives, strains=asked.strains, fasta=asked.fasta
         )
         self.score = VariantScorer(asked, self.work, model, self.genes)
         # Those that go on until a standard error count by the least that they take
@@ -169,7 +169,9 @@ class ScoreJob(Job[ScoreRequest]):
             raise fault
         if self.request.page:
             draw, asked = find_named(_DRAW_PAGE), self.request
-            draw(asked.out, model=asked.run, fasta=asked.fasta, device=self.device, force=True)
+            assert self.score is not None
+            opened = self.score.model
+            draw(asked.out, model=asked.run, opened=opened, fasta=asked.fasta, force=True)
         return told
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageError
 from genodiff.finetuning.estimate import estimate, format_estimate
+from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import BASELINES
 from genodiff.finetuning.protocol import FitSettings, list_grid_settings, list_protocol_settings
@@ -22,6 +23,7 @@ from genodiff.finetuning.scored_unit import Sealed
 from genodiff.finetuning.search import pick_best_settings
 from genodiff.finetuning.sweep import SweepPlan, choose_settings, sweep
 from genodiff.finetuning.unit import TEST, UNITS
+from genodiff.finetuning.unit_selection import UnitChoice
 from genodiff.reports.sweep_results import group_rows, name_groups
 from genodiff.tasks.data_request import DataRequest, TableFiles
 from genodiff.tasks.metrics import is_better
@@ -129,6 +131,21 @@ def test_a_finished_sweep_is_not_run_again(home: Path, calm: Path) -> None:
     rows = sweep(plan_of(home, [f"ours={home / 'run'}", "scratch", "majority"]), calm)
     assert len(rows) == 6
     assert {p: p.stat().st_mtime_ns for p in before} == before
+
+
+def test_an_adapter_is_for_the_weights_of_a_run_and_what_is_kept_is_merged(home: Path) -> None:
+    words = [f"ours={home / 'run'}", "scratch"]
+    plan = plan_of(home, words, seeds=1, over=OVER | {"adapter": "lora:r=2,on=in_proj"})
+    rows = {row["model"]: row for row in sweep(plan, home / "adapted")}
+    ours, scratch = rows["ours"], rows["scratch"]
+    assert ours["settings"]["adapter"] == "lora:r=2,on=in_proj"
+    assert ours["trained"] < ours["parameters"] / 3
+    assert "adapter" not in scratch["settings"]
+    assert scratch["trained"] == scratch["parameters"] == ours["parameters"]
+    kept = load_fitted(home / "adapted", UnitChoice(model="ours"))
+    assert kept.network is not None
+    assert not any("parametrizations" in name for name in kept.network.state_dict())
+    assert len(kept.predict(["ACGT" * 9])) == 1
 
 
 @pytest.mark.slow

@@ -97,6 +97,8 @@ def test_files_hold_them_and_shards_give_the_same(
     assert all(f"bigDataUrl {name}.bw" in database for name in NAMES)
     page = Path("whole/tracks.html").read_text()
     assert '"name": "near", "limits": [-1, 1], "strip": true' in page
+    near = next(one for one in told["relatives"]["genomes"] if one["name"] == "near")
+    assert f"near ({near['identity']:.1%} identity)" in page
 
 
 def test_a_picture_has_a_strip_for_each_relative(model: genodiff.Model, run: Path) -> None:

@@ -7,6 +7,7 @@ from genodiff.memory.votes import (
     count_votes,
     measure_change,
     measure_kappa,
+    score_heads,
     score_plainly,
     score_votes,
     weigh_relatives,
@@ -67,6 +68,14 @@ def test_change_is_that_of_the_places_around() -> None:
     assert found[50] == pytest.approx(0.5 / (places + 5))
     assert found[51] == pytest.approx(1.5 / (places + 5))
     assert found[99] == pytest.approx(0.5 / (2 * 32 + 5))
+
+
+def test_heads_are_plain_votes_and_how_much_changes_around() -> None:
+    over = np.stack([BASES[[0, 0]], BASES[[0, 0]], BASES[[2, 0]]])
+    slow, quick = score_heads(over, np.zeros(2, int), np.array([0.02, 0.3]))
+    assert slow[2] == pytest.approx(np.log(1.5 / 2.5) + 0.6 * np.log(0.02))
+    assert quick[1] == quick[2] == pytest.approx(np.log(0.5 / 3.5) + 0.6 * np.log(0.3))
+    assert slow[0] == quick[0] == 0
 
 
 def test_no_votes_leave_the_prior() -> None:

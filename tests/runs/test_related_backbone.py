@@ -12,13 +12,16 @@ import genodiff
 from genodiff.alphabet import DNA, reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.models.opening import open_language, refuse_relatives
-from genodiff.runs import related_model
+from genodiff.reports import variant_report
+from genodiff.runs import related_backbone, related_model
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import RelatedBackbone, find_relatives
-from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.masked_reader import MaskedReader, open_reader
+from genodiff.scoring.plan_time import time_related_sites
+from genodiff.variants import plan
 from tests.commands import command
 from tests.related_genomes import differ
-from tests.tiny_run import genome_text
+from tests.tiny_run import genome_text, write_run
 
 IDS = np.array([*DNA.targets, DNA.mask_id])
 
@@ -131,7 +134,7 @@ def test_strains_are_left_out_unless_they_are_wanted(
     [
         (["gone.fa"], "gone.fa: is not there"),
         (["near.fa", "again/near.fa"], "two relatives are called near"),
-        (["own.fa"], "the relative own holds c1 of the model's own genome"),
+        (["own.fa"], "the relative own holds c1 of the genome itself"),
         (["gone.tsv"], "gone.tsv"),
         (["protein.fa"], "protein.fa"),
     ],
@@ -256,13 +259,87 @@ def test_a_run_of_many_genomes_has_relatives_too(tmp_path: Path, folder: Path) -
     model = open_language(tmp_path / "run", "cpu", [tmp_path / "near.fa"])
     assert model.relatives is not None
     assert [one["name"] for one in model.relatives["genomes"]] == ["near"]
-    with pytest.raises(DataError, match=r"the relative one holds .* of the model's own genome"):
+    with pytest.raises(DataError, match=r"the relative one holds .* of the genome itself"):
         open_language(tmp_path / "run", "cpu", [tmp_path / "one.fa"])
+
+
+def test_weights_alone_take_the_genome_that_a_verb_reads(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Strains and the genome itself are told by it, whether it is the model's own or another."""
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
+    run = write_run(tmp_path)
+    genodiff.export_checkpoint(run, out=tmp_path / "weights", format="safetensors")
+    own = tmp_path / "genome.fa"
+    fasta = own.rename(tmp_path / "moved.fa")
+    given = [folder / "near.fa", folder / "strain.fa"]
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "another"))
+    with pytest.raises(DataError, match=r"needed for relatives.* \(--fasta\)") as fault:
+        open_language(tmp_path / "weights", "cpu", given)
+    assert "\n" not in str(fault.value)
+    model = open_language(tmp_path / "weights", "cpu", given, fasta=fasta)
+    assert model.relatives is not None
+    assert [one["name"] for one in model.relatives["genomes"]] == ["near"]
+    assert "strain is left out" in caplog.text
+    assert "is taken for it" not in caplog.text  # it is the model's own
+
+    other = tmp_path / "other.fa"
+    other.write_text(differ(genome_text(), 0.3, 7))
+    (tmp_path / "sister.fa").write_text(differ(other.read_text(), 0.004, 8))
+    (tmp_path / "again.fa").write_text(other.read_text().lower())
+    # In this cache the model's own genome is known now, so it is judged by both.
+    for words, kept in ((given, ["near"]), ([*given, tmp_path / "sister.fa"], ["near"])):
+        model = open_language(tmp_path / "weights", "cpu", words, fasta=other)
+        assert model.relatives is not None
+        assert [one["name"] for one in model.relatives["genomes"]] == kept
+    monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "third"))
+    model = open_language(tmp_path / "weights", "cpu", given, fasta=other)
+    assert "is taken for it" in caplog.text
+    assert model.relatives is not None
+    assert len(model.relatives["genomes"]) == 2
+    with pytest.raises(DataError, match="again holds r7_c1 of the genome itself"):
+        open_language(tmp_path / "weights", "cpu", [tmp_path / "again.fa"], fasta=other)
 
 
 def test_a_fine_tuned_model_says_that_it_reads_no_relatives(folder: Path) -> None:
     with pytest.raises(UsageError, match="a fine-tuned model has no use of relatives"):
         refuse_relatives("runs/tuned", [folder / "near.fa"])
+
+
+def test_a_plan_and_a_page_take_relatives_as_a_score_does(
+    run: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan times them beside the network, and a page does not open them again."""
+    fasta, table = run.parent / "genome.fa", tmp_path / "v.tsv"
+    genome = fasta.read_text().splitlines()[1].upper()
+    alts = ["A" if genome[at] != "A" else "C" for at in (2019, 2500)]
+    rows = [f"c1\t{at + 1}\t{genome[at]}\t{b}" for at, b in zip((2019, 2500), alts, strict=True)]
+    rows.append(f"c1\t2600\t{genome[2599:2602]}\t{genome[2599]}")
+    table.write_text("\n".join(["chrom\tpos\tref\talt", *rows]) + "\n")
+
+    def score(**how: object) -> dict[str, object]:
+        given = dict(fasta=fasta, relatives=[folder / "near.fa"], device="cpu", **how)
+        return genodiff.score(run, table, out=tmp_path / "s.tsv", **given)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(variant_report, "open_language", lambda *_, **__: 1 / 0)
+        score(page=True)
+    assert "near" in (tmp_path / "s.tsv.html").read_text()
+    assert score(plan=True)["evaluations"] == 5  # of a deletion each part of its span
+    table.write_text("\n".join(["chrom\tpos\tref\talt", *rows[:2]]) + "\n")
+    monkeypatch.setattr(related_backbone, "relating", lambda *_: 1 / 0)
+    timed: list[float] = []
+
+    def time(*given: object) -> float:
+        timed.append(time_related_sites(*given))  # type: ignore[arg-type]
+        return timed[-1]
+
+    monkeypatch.setattr(plan, "time_related_sites", time)
+    assert score(plan=True)["evaluations"] == 2
+    assert timed[0] > 0
+    monkeypatch.setattr(MaskedReader, "read", lambda *_: 1 / 0)
+    table.write_text("\n".join(["chrom\tpos\tref\talt", *rows]) + "\n")
+    assert score(plan=True, method="votes")["evaluations"] == 2
 
 
 def test_votes_stand_beside_every_score_with_relatives(

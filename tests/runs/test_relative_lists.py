@@ -218,7 +218,7 @@ FAULTS = {
     "nothing": ("", ["l.fa"], "l.fa"),
     "letters that are none": (">n\nAC!T\n", ["l.fa"], "l.fa"),
     "a contig twice": (">n\nACGT\n>n\nACGT\n", ["l.fa"], "n"),
-    "the genome itself": (genome_text(), ["l.fa"], "l holds c1 of the model's own genome"),
+    "the genome itself": (genome_text(), ["l.fa"], "l holds c1 of the genome itself"),
 }  # fmt: skip
 
 

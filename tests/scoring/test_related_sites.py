@@ -11,9 +11,10 @@ from genodiff.alphabet import DNA
 from genodiff.io.variants import Allele
 from genodiff.models.opening import open_language
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.related_backbone import find_relatives
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import open_reader
-from genodiff.scoring.naive_variants import naive_llr
+from genodiff.scoring.naive_variants import naive_headcount, naive_llr
 from genodiff.scoring.span_scores import run_steps
 from genodiff.scoring.variant_scores import ScoreOptions, score_alleles, start_score
 from genodiff.scoring.variant_windows import HeldContigs, cut_window
@@ -81,6 +82,20 @@ def test_exact_is_the_network_with_relatives_at_a_masked_site(
         assert found.votes == pytest.approx(votes.value, abs=1e-6)
 
 
+def test_a_network_of_paired_strands_is_read_once(run: Path) -> None:
+    """Of both strands it says the same, so the second reading would be the same numbers."""
+    model = open_language(run, "cpu")
+    reader = open_reader(model)
+    assert model.backbone.paired
+    assert not reader.both_strands
+    assert reader.complement is not None
+    ids = cut_window(GENOME, DNA, SITES[:1], SEQ_LEN).pair.ref.copy()
+    ids[[5, 20, 41]] = DNA.mask_id
+    turned = np.ascontiguousarray(reader.complement[ids[::-1]])
+    given, other = reader.read([ids, turned])
+    np.testing.assert_allclose(given, other[::-1, ::-1], atol=1e-5)
+
+
 def test_one_pass_for_all_sites_is_near_to_it(ask: Ask) -> None:
     """In windows of 64 bases; in those of 1,024 it is much nearer (benchmarks/relatives)."""
     fast, exact = take(ask(SITES)), take(ask(SITES, exact=True))
@@ -121,6 +136,24 @@ def test_both_read_outs_are_told_of_one_base_alone(ask: Ask) -> None:
     assert (none.value is None, none.votes) == (False, None)
     (voted,) = ask([SITES[0]], method="votes")
     assert voted.value == voted.votes == one.votes
+
+
+def test_a_headcount_is_that_of_relatives_one_by_one(ask: Ask, model: TrainedModel) -> None:
+    relatives = find_relatives(model.backbone)
+    assert relatives is not None
+    exact = ask(SITES[:20], method="headcount", exact=True)
+    for allele, found in zip(SITES, exact, strict=False):
+        pair = cut_window(GENOME, DNA, [allele], SEQ_LEN).pair
+        codes = open_reader(model).columns(pair.ref).tolist()
+        site, alt = int(pair.ref_span.argmax()), "ACGT".index(allele.alt)
+        assert codes[site] == "ACGT".index(allele.ref)
+        expected = naive_headcount(relatives, codes, site, alt)
+        assert found.value == pytest.approx(expected, abs=1e-6)
+        assert found.method == "headcount"
+    fast, votes = take(ask(SITES, method="headcount")), take(ask(SITES))[1]
+    np.testing.assert_array_equal(fast[1], votes)  # votes stand beside it all the same
+    assert np.corrcoef(fast[0][:20], take(exact)[0])[0, 1] > 0.9
+    assert (fast[0] != votes).all()
 
 
 def test_votes_of_a_base_that_a_relative_has_are_more(ask: Ask, model: TrainedModel) -> None:

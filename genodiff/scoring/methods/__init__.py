@@ -21,7 +21,9 @@ from genodiff.scoring.span_scores import Steps
 from genodiff.scoring.spelling_pair import SpellingPair
 
 if TYPE_CHECKING:
+    from genodiff.memory.evidence import Floats
     from genodiff.runs.own_loci import Place
+    from genodiff.runs.related_backbone import RelatedBackbone
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.variant_scores import ScoreOptions
 
@@ -46,11 +48,26 @@ class ScoreMethod(ABC):
     it takes, and `options.most` the most."""
 
     needs_relatives: ClassVar[bool] = False
-    """Whether it counts the relatives of a model (`--relatives`); without them it is refused."""
+    """Whether it counts a model's relatives (`--relatives`) at the base of an SNV, and is refused
+    without them."""
+
+    @property
+    def shares_windows(self) -> bool:
+        """Whether SNVs share windows."""
+        return self.takes_sites or self.needs_relatives
 
     def fits(self, widths: Widths) -> bool:
         """Whether `auto` takes it for spans of so many bases."""
         return False
+
+    def count(
+        self, network: "RelatedBackbone", over: "Floats", ref: int, changes: "Floats"
+    ) -> "Floats":
+        """With `needs_relatives`: the score (4,) of each base in place of `ref`, in nats.
+
+        As `RelatedBackbone.score_votes`.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def windows(self, ref: int, alt: int) -> int:
@@ -115,4 +132,4 @@ def name_methods(asked: str) -> str:
 
 
 # Users see these first, and `auto` asks them in this order.
-from genodiff.scoring.methods import llr, chain, nelbo, votes  # noqa: E402, F401, I001
+from genodiff.scoring.methods import llr, chain, nelbo, votes, headcount  # noqa: E402, F401, I001

@@ -9,24 +9,23 @@ from genodiff.scoring.span_scores import Estimate, Steps
 from genodiff.scoring.spelling_pair import SpellingPair
 
 if TYPE_CHECKING:
+    from genodiff.memory.evidence import Floats
     from genodiff.runs.own_loci import Place
+    from genodiff.runs.related_backbone import RelatedBackbone
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.variant_scores import ScoreOptions
 
 _UNKNOWN = 4  # the code of a base that is not visible
 
 
-@SCORE_METHODS.register("votes")
-class Votes(ScoreMethod):
-    """What a variant does, where the likelihood says how common it is: the network is not asked."""
-
-    help = "of relatives, how many have each base (one base for another alone)"
+class OfRelatives(ScoreMethod):
+    """A method that counts relatives at one base: the network is not asked."""
 
     needs_relatives = True
 
     def windows(self, ref: int, alt: int) -> int:
-        """One, in which relatives are searched."""
-        return 1
+        """One, in which relatives are searched, for one base."""
+        return int((ref, alt) == (1, 1))
 
     def start(
         self,
@@ -43,7 +42,20 @@ class Votes(ScoreMethod):
         codes = np.where((codes < 0) | pair.ref_span, _UNKNOWN, codes).astype(np.uint8)
         ref, alt = (int(reader.columns(one)[at]) for one in (pair.ref, pair.alt))
         over = related.relatives.align(codes[None])
-        change = related.measure_change(over, codes[None])[0, at]
-        votes = related.score_votes(over[:, 0, at], ref, change)
-        return Estimate(float(votes[alt]), 0.0, windows=1)
+        changes = related.measure_changes(over, codes[None])[0, at]
+        counted = self.count(related, over[:, 0, at], ref, changes)
+        return Estimate(float(counted[alt]), 0.0, windows=1)
         yield []  # no window of the network is asked for
+
+
+@SCORE_METHODS.register("votes")
+class Votes(OfRelatives):
+    """What a variant does, where the likelihood says how common it is."""
+
+    help = "of relatives, how many have each base (one base for another alone)"
+
+    def count(
+        self, network: "RelatedBackbone", over: "Floats", ref: int, changes: "Floats"
+    ) -> "Floats":
+        """By lines of descent."""
+        return network.score_votes(over, ref, changes)

@@ -1,0 +1,62 @@
+"""The weights of layers that an adapter of `peft` has wrapped, as the kernels take them.
+
+Our kernels are handed weights and call no layers. A wrapped layer's weight is what it does to the
+unit vectors: so LoRA, DoRA, LoHa, IA³ and what else is linear are read by one rule, under autograd.
+`peft`'s dropout falls on the unit vectors too: it then drops an input in all positions of a step.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class ReadLayer(NamedTuple):
+    """A wrapped linear layer as its weight and bias."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)
+
+
+def is_wrapped(layer: nn.Module) -> bool:
+    """Whether an adapter of `peft` stands around a layer."""
+    return hasattr(layer, "base_layer")
+
+
+def read_linear(layer: nn.Module) -> nn.Linear | ReadLayer:
+    """A linear layer, or what a wrapped one comes to."""
+    if not is_wrapped(layer):
+        return layer  # type: ignore[return-value]
+    base = layer.get_base_layer()  # type: ignore[operator]
+    units = torch.eye(base.in_features, device=base.weight.device, dtype=base.weight.dtype)
+    with torch.autocast(units.device.type, enabled=False):
+        rows, bias = layer(units), None
+        if base.bias is not None:
+            (bias,) = layer(units.new_zeros(1, len(units)))
+            rows = rows - bias
+    return ReadLayer(rows.t().contiguous(), bias)
+
+
+def read_table(layer: nn.Module) -> Tensor:
+    """The table (V, D) of an embedding."""
+    if not is_wrapped(layer):
+        return layer.weight  # type: ignore[return-value]
+    base = layer.get_base_layer()  # type: ignore[operator]
+    found: Tensor = layer(torch.arange(base.num_embeddings, device=base.weight.device))
+    return found
+
+
+def read_taps(layer: nn.Module) -> tuple[Tensor, Tensor | None]:
+    """The weight (E, taps) of a convolution of each channel by itself, and its bias.
+
+    Raises `NotImplementedError` for a wrapped one: what `peft` puts there mixes the channels.
+    """
+    if is_wrapped(layer):
+        raise NotImplementedError(
+            "an adapter on conv1d, whose channels are apart; leave it out of target_modules"
+        )
+    return layer.weight.squeeze(1), layer.bias  # type: ignore[operator, return-value]

@@ -1,0 +1,113 @@
+"""Adapters of `peft` around the layers of published models: the kernels read what they come to."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hf_folders import write_with_remote_code
+from torch import Tensor
+from transformers import AutoModelForMaskedLM
+
+from genodiff.hf import CaduceusForMaskedLM
+from genodiff.kernels.dispatch import prefer_provider
+from tests.hub.published_folders import sample_ids
+
+peft = pytest.importorskip("peft")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*is_gradient_checkpointing.*:FutureWarning", "ignore:LoRA adapter added to ConvNd"
+)
+PLACES = ("in_proj", "x_proj", "dt_proj", "out_proj", "embedding")
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "lora": ("LoraConfig", {"r": 2}),
+    "dora": ("LoraConfig", {"r": 2, "use_dora": True}),
+    "loha": ("LoHaConfig", {"r": 2}),
+    "ia3": ("IA3Config", {"feedforward_modules": []}),
+}
+
+
+@pytest.fixture(params=[{}, {"rcps": False}], ids=["PS", "Ph"])
+def model(request: pytest.FixtureRequest, tmp_path: Path) -> CaduceusForMaskedLM:
+    write_with_remote_code(tmp_path / "hub", **request.param)
+    found: CaduceusForMaskedLM = AutoModelForMaskedLM.from_pretrained(tmp_path / "hub")
+    return found
+
+
+@pytest.fixture
+def torch_kernels() -> Iterator[None]:
+    prefer_provider("torch")
+    yield
+    prefer_provider(None)
+
+
+def wrap(model: CaduceusForMaskedLM, kind: str, places: list[str]) -> Any:
+    """The model under an adapter whose weights are no longer those that change nothing."""
+    name, options = KINDS[kind]
+    adapted = peft.get_peft_model(
+        deepcopy(model), getattr(peft, name)(target_modules=places, **options)
+    )
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in adapted.parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
+    return adapted
+
+
+def places_of(model: CaduceusForMaskedLM, *names: str) -> list[str]:
+    return ["word_embeddings" if n == "embedding" and not model.config.rcps else n for n in names]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_adapter_of_any_layer_is_what_its_merged_weights_are(
+    model: CaduceusForMaskedLM, place: str
+) -> None:
+    ids = sample_ids()
+    adapted = wrap(model, "lora", places_of(model, place))
+    found = adapted(ids).logits
+    assert (found - model(ids).logits).abs().max() > 1e-4
+    with adapted.disable_adapter():
+        torch.testing.assert_close(adapted(ids).logits, model(ids).logits)
+    if place == "embedding" and not model.config.rcps:
+        return  # the head is tied: `peft` leaves it as it is until both are merged
+    torch.testing.assert_close(adapted.merge_and_unload()(ids).logits, found, atol=2e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_kind_of_adapter_is_read(model: CaduceusForMaskedLM, kind: str) -> None:
+    ids = sample_ids()
+    adapted = wrap(model, kind, ["in_proj", "x_proj", "dt_proj", "out_proj"])
+    found = adapted(ids).logits
+    assert (found - model(ids).logits).abs().max() > 1e-4
+    torch.testing.assert_close(adapted.merge_and_unload()(ids).logits, found, atol=2e-6, rtol=1e-5)
+
+
+def gradients(adapted: Any) -> dict[str, Tensor]:
+    adapted.zero_grad()
+    adapted(sample_ids()).logits.square().mean().backward()
+    return {n: p.grad for n, p in adapted.named_parameters() if p.requires_grad}
+
+
+def test_gradients_of_the_fused_kernels_are_those_of_the_plain_ones(
+    model: CaduceusForMaskedLM, request: pytest.FixtureRequest
+) -> None:
+    adapted = wrap(model, "lora", places_of(model, *PLACES))
+    fused = gradients(adapted)
+    request.getfixturevalue("torch_kernels")
+    plain = gradients(adapted)
+    assert fused.keys() == plain.keys()
+    for name, gradient in plain.items():
+        assert gradient is not None, name
+        assert gradient.abs().max() > 0, name
+        torch.testing.assert_close(fused[name], gradient, atol=1e-5, rtol=1e-4)
+
+
+def test_an_adapter_of_the_convolution_is_refused(model: CaduceusForMaskedLM) -> None:
+    # A rank that the groups of a convolution divide; of another `peft` itself refuses.
+    name, channels = "conv1d", 2 * model.config.d_model
+    config = peft.LoraConfig(target_modules=[name], r=channels)
+    adapted = peft.get_peft_model(model, config)
+    with pytest.raises(NotImplementedError, match=name):
+        adapted(sample_ids())
