@@ -22,6 +22,9 @@ def evaluate(
     mixture: bool | None = None,
     context: typing.Literal['window', 'contig'] = 'window',
     memory: typing.Literal['on', 'off', 'exhaustive'] | None = None,
+    order: str | None = None,
+    order_options: collections.abc.Mapping[str, float] | None = None,
+    order_evaluations: int | None = None,
     batch_size: int = 32,
     seed: int = 1,
     offline: bool = False,
@@ -77,6 +80,12 @@ def evaluate(
         memory: on: the network with a memory of its training genome, beside the network alone
             (default: on for a run of train --memory); exhaustive: every place of the genome is
             tried, not only those that its index finds.
+        order: Also the exact likelihood of drawing the windows in this order: left-to-right, both-
+            ends, confidence, entropy-bounded, random, or another sampler's.
+        order_options: A setting of the order, as at_once=4, bound=0.5 or steps=256 (default: one
+            base with each evaluation); may be given several times.
+        order_evaluations: Of a fixed order take so many evaluations of each window, evenly spread
+            [all].
         batch_size: Windows at a time: changes the speed, not the figures.
         seed: Seed of every random draw.
         offline: Never touch the network.

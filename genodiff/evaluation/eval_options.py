@@ -1,7 +1,7 @@
 """What an evaluation is asked for: data in the place of the run's own, windows, masks, limits."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,11 +9,14 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge
 
 from genodiff.data.recipe import ALL, SPLITS
+from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, did_you_mean
 from genodiff.jobs.options import Seed
 from genodiff.jobs.request import Option, list_fields
 
+RANDOM = "random"
+"""The order of `first-hitting`, drawn for each window by the seed."""
 _OF_DNA = {"domain": DNA.name}
 _OF_TEXT = {"domain": TEXT.name}
 _MOST_STEPS = 100_000
@@ -96,6 +99,26 @@ class EvalOptions:
             "tried, not only those that its index finds."
         ),
     ] = field(default=None, metadata=_OF_DNA)
+    order: Annotated[
+        str | None,
+        Option(
+            "Also the exact likelihood of drawing the windows in this order: left-to-right, "
+            "both-ends, confidence, entropy-bounded, random, or another sampler's."
+        ),
+    ] = field(default=None, metadata=_OF_DNA)
+    order_options: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "A setting of the order, as at_once=4, bound=0.5 or steps=256 (default: one base with "
+            "each evaluation); may be given several times.",
+            ("--order-option",),
+        ),
+    ] = field(default=None, metadata=_OF_DNA)
+    order_evaluations: Annotated[
+        int | None,
+        Ge(1),
+        Option("Of a fixed order take so many evaluations of each window, evenly spread [all]."),
+    ] = field(default=None, metadata=_OF_DNA)
     batch_size: Annotated[
         int, Ge(1), Option("Windows at a time: changes the speed, not the figures.")
     ] = 32
@@ -126,11 +149,26 @@ class EvalOptions:
                     f"--t-steps {steps} is not between 1 and {_MOST_STEPS:,}",
                     fix="give numbers of sampling steps, such as 10",
                 )
+        self._check_order()
         self.check_memory(self.memory not in (None, "off"))
         if self.max_minutes is not None and not 0 < self.max_minutes < math.inf:
             raise UsageError(
                 f"--max-minutes {self.max_minutes} is not above 0", fix="give a time in minutes"
             )
+
+    def _check_order(self) -> None:
+        known = [RANDOM, *SAMPLERS.list_names()]
+        if self.order is not None and self.order not in known:
+            raise UsageError(f"no order '{self.order}'; {did_you_mean(self.order, known)}")
+        for flag, given in (
+            ("--order-option", bool(self.order_options)),
+            ("--order-evaluations", self.order_evaluations is not None),
+        ):
+            if given and self.order is None:
+                raise UsageError(f"{flag} is a setting of --order", fix="give --order, too")
+        if self.order is not None and self.context != "window":
+            what = "--order and --context contig exclude each other"
+            raise UsageError(what, fix="leave one of them out")
 
     def check_memory(self, mixed: bool) -> None:
         """Raises `UsageError` for options that a memory, where one is mixed in, cannot have."""

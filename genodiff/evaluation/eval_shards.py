@@ -17,11 +17,12 @@ import torch
 
 from genodiff.data.loader import EvalBatches
 from genodiff.errors import DataError, UsageError
-from genodiff.evaluation.bound import WindowDraws, choose_windows, measure_batch
+from genodiff.evaluation.bound import WindowDraws, check_network, choose_windows, measure_batch
 from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.evaluation.evaluate import evaluate, open_evaluated
 from genodiff.evaluation.evaluation_file import find_evaluation_file, write_evaluation
+from genodiff.evaluation.exact_order import Order, OrderScorer, read_order
 from genodiff.evaluation.request import EvalRequest
 from genodiff.evaluation.window_memory import WindowMemory, open_window_memory
 from genodiff.io.atomic import open_atomic, write_json
@@ -38,6 +39,7 @@ _log = logging.getLogger("genodiff")
 HOLDS = "draws of an evaluation's shard"
 _ROWS = 5  # of a batch: nats of upper case and soft-masked, their tokens, and the masked share;
 # with a memory, two more: the nats without it
+_ORDERED = -1  # in the place of a repeat: the exact likelihood under --order, three rows
 
 
 class ShardPlan(NamedTuple):
@@ -48,6 +50,7 @@ class ShardPlan(NamedTuple):
     windows: range
     request: str
     memory: WindowMemory | None = None
+    order: Order | None = None
 
 
 def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> ShardPlan:
@@ -73,16 +76,20 @@ def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> Shard
         "checkpoint": model.digest, "fingerprint": data.store.fingerprint,
         "windows": len(windows), "options": _describe_options(options),
     }  # fmt: skip
+    order = read_order(model, options)
     if memory is not None:
         whole["memory"], memory = identify_memory(memory.told), memory.of(windows)
     own = range(first * size, min(last * size, len(windows)))
-    return ShardPlan(batches, range(first, last), own, sha256_json(whole), memory)
+    return ShardPlan(batches, range(first, last), own, sha256_json(whole), memory, order)
 
 
 def _describe_options(options: EvalOptions) -> dict[str, Any]:
     given = {key: value for key, value in options.describe().items() if key != "offline"}
     if options.memory in (None, "off"):  # as in requests of before there was a memory
         del given["memory"]
+    if options.order is None:
+        for name in ("order", "order_options", "order_evaluations"):
+            del given[name]
     return given
 
 
@@ -97,7 +104,8 @@ class EvalShardJob(Job[EvalRequest]):
         asked.check_domain(self.model.alphabet.domain)
         self.of = plan_shard(self.model, asked, self.request.part)
         repeats = range(self.of.batches.repeats)
-        self.places = [(repeat, number) for repeat in repeats for number in self.of.numbers]
+        each = [*repeats, *([] if self.of.order is None else [_ORDERED])]
+        self.places = [(repeat, number) for repeat in each for number in self.of.numbers]
         self.total = len(self.places)
 
     def plan(self) -> dict[str, Any]:
@@ -111,8 +119,17 @@ class EvalShardJob(Job[EvalRequest]):
         """Raises `GenodiffError` where they are not finite."""
         objective, backbone = self.model.objective, self.model.backbone
         device = next(backbone.parameters()).device
-        for place in self.places[first:]:
-            batch = self.of.batches.batch(*place)
+        check_network(objective, backbone, self.of.batches, device)
+        scorer = None
+        if self.of.order is not None:
+            size = self.options.batch_size
+            scorer = OrderScorer(self.model, self.of.order, size, self.of.memory)
+        for repeat, number in self.places[first:]:
+            batch = self.of.batches.batch(max(repeat, 0), number)
+            if repeat == _ORDERED:
+                assert scorer is not None
+                yield scorer.measure(batch).tobytes()
+                continue
             draws = measure_batch(objective, backbone, batch, device, self.of.memory)
             yield np.stack(draws).tobytes()
 
@@ -129,11 +146,16 @@ class EvalShardJob(Job[EvalRequest]):
     def _join(self, rows: Iterable[bytes]) -> WindowDraws:
         of, with_memory = self.of, self.of.memory is not None
         draws = WindowDraws.empty(of.batches.repeats, len(of.windows), memory=with_memory)
+        ordered: list[Any] = []
         for (repeat, number), row in zip(self.places, rows, strict=True):
-            values = np.frombuffer(row).reshape(_ROWS + 2 * with_memory, -1)
+            height = 3 if repeat == _ORDERED else _ROWS + 2 * with_memory
+            values = np.frombuffer(row).reshape(height, -1)
+            if repeat == _ORDERED:
+                ordered.append(values)
+                continue
             at = number * of.batches.batch_size - of.windows.start
             draws.put(repeat, slice(at, at + values.shape[1]), list(values))
-        return draws
+        return draws._replace(ordered=np.concatenate(ordered, 1)) if ordered else draws
 
 
 def write_draws(path: str | Path, draws: WindowDraws) -> None:
@@ -142,21 +164,26 @@ def write_draws(path: str | Path, draws: WindowDraws) -> None:
     with open_atomic(path) as file:
         np.save(file, np.concatenate(rows if draws.without is None else [*rows, draws.without]))
         np.save(file, draws.tokens)
+        if draws.ordered is not None:
+            np.save(file, draws.ordered)
 
 
 def read_draws(paths: Sequence[str | Path]) -> WindowDraws:
     """The draws of all shards, in their order. Raises `DataError` for a file that is none."""
-    values, tokens = [], []
+    values, tokens, ordered = [], [], []
     for path in paths:
         try:
             with open(path, "rb") as file:
                 values.append(np.load(file, allow_pickle=False))
                 tokens.append(np.load(file, allow_pickle=False))
+                if file.peek(1):
+                    ordered.append(np.load(file, allow_pickle=False))
         except (OSError, ValueError, EOFError) as fault:
             raise DataError(f"holds no draws: {fault}", file=path, fix="evaluate again") from None
     joined = np.concatenate(values, 2)
     without = joined[3:] if len(joined) > 3 else None
-    return WindowDraws(joined[:2], np.concatenate(tokens, 1), joined[2], without)
+    of_order = np.concatenate(ordered, 1) if ordered else None
+    return WindowDraws(joined[:2], np.concatenate(tokens, 1), joined[2], without, of_order)
 
 
 def merge_evaluation(parts: Sequence[ShardFile], target: str) -> dict[str, Any]:

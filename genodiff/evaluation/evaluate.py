@@ -15,6 +15,7 @@ from genodiff.evaluation.dna_evaluation import evaluate_dna
 from genodiff.evaluation.eval_data import choose_mixture, find_train_store, open_data
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.evaluation.evaluation_file import EVAL, find_evaluation_file, write_evaluation
+from genodiff.evaluation.exact_order import read_order
 from genodiff.evaluation.line_costs import plan_lines
 from genodiff.evaluation.request import EvalRequest
 from genodiff.evaluation.text_evaluation import evaluate_text
@@ -106,7 +107,8 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
     if options.baselines and isinstance(windows, DnaWindows):
         train = find_train_store(model, options, data.store)
         lines = plan_lines(windows, train, choose_mixture(data, options))
-    repeats, passes = options.repeats, options.passes
+    order, repeats, passes = read_order(model, options), options.repeats, float(options.passes)
+    passes += 0.0 if order is None else order.expect(model, windows.seq_len)
     seconds = time_window(model, windows, options.batch_size, memory) * len(windows) * passes
     return {
         "parameters": sum(p.numel() for p in model.backbone.parameters()),
@@ -117,7 +119,7 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
         "split": options.split,
         "windows": len(windows),
         "windows_total": data.total,
-        "tokens": int(windows.length.sum()) * passes,
+        "tokens": int(int(windows.length.sum()) * passes),
         "memory": None if memory is None else memory.told,
         "seconds": round(seconds, 1),
         "seconds_of_baselines": None if lines is None else round(lines.total, 1),
