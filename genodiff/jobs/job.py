@@ -191,9 +191,9 @@ def follow(journal: Journal, made: Iterator[bytes]) -> Iterator[bytes]:
         for entry in islice(journal.rows(), n, None):
             n += 1
             yield entry
-        while n == journal.kept and (entry := next(made, None)) is not None:
+        while n == journal.kept and (new := next(made, None)) is not None:
             n += 1
-            yield entry
+            yield new
         kept = journal.kept
 
 
