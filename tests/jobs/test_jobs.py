@@ -220,6 +220,7 @@ def test_entries_are_read_as_they_are_made_by_several_readers(tmp_path: Path) ->
     assert (next(one), journal.kept) == (b"a", 1), "the first does not wait for the last"
     assert [next(other), next(other), next(other)] == [b"a", b"", b"c"]
     assert (list(one), list(other)) == ([b"", b"c", b"d"], [b"d"])
+    journal.close()
 
 
 def test_a_plan_names_the_files_that_are_then_written(
