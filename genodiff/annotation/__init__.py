@@ -1,0 +1,1 @@
+"""Labels at each base of a genome: genes as paths of states, and chains of states."""

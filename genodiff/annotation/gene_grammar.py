@@ -1,0 +1,150 @@
+"""Coding genes of both strands as a path of thirteen states, one for each base.
+
+    between        outside coding sequences and their introns
+    exon p         base p of a codon, p = 0, 1, 2, of each strand
+    intron p       an intron behind base p of a codon, of each strand
+
+On the forward strand, read from left to right:
+
+    between → exon 0 → exon 1 → exon 2 → exon 0 …       exon 2 → between
+    exon p → intron p → intron p …                      intron p → exon p + 1
+
+Of the reverse strand the same holds from right to left. So a path has whole codons alone, an intron
+keeps the phase, and no gene lies in another. Genes that touch are apart only where `between` is:
+two neighbours without a base between them cannot be written, nor one inside another's intron.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.io.transcripts import Transcript
+
+BETWEEN, EXON, INTRON = 0, 1, 4
+"""The first state of each kind on the forward strand; those of the reverse stand `STRAND` on."""
+STRAND = 6
+N_STATES = 1 + 2 * STRAND
+STATES = (
+    "between",
+    *(
+        f"{kind}{phase}{strand}"
+        for strand in "+-"
+        for kind in ("exon", "intron")
+        for phase in range(3)
+    ),
+)
+"""The names of the states, such as `exon0+`."""
+UNKNOWN = -1
+"""The label of a base that nothing is said of."""
+
+_FIRST = (EXON, EXON + 2 + STRAND)  # states that a gene may begin with, from left to right
+_LAST = (EXON + 2, EXON + STRAND)
+
+
+class CodingGene(NamedTuple):
+    """The coding sequence of a gene: its parts in the order of the contig, 0-based, half-open."""
+
+    strand: int
+    parts: tuple[tuple[int, int], ...]
+
+    @property
+    def length(self) -> int:
+        """Bases of the coding sequence."""
+        return sum(end - start for start, end in self.parts)
+
+
+def allow_steps() -> NDArray[np.bool_]:
+    """Which state may follow which, from left to right: (from, to).
+
+    >>> bool(allow_steps()[STATES.index("exon2+"), STATES.index("exon0+")])
+    True
+    >>> bool(allow_steps()[STATES.index("exon0+"), STATES.index("exon2+")])
+    False
+    """
+    found = np.zeros((N_STATES, N_STATES), bool)
+    found[BETWEEN, BETWEEN] = found[BETWEEN, EXON] = found[EXON + 2, BETWEEN] = True
+    for phase in range(3):
+        exon, intron, following = EXON + phase, INTRON + phase, EXON + (phase + 1) % 3
+        found[exon, following] = found[exon, intron] = True
+        found[intron, intron] = found[intron, following] = True
+    other = np.array(mirror_states())
+    return found | found.T[np.ix_(other, other)]
+
+
+def mirror_states() -> tuple[int, ...]:
+    """The state of a base when the contig is read as its reverse complement."""
+    forward = range(1, 1 + STRAND)
+    return (BETWEEN, *(s + STRAND for s in forward), *forward)
+
+
+def label_genes(genes: Iterable[CodingGene], length: int) -> tuple[NDArray[np.int8], int]:
+    """The path of a contig with these genes, and how many of them are left out.
+
+    Left out are coding sequences that are no whole codons, lie beyond the contig, or overlap or
+    touch one that begins before them; their bases are `UNKNOWN` where no other gene has them.
+    """
+    path = np.zeros(length, np.int8)
+    left_out, end_before = 0, -1
+    for gene in sorted(genes, key=lambda one: (one.parts[0][0], -one.parts[-1][1])):
+        first, last = gene.parts[0][0], gene.parts[-1][1]
+        beyond = first < 0 or last > length
+        if beyond or gene.length % 3 or not gene.length or first <= end_before:
+            left_out += 1
+            inside = path[max(first, 0) : last]
+            inside[inside == BETWEEN] = UNKNOWN
+            continue
+        path[first:last] = _label_one(gene)
+        end_before = last
+    return path, left_out
+
+
+def _label_one(gene: CodingGene) -> NDArray[np.int8]:
+    """The states of a gene from its first base to its last."""
+    first, last = gene.parts[0][0], gene.parts[-1][1]
+    read = np.zeros(last - first, bool)
+    for start, end in gene.parts:
+        read[start - first : end - first] = True
+    if gene.strand < 0:
+        read = read[::-1]
+    number = np.cumsum(read) - 1  # of the last coding base that was read
+    states = np.where(read, EXON, INTRON) + number % 3
+    if gene.strand < 0:
+        states = states[::-1] + STRAND
+    return states.astype(np.int8)
+
+
+def list_genes(path: NDArray[np.integer]) -> list[CodingGene]:
+    """The genes of a path, in its order; one that an end cuts off is left out.
+
+    >>> list_genes(np.array([0, 1, 2, 3, 0]))
+    [CodingGene(strand=1, parts=((1, 4),))]
+    """
+    inside = np.concatenate([[False], path > BETWEEN, [False]])
+    found = []
+    for first, last in np.flatnonzero(inside[1:] != inside[:-1]).reshape(-1, 2).tolist():
+        states = path[first:last]
+        if states[0] not in _FIRST or states[-1] not in _LAST:
+            continue
+        read = np.concatenate([[False], (states - 1) % STRAND < INTRON - EXON, [False]])
+        parts = np.flatnonzero(read[1:] != read[:-1]).reshape(-1, 2) + first
+        strand = 1 if states[0] <= STRAND else -1
+        found.append(CodingGene(strand, tuple((a, b) for a, b in parts.tolist())))
+    return found
+
+
+def as_coding_genes(transcripts: Sequence[Transcript]) -> dict[str, list[CodingGene]]:
+    """The longest coding sequence of each gene, by contig."""
+    longest: dict[tuple[str, str], CodingGene] = {}
+    for one in transcripts:
+        if not one.coding or not one.strand:
+            continue
+        gene = CodingGene(one.strand, tuple(sorted(one.coding)))
+        key = one.contig, one.gene or one.name
+        if key not in longest or gene.length > longest[key].length:
+            longest[key] = gene
+    found: dict[str, list[CodingGene]] = {}
+    for (contig, _), gene in longest.items():
+        found.setdefault(contig, []).append(gene)
+    return found

@@ -1,0 +1,120 @@
+"""Genes as paths of states: what is written is read back on both strands, and no other path is."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from genodiff.annotation.gene_grammar import (
+    BETWEEN,
+    N_STATES,
+    STATES,
+    UNKNOWN,
+    CodingGene,
+    allow_steps,
+    as_coding_genes,
+    label_genes,
+    list_genes,
+    mirror_states,
+)
+from genodiff.io.transcripts import Transcript
+
+
+def spell(path: np.ndarray) -> str:
+    return " ".join(STATES[s] for s in path)
+
+
+def test_a_gene_with_an_intron_is_spelled_on_both_strands() -> None:
+    parts = ((1, 3), (5, 9))  # two bases, an intron of two, four bases
+    path, left_out = label_genes([CodingGene(1, parts)], 10)
+    assert not left_out
+    assert spell(path) == (
+        "between exon0+ exon1+ intron1+ intron1+ exon2+ exon0+ exon1+ exon2+ between"
+    )
+    path, _ = label_genes([CodingGene(-1, parts)], 10)
+    assert spell(path) == (
+        "between exon2- exon1- intron0- intron0- exon0- exon2- exon1- exon0- between"
+    )
+
+
+@st.composite
+def contigs(draw: st.DrawFn) -> tuple[list[CodingGene], int]:
+    """Genes with a base between them, of whole codons."""
+    genes, at = [], 0
+    for _ in range(draw(st.integers(0, 3))):
+        at += draw(st.integers(1, 4))
+        sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+        sizes[-1] += -sum(sizes) % 3
+        parts = []
+        for size in sizes:
+            parts.append((at, at + size))
+            at += size + draw(st.integers(1, 4))
+        at = parts[-1][1]
+        genes.append(CodingGene(draw(st.sampled_from([1, -1])), tuple(parts)))
+    return genes, at + draw(st.integers(1, 3))
+
+
+@given(contigs())
+@settings(max_examples=200, deadline=None)
+def test_what_is_written_is_allowed_and_read_back_on_either_strand(
+    case: tuple[list[CodingGene], int],
+) -> None:
+    genes, length = case
+    path, left_out = label_genes(genes, length)
+    assert not left_out
+    assert allow_steps()[path[:-1], path[1:]].all()
+    assert list_genes(path) == genes
+    # The contig's reverse complement has the genes' mirror images, and the mirrored path.
+    turned = [
+        CodingGene(-g.strand, tuple((length - b, length - a) for a, b in reversed(g.parts)))
+        for g in reversed(genes)
+    ]
+    other, _ = label_genes(turned, length)
+    assert (other == np.array(mirror_states())[path[::-1]]).all()
+
+
+def test_steps_are_those_of_the_mirrored_contig() -> None:
+    steps, other = allow_steps(), np.array(mirror_states())
+    assert (steps == steps.T[np.ix_(other, other)]).all()
+    assert min(steps.sum(0).min(), steps.sum(1).min()) >= 1  # no state without a way
+    assert len(STATES) == N_STATES == len(set(STATES))
+
+
+def test_what_has_no_path_is_left_out_and_its_bases_are_unknown() -> None:
+    whole = CodingGene(1, ((3, 9),))
+    for other in (
+        CodingGene(1, ((12, 16),)),  # no whole codons
+        CodingGene(-1, ((6, 12),)),  # overlaps
+        CodingGene(-1, ((9, 12),)),  # touches
+        CodingGene(1, ((15, 24),)),  # beyond the contig
+    ):
+        path, left_out = label_genes([whole, other], 20)
+        assert left_out == 1
+        assert list_genes(np.where(path == UNKNOWN, BETWEEN, path)) == [whole]
+        first, last = max(other.parts[0][0], 9), min(other.parts[0][1], 20)
+        assert (path[first:last] == UNKNOWN).all()
+
+
+def test_genes_that_an_end_cuts_off_are_not_listed() -> None:
+    path, _ = label_genes([CodingGene(1, ((2, 8),)), CodingGene(-1, ((10, 16),))], 18)
+    assert len(list_genes(path)) == 2
+    assert list_genes(path[3:])[0].strand == -1
+    assert len(list_genes(path[3:])) == 1
+    assert len(list_genes(path[:15])) == 1
+
+
+def test_the_longest_coding_sequence_of_each_gene_is_taken() -> None:
+    def make(name: str, *coding: tuple[int, int], strand: int = -1) -> Transcript:
+        return Transcript("chr", 0, 50, strand, "G", name, (), coding)
+
+    short, long = make("a", (20, 26)), make("b", (20, 26), (3, 9))
+    none = make("c", strand=0)
+    found = as_coding_genes([short, long, none, Transcript("chr", 0, 9, 1, "R", "r")])
+    assert found == {"chr": [CodingGene(-1, ((3, 9), (20, 26)))]}
+
+
+def test_lengths_of_one_and_none() -> None:
+    assert label_genes([], 1)[0].tolist() == [BETWEEN]
+    assert list_genes(np.zeros(0, np.int8)) == []
+    with pytest.raises(IndexError):
+        label_genes([CodingGene(1, ())], 3)

@@ -1,0 +1,93 @@
+"""Chains of states against all paths of small worlds; the grammar of genes under random scores."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from genodiff.annotation.gene_grammar import N_STATES, allow_steps, list_genes
+from genodiff.annotation.state_chain import (
+    FORBIDDEN,
+    ChainScores,
+    find_best_path,
+    log_partition,
+    marginals,
+    path_score,
+)
+
+
+def make_chain(length: int, states: int, seed: int, each_step: bool, forbid: bool) -> ChainScores:
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    steps = draw(2, length - 1, states, states) if each_step else draw(states, states)
+    if forbid:
+        steps = steps.masked_fill(torch.rand(states, states, generator=generator) < 0.3, FORBIDDEN)
+    return ChainScores(draw(2, length, states), steps, draw(states), draw(states))
+
+
+@pytest.mark.parametrize("each_step", [False, True])
+@pytest.mark.parametrize("forbid", [False, True])
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 6])
+def test_sums_marginals_and_best_paths_are_those_of_all_paths(
+    length: int, each_step: bool, forbid: bool
+) -> None:
+    chain = make_chain(length, 3, length, each_step, forbid)
+    chain.states.requires_grad_()
+    paths = torch.tensor(list(product(range(3), repeat=length)))
+    scores = torch.stack([path_score(chain, p.expand(2, -1)) for p in paths], 1)
+    total = log_partition(chain)
+    torch.testing.assert_close(total, scores.logsumexp(1), atol=1e-9, rtol=0)
+    shares = scores.softmax(1)
+    wanted = torch.stack([(shares[:, :, None] * (paths == s)).sum(1) for s in range(3)], -1)
+    torch.testing.assert_close(marginals(chain), wanted, atol=1e-9, rtol=0)
+    (gradient,) = torch.autograd.grad(total.sum(), chain.states)
+    torch.testing.assert_close(gradient, wanted, atol=1e-9, rtol=0)
+    for row in range(2):
+        steps = chain.steps[row] if each_step and length > 1 else chain.steps
+        best = find_best_path(
+            chain.states[row].detach().numpy(), steps.numpy() if length > 1 else np.zeros((3, 3)),
+            chain.begin.numpy(), chain.end.numpy(),
+        )  # fmt: skip
+        assert best.tolist() == paths[scores[row].argmax()].tolist()
+
+
+def test_a_long_chain_is_its_own_forward_pass() -> None:
+    """8,191 places in float32, against the recursion in float64."""
+    allowed = torch.from_numpy(allow_steps())
+    steps = torch.zeros(N_STATES, N_STATES).masked_fill(~allowed, FORBIDDEN)
+    states = torch.randn(1, 8191, N_STATES, generator=torch.Generator().manual_seed(1)) * 3
+    nothing = torch.zeros(N_STATES)
+    found = log_partition(ChainScores(states, steps, nothing, nothing))
+    forward = states[0, 0].double()
+    for i in range(1, states.shape[1]):
+        forward = (forward[:, None] + steps.double()).logsumexp(0) + states[0, i].double()
+    assert abs(float(found) / float(forward.logsumexp(0)) - 1) < 1e-6
+    chances = marginals(ChainScores(states, steps, nothing, nothing))
+    torch.testing.assert_close(chances.sum(-1), torch.ones(1, 8191), atol=1e-3, rtol=0)
+    assert torch.isfinite(chances).all()
+
+
+def test_a_best_path_never_leaves_the_grammar() -> None:
+    """10,000 random scores, strong and weak."""
+    allowed = allow_steps()
+    steps = np.where(allowed, 0.0, FORBIDDEN).astype(np.float32)
+    random, nothing = np.random.default_rng(1), np.zeros(N_STATES, np.float32)
+    for case in range(10_000):
+        length = int(random.integers(1, 12))
+        scale = 10.0 ** random.integers(-2, 4)
+        scores = (random.standard_normal((length, N_STATES)) * scale).astype(np.float32)
+        path = find_best_path(scores, steps, nothing, nothing)
+        assert allowed[path[:-1], path[1:]].all(), case
+        for gene in list_genes(path):
+            assert gene.length % 3 == 0
+
+
+def test_where_no_path_is_allowed_it_is_said() -> None:
+    steps = np.full((2, 2), FORBIDDEN, np.float32)
+    with pytest.raises(ValueError, match="no path"):
+        find_best_path(np.zeros((3, 2), np.float32), steps, *np.zeros((2, 2), np.float32))
