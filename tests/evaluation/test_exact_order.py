@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_run import SEQ_LEN
+from tiny_run import SEQ_LEN, genome_text
 from torch import Tensor, nn
 
 import genodiff
@@ -27,6 +27,7 @@ from genodiff.memory.text import PAD
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
 from tests.commands import command
+from tests.related_genomes import differ
 
 ALL = ["left-to-right", "both-ends", "confidence", "entropy-bounded", "random"]
 
@@ -208,3 +209,28 @@ def test_sequences_in_memory(run: Path) -> None:
         m.log_likelihood("A" * 100)
     with pytest.raises(UsageError, match="no order 'x'"):
         m.log_likelihood("ACGT", order="x")
+
+
+@pytest.mark.parametrize("order", ["left-to-right", "confidence"])
+def test_with_relatives_all_fillings_of_a_gap_sum_to_one(
+    run: Path, tmp_path: Path, order: str
+) -> None:
+    """A base of the gap tells the relatives what stands beside the next, and no base to come."""
+    (tmp_path / "near.fa").write_text(differ(genome_text(), 0.12, 2))
+    text = genome_text().splitlines()[1].upper()[2000:2064]
+    models = [genodiff.load(run), genodiff.load(run, relatives=[tmp_path / "near.fa"])]
+    ids, gap = torch.tensor(models[0].objective.diffusion.targets), [20, 21, 40]
+    window = torch.from_numpy(models[0].alphabet.encode(text).astype(np.int64))
+    x0 = window.repeat(64, 1)
+    x0[:, gap] = torch.tensor(list(itertools.product(ids.tolist(), repeat=3)))
+    hidden = torch.zeros_like(x0, dtype=torch.bool)
+    hidden[:, gap] = True
+    options = SamplerOptions(index_order(64, 64), torch.zeros(64, 64, dtype=torch.float64), 64)
+    alone, found = (
+        order_likelihood(
+            SAMPLERS[order], m.objective.diffusion, m.trained.backbone, x0, hidden, options
+        ).total
+        for m in models
+    )
+    assert (-found).exp().sum().item() == pytest.approx(1, abs=1e-5)
+    assert (alone - found).abs().max() > 0.3
