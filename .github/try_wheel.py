@@ -31,7 +31,7 @@ def main() -> None:
         sequence = "".join(dna.splitlines()[1:])
         assert len(sequence) == 200, dna
         assert set(sequence) <= set("ACGT"), dna
-        print(f"genodiff {run_genodiff('--version', folder=folder).strip()}: {doctor['scan']}")
+        print(f"genodiff {run_genodiff('--version', folder=folder).split()[0]}: {doctor['scan']}")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from genodiff.version import __version__
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parent.parent
+COMMIT = "genodiff/commit.txt"  # what is built has it; the tree has git
 NOT_IN_SDIST = {".gitattributes", ".gitignore"}
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
 SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
@@ -40,6 +41,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
             target = copy / path.relative_to(ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(path.read_bytes())
+    (copy / COMMIT).write_text("f" * 40)
     return copy
 
 
@@ -68,7 +70,7 @@ def test_the_sdist_holds_the_tree(sdist: Path) -> None:
     held = {str(path.relative_to(sdist)) for path in sdist.rglob("*") if path.is_file()}
     made = {name for name in held if name.startswith("genodiff.egg-info/")}
     assert known - held == NOT_IN_SDIST
-    assert held - known - made == {"PKG-INFO", "setup.cfg"}
+    assert held - known - made == {"PKG-INFO", "setup.cfg", COMMIT}
 
 
 def test_the_wheel_is_of_any_python_and_holds_the_package_alone(wheel: Path) -> None:
@@ -84,7 +86,8 @@ def test_the_wheel_is_of_any_python_and_holds_the_package_alone(wheel: Path) -> 
         about = {x.removeprefix(f"{info}/") for x in archive.namelist()} - held
         metadata = archive.read(f"{info}/METADATA").decode()
     compiled = {x for x in held if x.endswith(".so")}
-    assert held - compiled == package
+    assert held - compiled == package | {COMMIT}
+    assert wheel.stat().st_size < 12e6
     assert compiled <= {f"genodiff/kernels/_native_{x}.so" for x in ("base", "avx2", "avx512")}
     assert {"licenses/LICENSE", "entry_points.txt"} <= about
     assert "License-Expression: Apache-2.0" in metadata
@@ -104,6 +107,8 @@ def test_what_the_wheel_installs_works_away_from_the_tree(
         sys.executable, "-P", tried, *([] if has_c else ["--without-c"]), cwd=tmp_path
     )
     assert text.startswith(f"genodiff {__version__}: ")
+    told = run_command(sys.executable, "-P", "-m", "genodiff", "--version", cwd=tmp_path)
+    assert told.splitlines()[:2] == [__version__, f"commit: {'f' * 40}"]
 
 
 def test_the_container_copies_all_that_the_build_needs(

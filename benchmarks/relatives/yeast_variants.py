@@ -127,12 +127,14 @@ def main() -> None:
             np.savez(kept, **score_contig(related, contig, mine, counted, genome[contig]))
         with np.load(kept) as scored:
             parts.append(dict(scored))
-        own_scores = KEPT / f"snv-{contig}-own.npy"
-        if not own_scores.exists():
-            np.save(own_scores, score_by_own(run, mine))
-        parts[-1]["own genome's memory"] = np.load(own_scores)
         rows += mine
         print(contig, len(mine), round(time.time() - begun), "s", flush=True)
+    for contig, part in zip(contigs, parts, strict=True):
+        kept = KEPT / f"snv-{contig}-own.npy"
+        if not kept.exists():
+            np.save(kept, score_by_own(run, [r for r in rows if r["chrom"] == contig]))
+        part["own genome's memory"] = np.load(kept)
+        print(contig, "own", round(time.time() - begun), "s", flush=True)
     scores = {way: np.concatenate([part[way] for part in parts]) for way in parts[0]}
     scores |= rank_consequences(rows)
     truth, kind = np.array([r["natural"] == "1" for r in rows]), [r["kind"] for r in rows]

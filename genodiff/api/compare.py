@@ -84,7 +84,7 @@ def compare(
         split=split, fasta=_text(fasta), bed=_text(bed), text=_text(text), repeats=repeats,
         max_windows=max_windows, seed=seed, offline=offline,
     )  # fmt: skip
-    options.check(find_domain_of_run(paths[0]) or "dna")
+    options.check_domain(find_domain_of_run(paths[0]) or "dna")
     folder = Path("runs") / _name_folder(names) if out is None else Path(out)
     _check_folder(folder, (fasta, bed, text), force)
     return _compare_runs(

@@ -43,7 +43,7 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
         check_target(f"{target}.json", force=force, inputs=shards)
     parts = open_shards(shards)
     if "holds" in parts[0].told:
-        from genodiff.api.evaluate import merge_evaluation
+        from genodiff.evaluation.eval_shards import merge_evaluation
 
         return merge_evaluation(parts, target)
     if "axes" in parts[0].told:

@@ -5,7 +5,7 @@ import pathlib
 import typing
 
 class ModelScores:
-    """What `genodiff score` writes, as a frame."""
+    """What `genodiff score` writes, as a frame; and how likely sequences are."""
 
     def score_variants(
         self,
@@ -138,5 +138,36 @@ class ModelScores:
                 32,768 bases).
             memory: on: with a memory of the training genome, each window's own locus left out (default:
                 on for a run of train --memory).
+            seed: Seed of every random draw.
+        """
+
+    def log_likelihood(
+        self,
+        /,
+        sequences: typing.Any,
+        *,
+        order: str = 'left-to-right',
+        order_options: collections.abc.Mapping[str, float] | None = None,
+        memory: typing.Literal['on', 'off'] | None = None,
+        batch_size: int = 32,
+        seed: int = 1,
+    ) -> typing.Any:
+        """log p (n,) in nats of each of `sequences`, exactly: that of drawing it in an order.
+
+        `sequences` are strings, records or a FASTA file, none longer than the trained length; one
+        string is one sequence. The order is a sampler's, whose law this is: over all sequences of a
+        length, e to this power sums to 1. Letters other than A, C, G and T are given, and not counted.
+        Raises `UsageError`, `DataError`; `CheckpointError` where a memory is not to be had.
+
+        >>> m.log_likelihood(["ACGTACGT", "GATTACA"], order="confidence").shape
+        (2,)
+
+        Args:
+            sequences: Strings, records or a FASTA file.
+            order: left-to-right, both-ends, confidence, entropy-bounded, random, ...
+            order_options: Settings of the order, as {"at_once": 4} or {"steps": 256} [one base at a
+                time].
+            memory: The memory of the training genome [on for a run of train --memory].
+            batch_size: Sequences at a time: changes the speed only.
             seed: Seed of every random draw.
         """

@@ -199,7 +199,7 @@ def open_embedding(run: str | Path, device: str) -> Embed:
 
 def _open_run(
     run: str | Path,
-    split: str,
+    split: Any,
     length: int,
     n: int,
     fasta: str | Path | None,
@@ -214,7 +214,7 @@ def _open_run(
 
 
 def _open_split(
-    run: str | Path, split: str, length: int | None, fasta: str | Path | None, offline: bool
+    run: str | Path, split: Any, length: int | None, fasta: str | Path | None, offline: bool
 ) -> DnaWindows:
     from genodiff.data.dna_windows import DnaWindows
     from genodiff.evaluation.eval_data import open_data

@@ -8,13 +8,13 @@ from typing import TextIO
 from cyclopts import App, Group
 from cyclopts.exceptions import ArgumentOrderError, CycloptsError
 
+from genodiff.api.provenance import describe_version
 from genodiff.cli.completion import add_completion
 from genodiff.cli.explain import explain
 from genodiff.cli.verbs import VERBS, add_verb
 from genodiff.errors import GenodiffError, Interrupted, printable
 from genodiff.io.process import end_process, open_missing_streams
 from genodiff.registry import load_plugins
-from genodiff.version import __version__
 
 # Times that an idle thread of GNU OpenMP looks for work before it sleeps. Its default, some
 # milliseconds, keeps the core busy when another program wants it, and small networks then train
@@ -29,7 +29,7 @@ def build_app() -> App:
         name="genodiff",
         help="Masked-diffusion language models of genomes: train on a FASTA, measure in bits per "
         "base, sample new DNA.",
-        version=__version__,
+        version=describe_version,
         help_format="plaintext",
         group_parameters=Group("Parameters", sort_key=1),  # `Most used` stands before it
         suppress_keyboard_interrupt=False,  # cyclopts would end without a line

@@ -77,6 +77,10 @@ def _draw_dna(result: dict[str, Any]) -> list[Table]:
         line = result["without_memory"]
         figures = f"{line['bits']:.4f}", "", f"{line['perplexity']:.4f}"
         head.add_row("without memory ≤", *figures, _gap(line["minus_model_bits"]))
+    if result.get("order") is not None:
+        line = result["order"]
+        figures = f"{line['bits']:.4f}", _interval(line["ci95"]), f"{line['perplexity']:.4f}"
+        head.add_row(f"{line['name']} =", *figures, _gap(line["minus_model_bits"]))
     if result["source_bits"] is not None:
         truth, gap = result["source_bits"], result["model_minus_source_bits"]
         head.add_row(

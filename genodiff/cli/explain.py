@@ -5,6 +5,7 @@ from itertools import chain
 from pathlib import Path
 
 from cyclopts.exceptions import (
+    CoercionError,
     CycloptsError,
     MissingArgumentError,
     UnknownCommandError,
@@ -48,7 +49,11 @@ def _describe(error: CycloptsError) -> str:
             return f"{error.argument.name} is missing"
         if error.argument.token_count()[0] == 1:
             return f"{error.keyword} needs a value"
-    return " ".join(str(error).split()).rstrip(".")
+    what = " ".join(str(error).split()).rstrip(".")
+    token = error.token if isinstance(error, CoercionError) else None
+    if token is not None and token.keyword == "--memory" and Path(token.value).suffix:
+        return f"{what}. Genomes of others are read with --relatives {printable(token.value)}"
+    return what
 
 
 def _describe_option(error: UnknownOptionError) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import Parameter, Token
 
@@ -30,13 +30,14 @@ _log = logging.getLogger("genodiff")
 
 def make_verb(
     answer: Callable[..., Any],
-    say: Callable[[Mapping[str, Any]], str],
+    say: Callable[[Mapping[str, Any]], str] = str,
     arrange: Callable[[dict[str, Any]], None] | None = None,
+    show: Callable[[Any, dict[str, Any]], None] | None = None,
 ) -> Callable[..., None]:
     """The function behind a verb, whose public function is `answer`.
 
     `say` gives its last line on stderr, of what the sidecar says. `arrange` puts words in their
-    places where they may stand in several.
+    places where they may stand in several. `show` prints an answer that is no file, or its plan.
     """
     request: type[FileRequest] = answer.request  # type: ignore[attr-defined]
     listed = {one.name: one for one in list_fields(request)}
@@ -70,12 +71,14 @@ def make_verb(
             told = asked.answer()
         lines = told.pop("lines", None)
         if json and (is_plan or not has_rows):
-            print(json_module.dumps(told))
+            print(json_module.dumps(told, allow_nan=False))
+        elif show is not None:
+            show(asked, told)
         elif lines is not None:
             print("\n".join(lines))
         elif is_plan:
             print_plan(told)
-        if not is_plan:
+        if not is_plan and show is None:
             took = f", in {format_duration(told['seconds'])}" if "seconds" in told else ""
             _log.info("%s: %s%s", told.get("out", asked.out), say(told), took)
 
@@ -111,11 +114,16 @@ def _list_flags(one: Field, default: Any) -> list[tuple[str, Field, Any]]:
 def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
     """The parameter of a field as cyclopts takes it."""
     option, kinds = one.option, list_kinds(one.kind)
-    about: dict[str, Any] = {"help": option.help, "negative": "", "name": list(one.flags)}
+    about: dict[str, Any] = {"help": option.help, "name": list(one.flags)}
+    if bool not in kinds or default is False:
+        about["negative"] = ""
+    if option.is_row:
+        about["consume_multiple"] = True
     if one.name == "out" or option.is_word or option.or_stream:
         about["allow_leading_hyphen"] = True
     default = None if default in ((), "") else default
     kind = _on_line(one) if default is not None else _on_line(one) | None
+    default = int(default) if option.is_digit else default
     is_list = any(get_origin(part) is list for part in (kind, *get_args(kind)))
     if int in kinds and str not in kinds and not is_list:
         about["converter"] = partial(_convert_number, [w for one in kinds for w in get_args(one)])
@@ -136,6 +144,8 @@ def _on_line(one: Field) -> Any:
     kinds, origin = list_kinds(one.kind), get_origin(one.kind)
     if int in kinds and str in kinds:
         return str
+    if one.option.is_digit:
+        return Literal[0, 1]
     if origin not in (Sequence, Mapping) and str in get_args(one.kind):
         return str | None if type(None) in kinds else str
     for part in (one.kind, *get_args(one.kind)):
@@ -162,6 +172,8 @@ def _read(one: Field, values: Mapping[str, Any], name: str | None = None) -> Any
     value = values.get(name or one.name)
     if one.kind is Any and isinstance(value, str):
         return Path(value)  # letters alone would be a sequence
+    if one.option.is_digit:
+        return bool(value)
     if value and any(get_origin(part) is Mapping for part in (one.kind, *get_args(one.kind))):
         return _read_settings(value)
     return value

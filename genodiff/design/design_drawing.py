@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.constraints.design_rules import DesignRules
 from genodiff.constraints.layers import MOST_STATES, Layers
-from genodiff.constraints.rule_words import DesignRules
 from genodiff.design.design_regions import Designer, DesignGroup, Source
 from genodiff.design.edit_files import EditFiles
 from genodiff.errors import GenodiffError, UsageError

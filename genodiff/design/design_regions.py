@@ -19,9 +19,9 @@ from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
 from genodiff.constraints.conflict import find_judged_conflict
 from genodiff.constraints.constraint import Constraint
+from genodiff.constraints.design_rules import DesignRules, name_conflict
 from genodiff.constraints.layers import Judged, Layers, compile_judged
 from genodiff.constraints.repeats import NoGenomeRepeats
-from genodiff.constraints.rule_words import DesignRules, name_conflict
 from genodiff.constraints.space import OTHER, DesignSpace, read_symbols
 from genodiff.design.contig_line import ContigLine, lay_out, lay_out_round
 from genodiff.design.kept_frames import KeptFrame, judge_frames

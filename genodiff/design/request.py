@@ -1,10 +1,11 @@
 """What `redesign` is asked, in memory and as files. No torch."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
+from genodiff.constraints.rule_words import RuleWords, Words
 from genodiff.design.edit_marks import know_edits
 from genodiff.errors import UsageError
 from genodiff.generate.request import BatchSize, DrawRequest, Guide, Stride
@@ -13,46 +14,16 @@ from genodiff.io.target import is_stream
 from genodiff.jobs.options import COUNT, Memory, RegionsInPlace, Seed
 from genodiff.jobs.request import Option, Request
 
-Words = Sequence[str] | None
+
+def _make_flag(one: Any) -> tuple[str, Any, Any]:
+    """A constraint in words as a flag: (name, type, field)."""
+    kind, about = get_args(one.type)
+    on_line = Sequence[str] | None if kind is Words else bool if kind == bool | None else kind
+    return one.name, Annotated[on_line, Option(about)], field(default=None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RuleFlags:
-    """Constraints, as `constraints/rule_words.py` reads them."""
-
-    max_edits: Annotated[
-        int | None,
-        Option("Bases of a region that may change; an N or another code that is filled is none."),
-    ] = None
-    avoid: Annotated[Words, Option("A word (IUPAC) to avoid, on both strands.")] = None
-    require: Annotated[Words, Option("A word that each region holds, on either strand.")] = None
-    enzymes: Annotated[Words, Option("Restriction enzymes without a site: EcoRI,BsaI.")] = None
-    gc: Annotated[Words, Option("Share of G and C: 30-70%, in windows 30-70%/50:25.")] = None
-    max_run: Annotated[int | None, Option("Longest run of one base.")] = None
-    protein: Annotated[
-        Words,
-        Option(
-            "Keep what is coded: forward or reverse (each region is a frame), or chr1:100-399:- (a "
-            "frame of the genome)."
-        ),
-    ] = None
-    no_stop: Annotated[Words, Option("As --protein: a frame without stop codons.")] = None
-    genetic_code: Annotated[int | None, Option("NCBI's number of the code (default 1).")] = None
-    codon_usage: Annotated[
-        str | None,
-        Option("Of --protein: weigh codons as a species (e_coli, h_sapiens) or a file has them."),
-    ] = None
-    allow_stops: Annotated[
-        bool,
-        Option(
-            "Of --protein and --no-stop: take a frame that holds stop codons before its end as it "
-            "is. Otherwise it is refused: most often it is the other strand's."
-        ),
-    ] = False
-    keep: Annotated[Words, Option("Bases that stay within the regions: chr1:120-130.")] = None
-    no_repeats: Annotated[
-        Words, Option("No stretch longer than 20 that a file has: 20:vector.fa.")
-    ] = None
+RuleFlags = make_dataclass("RuleFlags", [_make_flag(one) for one in fields(RuleWords)])
+"""Constraints, as `constraints/rule_words.py` reads them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,6 +94,17 @@ class Draw:
             ).any(-1)
         return token, close
 
+    def log_law(self, logits: Float[Tensor, "R K"]) -> Float[Tensor, "R K"]:
+        """The logarithm of each column's chance to be drawn."""
+        lead = logits.double() - logits.double().amax(-1, keepdim=True)
+        if self.temperature == 0:
+            scaled = torch.zeros_like(lead).masked_fill(lead < -TIE, -torch.inf)
+        else:
+            scaled = lead / self.temperature
+        if self.top_p < 1:
+            scaled = scaled.masked_fill(~self._nucleus(scaled, 0.0)[0], -torch.inf)
+        return scaled.log_softmax(-1)
+
     def _draw_by_noise(
         self, scaled: Float[Tensor, "R K"], u: Float[Tensor, " R"], slack: float
     ) -> tuple[Int[Tensor, " R"], Bool[Tensor, " R"]]:

@@ -34,6 +34,10 @@ from genodiff.errors import UsageError
 Kind = Literal["masked", "score", "causal"]
 """A network's logits: of x_theta at the masks, ratios of score entropy, or of the next token."""
 
+Order = Literal["fixed", "read"]
+"""When a position is revealed: by its `u_order` and its place alone; or by the distributions at the
+masks, of which `u_order` settles ties. Neither looks at a token that is still to come."""
+
 TILTED_AND_JOINT = (
     "constraints draw bases together, and this guidance moves each by itself",
     "use smc, beam, best-of-n or cfg",
@@ -124,6 +128,7 @@ class SamplerOptions:
     decoder: Decoder | None = None  # the denoiser with a memory, where it is causal
     joint: JointDraw | None = None  # draws what a step reveals, in place of one position by itself
     steer: Steer | None = None  # guidance; for samplers that say so (`Sampler.steers`)
+    causal: bool = False  # the denoiser's logits are of the next token
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,7 @@ class Sampler:
     remasks: bool = False  # may evaluate more often than there are masks, at most `steps` times
     steers: bool = False  # obeys `SamplerOptions.steer`: it remembers nothing but the sequences
     judges_tokens: bool = False  # its order looks at drawn tokens: not the denoiser's law
+    order: Order | None = None  # where its law has an exact likelihood (`order_likelihood.py`)
 
     @property
     def settings(self) -> dict[str, float]:
@@ -159,6 +165,7 @@ def sampler(
     remasks: bool = False,
     judges_tokens: bool = False,
     steers: bool = False,
+    order: Order | None = None,
 ) -> Callable[[Draws], Draws]:
     """A decorator that registers a function as the sampler `name`; see `Sampler` for the rest.
 
@@ -166,7 +173,7 @@ def sampler(
     """
 
     def register(draw: Draws) -> Draws:
-        made = Sampler(draw, fits, evaluations, uses_steps, remasks, steers, judges_tokens)
+        made = Sampler(draw, fits, evaluations, uses_steps, remasks, steers, judges_tokens, order)
         SAMPLERS.add(name, made)
         return draw
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from genodiff.data.loader import Batch, EvalBatches
 from genodiff.data.windows import Windows
+from genodiff.diffusion.apart import check_apart
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError
@@ -54,6 +55,7 @@ class WindowDraws(NamedTuple):
     tokens: Floats  # (2, windows)
     rate: Floats  # (repeats, windows)
     without: Floats | None = None  # as nats, without the memory
+    ordered: Floats | None = None  # as of `OrderScorer.measure`, (3, windows)
 
     @classmethod
     def empty(cls, repeats: int, windows: int, *, memory: bool = False) -> "WindowDraws":
@@ -96,6 +98,7 @@ def measure_bound(
 ) -> Bound:
     """The bound of every window of `batches`, once for each of its repeats."""
     n = len(batches.windows)
+    check_network(objective, denoiser, batches, device)
     draws = WindowDraws.empty(batches.repeats, n, memory=memory is not None)
     memory = memory and memory.of(batches.windows)
     for done, batch in enumerate(batches, 1):
@@ -105,6 +108,23 @@ def measure_bound(
         if progress is not None:
             progress(done, len(batches))
     return draws.bound(objective)
+
+
+@torch.no_grad()
+def check_network(
+    objective: Objective, denoiser: Denoiser, batches: EvalBatches, device: torch.device | str
+) -> None:
+    """Raises `UsageError` for a network whose positions' predictions depend on one another.
+
+    It is asked about one window of all masks.
+    """
+    if objective.kind == "masked" and len(batches.windows):
+        one = EvalBatches(batches.windows.spread(1), 1, batches.seed).batch(0, 0)
+        told, clean, _ = make_inputs(one, denoiser, device)
+        xt = objective.diffusion.mask(clean.x0, clean.maskable)
+        sigma = torch.zeros(1, dtype=torch.float64, device=xt.device)
+        more = () if clean.lengths is None else (clean.lengths,)
+        check_apart(objective.diffusion, told, xt, sigma, *more)
 
 
 def make_bound(
@@ -183,10 +203,12 @@ def choose_windows(
     memory: WindowMemory | None = None,
     *,
     taken: float = 0.0,
+    passes: float = 0.0,
 ) -> Windows:
     """Those windows, evenly spread, that the options' limits leave.
 
-    `taken` are the seconds of --max-minutes that go elsewhere.
+    `taken` are the seconds of --max-minutes that go elsewhere, `passes` how often each window goes
+    through the network besides.
     """
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)
@@ -194,5 +216,5 @@ def choose_windows(
         began = time.monotonic()
         pace = time_window(model, windows, options.batch_size, memory)
         left = (60 * options.max_minutes - taken) * _SAFETY - (time.monotonic() - began)
-        windows = windows.spread(max(1, int(left / (pace * options.passes))))
+        windows = windows.spread(max(1, int(left / (pace * (options.passes + passes)))))
     return windows

@@ -97,6 +97,12 @@ The object in `RUN/eval.json` has:
                                 cross-entropy of counted masks, and in blocks
     t_steps_asked               whether --t-steps named them
     t_steps_repeats             masks of each window that were drawn for them; 0 without --t-steps
+    order                       null, or the exact likelihood of drawing the windows in the order of
+                                --order (see exact_order.py): {"name", "steps" of each window, null
+                                for as many as it has bases, "options" of the sampler,
+                                "evaluations" of the network for each window, "complete": whether
+                                these are all, "bits", "perplexity", "ci95", "minus_model_bits":
+                                {"bits", "ci95"} paired difference from the bound}
     seconds, device, created    wall time, where, and when (ISO 8601, UTC)
 
 Without baselines (--no-baselines) the Markov keys hold {} and the repeat keys null; the toy has no
@@ -130,6 +136,12 @@ from genodiff.evaluation.eval_data import (
     open_data,
 )
 from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.exact_order import (
+    OrderScorer,
+    describe_order,
+    measure_order,
+    read_order,
+)
 from genodiff.evaluation.line_costs import LineClock, plan_lines
 from genodiff.evaluation.lines import markov_lines, measure_train_cover, source_nats
 from genodiff.evaluation.steps import check_steps, describe_steps
@@ -168,7 +180,9 @@ def evaluate_dna(
     train = find_train_store(model, options, store) if options.baselines else None
     most = all_windows.spread(options.max_windows or total)
     work = plan_lines(most, train, choose_mixture(data, options), options.max_minutes)
-    windows = choose_windows(model, all_windows, options, memory, taken=work.total)
+    order = read_order(model, options)
+    passes = 0.0 if order is None else order.expect(model, all_windows.seq_len)
+    windows = choose_windows(model, all_windows, options, memory, taken=work.total, passes=passes)
     assert isinstance(windows, DnaWindows)
     log.info("scoring %d of %d windows of the split %s", len(windows), total, options.split)
     repeats, seed, backbone = options.repeats, options.seed, model.backbone
@@ -187,6 +201,11 @@ def evaluate_dna(
     else:
         batches = EvalBatches(windows, options.batch_size, seed, repeats)
         bound = measure_bound(model.objective, backbone, batches, device, progress, memory)
+    ordered = None if draws is None else draws.ordered
+    if order is not None and ordered is None:
+        kept = memory and memory.of(windows)
+        scorer = OrderScorer(model, order, options.batch_size, kept)
+        ordered = measure_order(scorer, EvalBatches(windows, options.batch_size, seed), progress)
     steps = describe_steps(model, options, windows, bound, progress)
     markov, cover = None, None
     train = train if work.markov else None
@@ -229,6 +248,9 @@ def evaluate_dna(
             "bases": int(bound.tokens[1].sum()),
         },
         **describe_genomes(data, figures),
+        "order": None
+        if order is None or ordered is None
+        else describe_order(order, ordered, bound.nats.mean(1), bound.tokens, counted),
         **steps,
         **describe_work(device, began),
     }

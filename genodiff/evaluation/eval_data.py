@@ -90,7 +90,7 @@ def _data_config(model: TrainedModel, options: EvalOptions) -> RunConfig:
     return model.config.model_copy(update=given)
 
 
-def _is_own_file(model: TrainedModel, fasta: str) -> bool:
+def _is_own_file(model: TrainedModel, fasta: str | Path) -> bool:
     """Whether a file has the contigs that the run was trained on, whatever it is called or how it
     is packed.
     """

@@ -1,59 +1,135 @@
 """What an evaluation is asked for: data in the place of the run's own, windows, masks, limits."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge
 
 from genodiff.data.recipe import ALL, SPLITS
+from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, did_you_mean
+from genodiff.jobs.options import Seed
+from genodiff.jobs.request import Option, list_fields
 
+RANDOM = "random"
+"""The order of `first-hitting`, drawn for each window by the seed."""
 _OF_DNA = {"domain": DNA.name}
 _OF_TEXT = {"domain": TEXT.name}
 _MOST_STEPS = 100_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EvalOptions:
     """What is scored, and how. Options that mean something in one domain only are marked so."""
 
-    split: str = "test"
-    """Of a file that the run was not trained on too: its train part then fits the Markov lines, so
-    that neither they nor the model have seen what is scored. "all": every base of the file.
-    """
-    repeats: int = 1
-    """Masks for each window."""
-    batch_size: int = 32
-    """Changes the speed, not the figures."""
-    seed: int = 1
-    max_windows: int | None = None
-    """At most so many windows, evenly spread over the split."""
-    max_minutes: float | None = None
-    """As many windows, evenly spread, as fit into about this time."""
-    t_steps: tuple[int, ...] | None = None
-    """Sampling steps whose bounds are measured with masks of their own, once more for each repeat;
-    None: those that the masks of the bound itself can tell, at no cost."""
-    baselines: bool = True
-    """Markov lines or n-grams of the train split, and repeats."""
-    offline: bool = False
-    fasta: str | None = field(default=None, metadata=_OF_DNA)
-    bed: str | None = field(default=None, metadata=_OF_DNA)
-    soft_masked: bool = field(default=True, metadata=_OF_DNA)
-    """False: soft-masked bases are masked and seen, but not counted."""
-    mixture: bool | None = field(default=None, metadata=_OF_DNA)
-    """The mixture of context orders; None: where it takes little time."""
-    context: Literal["window", "contig"] = field(default="window", metadata=_OF_DNA)
-    memory: Literal["on", "off", "exhaustive"] | None = field(default=None, metadata=_OF_DNA)
-    """Mix in what the training genome holds (`window_memory.py`): where its index finds it, or
-    anywhere; None: "on" where the run was trained with a memory."""
-    text: str | None = field(default=None, metadata=_OF_TEXT)
-    recipe: str | None = field(default=None, metadata=_OF_TEXT)
-    """Another recipe in the place of the run's (zero-shot)."""
+    split: Annotated[
+        Literal["test", "valid", "train", "all"],
+        Option("Which split is scored; all: every base of the file."),
+    ] = "test"
+    fasta: Annotated[
+        str | Path | None,
+        Option("FASTA file in place of the one that the run was trained on.", is_input=True),
+    ] = field(default=None, metadata=_OF_DNA)
+    text: Annotated[
+        str | Path | None,
+        Option(
+            "Text file or folder in place of the one that the run was trained on.", is_input=True
+        ),
+    ] = field(default=None, metadata=_OF_TEXT)
+    recipe: Annotated[
+        Sequence[str] | None,
+        Option("Zero-shot: another text recipe, NAME or NAME=FILE_OR_FOLDER; again for several."),
+    ] = field(default=None, metadata=_OF_TEXT)
+    bed: Annotated[
+        str | Path | None,
+        Option(
+            "BED file whose 4th column names the splits; the strand is not used.", is_input=True
+        ),
+    ] = field(default=None, metadata=_OF_DNA)
+    repeats: Annotated[
+        int, Ge(1), Option("Masks for each window: more make the interval narrower.")
+    ] = 1
+    t_steps: Annotated[
+        Sequence[int] | None,
+        Option(
+            "The bound of sampling in so many steps, e.g. 10 20: masks each window again (default: "
+            "what the masks of the bound itself can tell, at no cost).",
+            is_row=True,
+        ),
+    ] = None
+    max_windows: Annotated[
+        int | None,
+        Ge(1),
+        Option("Score at most this many windows, evenly spread over the split."),
+    ] = None
+    max_minutes: Annotated[
+        float | None,
+        Option(
+            "Score as many windows, evenly spread, as fit into about this time, which the "
+            "baselines share; those that take more than half of it are left out."
+        ),
+    ] = None
+    soft_masked: Annotated[
+        bool, Option("0: soft-masked bases are seen but not counted.", is_digit=True)
+    ] = field(default=True, metadata=_OF_DNA)
+    baselines: Annotated[
+        bool,
+        Option("What counting achieves; counted on the train split, kept in the cache."),
+    ] = True
+    mixture: Annotated[
+        bool | None,
+        Option("Mixture of context orders 1 to 24 (default: where it takes little time)."),
+    ] = field(default=None, metadata=_OF_DNA)
+    context: Annotated[
+        Literal["window", "contig"],
+        Option(
+            "What a window sees: itself, or also the bases around it, in blocks of 65,536 bases "
+            "(or eight windows, if that is more)."
+        ),
+    ] = field(default="window", metadata=_OF_DNA)
+    memory: Annotated[
+        Literal["on", "off", "exhaustive"] | None,
+        Option(
+            "on: the network with a memory of its training genome, beside the network alone "
+            "(default: on for a run of train --memory); exhaustive: every place of the genome is "
+            "tried, not only those that its index finds."
+        ),
+    ] = field(default=None, metadata=_OF_DNA)
+    order: Annotated[
+        str | None,
+        Option(
+            "Also the exact likelihood of drawing the windows in this order: left-to-right, "
+            "both-ends, confidence, entropy-bounded, random, or another sampler's."
+        ),
+    ] = field(default=None, metadata=_OF_DNA)
+    order_options: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "A setting of the order, as at_once=4, bound=0.5 or steps=256 (default: one base with "
+            "each evaluation); may be given several times.",
+            ("--order-option",),
+        ),
+    ] = field(default=None, metadata=_OF_DNA)
+    order_evaluations: Annotated[
+        int | None,
+        Ge(1),
+        Option("Of a fixed order take so many evaluations of each window, evenly spread [all]."),
+    ] = field(default=None, metadata=_OF_DNA)
+    batch_size: Annotated[
+        int, Ge(1), Option("Windows at a time: changes the speed, not the figures.")
+    ] = 32
+    seed: Seed = 1
+    offline: Annotated[bool, Option("Never touch the network.", on_line=False)] = False
 
-    def check(self, domain: str) -> None:
+    def check_domain(self, domain: str) -> None:
         """Raises `UsageError` for impossible numbers and for options of the other domain."""
-        for option in fields(self):
+        for one in list_fields(EvalOptions):
+            one.check(getattr(self, one.name))
+        for option in fields(EvalOptions):
             other = option.metadata.get("domain", domain)
             if other != domain and getattr(self, option.name) != option.default:
                 here = DOMAINS[domain]
@@ -62,29 +138,37 @@ class EvalOptions:
                     f"is a {here.title} run",
                     fix=f"leave it out; {here.title} is given with {here.input_flag}",
                 )
-        if self.split not in (*SPLITS, ALL):
-            raise UsageError(f"no split '{self.split}'", fix=f"choose {', '.join((*SPLITS, ALL))}")
         if self.split == ALL and domain != DNA.name:
             raise UsageError(
                 f"--split {ALL} is for DNA, and this is a {DOMAINS[domain].title} run",
                 fix=f"choose {', '.join(SPLITS)}",
             )
-        for name in ("repeats", "batch_size", "max_windows"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                flag = name.replace("_", "-")
-                raise UsageError(f"--{flag} {value} is below 1", fix="give 1 or more")
         for steps in self.t_steps or ():
             if not 1 <= steps <= _MOST_STEPS:
                 raise UsageError(
                     f"--t-steps {steps} is not between 1 and {_MOST_STEPS:,}",
                     fix="give numbers of sampling steps, such as 10",
                 )
+        self._check_order()
         self.check_memory(self.memory not in (None, "off"))
         if self.max_minutes is not None and not 0 < self.max_minutes < math.inf:
             raise UsageError(
                 f"--max-minutes {self.max_minutes} is not above 0", fix="give a time in minutes"
             )
+
+    def _check_order(self) -> None:
+        known = [RANDOM, *SAMPLERS.list_names()]
+        if self.order is not None and self.order not in known:
+            raise UsageError(f"no order '{self.order}'; {did_you_mean(self.order, known)}")
+        for flag, given in (
+            ("--order-option", bool(self.order_options)),
+            ("--order-evaluations", self.order_evaluations is not None),
+        ):
+            if given and self.order is None:
+                raise UsageError(f"{flag} is a setting of --order", fix="give --order, too")
+        if self.order is not None and self.context != "window":
+            what = "--order and --context contig exclude each other"
+            raise UsageError(what, fix="leave one of them out")
 
     def check_memory(self, mixed: bool) -> None:
         """Raises `UsageError` for options that a memory, where one is mixed in, cannot have."""
@@ -105,10 +189,15 @@ class EvalOptions:
     def inputs(self) -> dict[str, Any]:
         """Settings of the run that these options replace."""
         given: dict[str, Any] = {
-            name: getattr(self, name)
+            name: str(getattr(self, name))
             for name in ("fasta", "bed", "recipe")
             if getattr(self, name) is not None
         }
         if self.text is not None or self.recipe is not None:
             given["text"] = None if self.text is None else str(Path(self.text).absolute())
         return given
+
+    def describe(self) -> dict[str, Any]:
+        """All of it as plain values, as `evaluate` takes it."""
+        told = {one.name: getattr(self, one.name) for one in fields(EvalOptions)}
+        return {key: str(one) if isinstance(one, Path) else one for key, one in told.items()}

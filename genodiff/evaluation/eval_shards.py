@@ -5,57 +5,41 @@ shard has the i-th part of the batches that a whole evaluation would measure, so
 same, and with it every bit. The merged draws go through the same code as those of one run.
 """
 
+import json
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from genodiff.data.loader import EvalBatches
 from genodiff.errors import DataError, UsageError
-from genodiff.evaluation.bound import WindowDraws, choose_windows, measure_batch
+from genodiff.evaluation.bound import WindowDraws, check_network, choose_windows, measure_batch
 from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.evaluation.evaluate import evaluate, open_evaluated
+from genodiff.evaluation.evaluation_file import find_evaluation_file, write_evaluation
+from genodiff.evaluation.exact_order import Order, OrderScorer, read_order
+from genodiff.evaluation.request import EvalRequest
 from genodiff.evaluation.window_memory import WindowMemory, open_window_memory
-from genodiff.io.atomic import open_atomic
+from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.identity import sha256_json
-from genodiff.jobs.file_request import FileRequest
 from genodiff.jobs.job import Job, Rows
-from genodiff.jobs.request import Option
-from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.jobs.shards import Shard, ShardFile
+from genodiff.models.opening import open_language
+from genodiff.runs.checkpoint import is_run
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_model import name_relatives
+from genodiff.runs.related_model import name_relatives, reopen_relatives
 from genodiff.runs.training_memory import identify_memory
 
+_log = logging.getLogger("genodiff")
 HOLDS = "draws of an evaluation's shard"
 _ROWS = 5  # of a batch: nats of upper case and soft-masked, their tokens, and the masked share;
 # with a memory, two more: the nats without it
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvalShardRequest(FileRequest):
-    """Write the draws of one shard of an evaluation to `out`, a .npy file."""
-
-    work: ClassVar[str] = "genodiff.evaluation.eval_shards:EvalShardJob"
-
-    options: Annotated[EvalOptions, Option("What is scored, and how.", on_line=False)]
-    shard: Annotated[str, Option("i/n: the i-th of n parts of the windows.")]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        parse_shard(self.shard)
-        target = str(self.out)
-        if not target.endswith(".npy"):
-            what = f"{target} does not end in .npy" if target else "--shard needs --out FILE.npy"
-            raise UsageError(what, fix="give the name of a .npy file")
-
-    @property
-    def part(self) -> Shard:
-        """The shard, parsed."""
-        return parse_shard(self.shard)
+_ORDERED = -1  # in the place of a repeat: the exact likelihood under --order, three rows
 
 
 class ShardPlan(NamedTuple):
@@ -66,6 +50,7 @@ class ShardPlan(NamedTuple):
     windows: range
     request: str
     memory: WindowMemory | None = None
+    order: Order | None = None
 
 
 def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> ShardPlan:
@@ -91,32 +76,36 @@ def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> Shard
         "checkpoint": model.digest, "fingerprint": data.store.fingerprint,
         "windows": len(windows), "options": _describe_options(options),
     }  # fmt: skip
+    order = read_order(model, options)
     if memory is not None:
         whole["memory"], memory = identify_memory(memory.told), memory.of(windows)
     own = range(first * size, min(last * size, len(windows)))
-    return ShardPlan(batches, range(first, last), own, sha256_json(whole), memory)
+    return ShardPlan(batches, range(first, last), own, sha256_json(whole), memory, order)
 
 
 def _describe_options(options: EvalOptions) -> dict[str, Any]:
-    given = {key: value for key, value in asdict(options).items() if key != "offline"}
+    given = {key: value for key, value in options.describe().items() if key != "offline"}
     if options.memory in (None, "off"):  # as in requests of before there was a memory
         del given["memory"]
+    if options.order is None:
+        for name in ("order", "order_options", "order_evaluations"):
+            del given[name]
     return given
 
 
-class EvalShardJob(Job[EvalShardRequest]):
+class EvalShardJob(Job[EvalRequest]):
     """The file of a shard: its entries are the draws of a batch, of each repeat in turn."""
 
     noun = "batches"
 
-    def __init__(self, request: EvalShardRequest, model: TrainedModel) -> None:
-        super().__init__(request)
-        self.model = model
-
     def open(self, stack: ExitStack) -> None:
-        self.of = plan_shard(self.model, self.request.options, self.request.part)
+        [asked], self.model = self.request.list_evaluations(), open_evaluated(self.request)
+        self.options: EvalOptions = asked
+        asked.check_domain(self.model.alphabet.domain)
+        self.of = plan_shard(self.model, asked, self.request.part)
         repeats = range(self.of.batches.repeats)
-        self.places = [(repeat, number) for repeat in repeats for number in self.of.numbers]
+        each = [*repeats, *([] if self.of.order is None else [_ORDERED])]
+        self.places = [(repeat, number) for repeat in each for number in self.of.numbers]
         self.total = len(self.places)
 
     def plan(self) -> dict[str, Any]:
@@ -130,8 +119,17 @@ class EvalShardJob(Job[EvalShardRequest]):
         """Raises `GenodiffError` where they are not finite."""
         objective, backbone = self.model.objective, self.model.backbone
         device = next(backbone.parameters()).device
-        for place in self.places[first:]:
-            batch = self.of.batches.batch(*place)
+        check_network(objective, backbone, self.of.batches, device)
+        scorer = None
+        if self.of.order is not None:
+            size = self.options.batch_size
+            scorer = OrderScorer(self.model, self.of.order, size, self.of.memory)
+        for repeat, number in self.places[first:]:
+            batch = self.of.batches.batch(max(repeat, 0), number)
+            if repeat == _ORDERED:
+                assert scorer is not None
+                yield scorer.measure(batch).tobytes()
+                continue
             draws = measure_batch(objective, backbone, batch, device, self.of.memory)
             yield np.stack(draws).tobytes()
 
@@ -140,7 +138,7 @@ class EvalShardJob(Job[EvalShardRequest]):
         write_draws(asked.out, self._join(rows()))
         return {
             "holds": HOLDS, "format": "npy", "run": str(self.model.run),
-            "checkpoint": self.model.digest, "options": asdict(asked.options),
+            "checkpoint": self.model.digest, "options": self.options.describe(),
             "shard": list(asked.part), "cut": [of.windows.start, of.windows.stop],
             "windows": len(of.windows), "request": of.request, **name_relatives(self.model),
         }  # fmt: skip
@@ -148,11 +146,16 @@ class EvalShardJob(Job[EvalShardRequest]):
     def _join(self, rows: Iterable[bytes]) -> WindowDraws:
         of, with_memory = self.of, self.of.memory is not None
         draws = WindowDraws.empty(of.batches.repeats, len(of.windows), memory=with_memory)
+        ordered: list[Any] = []
         for (repeat, number), row in zip(self.places, rows, strict=True):
-            values = np.frombuffer(row).reshape(_ROWS + 2 * with_memory, -1)
+            height = 3 if repeat == _ORDERED else _ROWS + 2 * with_memory
+            values = np.frombuffer(row).reshape(height, -1)
+            if repeat == _ORDERED:
+                ordered.append(values)
+                continue
             at = number * of.batches.batch_size - of.windows.start
             draws.put(repeat, slice(at, at + values.shape[1]), list(values))
-        return draws
+        return draws._replace(ordered=np.concatenate(ordered, 1)) if ordered else draws
 
 
 def write_draws(path: str | Path, draws: WindowDraws) -> None:
@@ -161,18 +164,49 @@ def write_draws(path: str | Path, draws: WindowDraws) -> None:
     with open_atomic(path) as file:
         np.save(file, np.concatenate(rows if draws.without is None else [*rows, draws.without]))
         np.save(file, draws.tokens)
+        if draws.ordered is not None:
+            np.save(file, draws.ordered)
 
 
 def read_draws(paths: Sequence[str | Path]) -> WindowDraws:
     """The draws of all shards, in their order. Raises `DataError` for a file that is none."""
-    values, tokens = [], []
+    values, tokens, ordered = [], [], []
     for path in paths:
         try:
             with open(path, "rb") as file:
                 values.append(np.load(file, allow_pickle=False))
                 tokens.append(np.load(file, allow_pickle=False))
+                if file.peek(1):
+                    ordered.append(np.load(file, allow_pickle=False))
         except (OSError, ValueError, EOFError) as fault:
             raise DataError(f"holds no draws: {fault}", file=path, fix="evaluate again") from None
     joined = np.concatenate(values, 2)
     without = joined[3:] if len(joined) > 3 else None
-    return WindowDraws(joined[:2], np.concatenate(tokens, 1), joined[2], without)
+    of_order = np.concatenate(ordered, 1) if ordered else None
+    return WindowDraws(joined[:2], np.concatenate(tokens, 1), joined[2], without, of_order)
+
+
+def merge_evaluation(parts: Sequence[ShardFile], target: str) -> dict[str, Any]:
+    """The evaluation of all shards, written to `target` and added to RUN/eval.json.
+
+    Raises `DataError` where the run is not the one that the shards are of.
+    """
+    told = parts[0].told
+    fasta = told["options"].get("fasta")
+    model = open_language(told["run"], "cpu", **reopen_relatives(told), fasta=fasta)
+    if model.digest != told["checkpoint"]:
+        what = f"is of the checkpoint {told['checkpoint']}, and {model.run} has {model.digest}"
+        raise DataError(what, file=parts[0].path, fix="merge with the weights that were evaluated")
+    options = dict(told["options"])
+    draws = read_draws([one.path for one in parts])
+    found = evaluate(model, options.pop("split"), draws=draws, **options) | name_relatives(model)
+    found["seconds"] = round(sum(one.told["seconds"] for one in parts), 3)
+    if target == "-":
+        print(json.dumps(found, allow_nan=False))
+    else:
+        write_json(target, found)
+    own = is_run(model.run) and model.relatives is None
+    kept = find_evaluation_file(model.run) if own else None
+    if kept is not None:
+        _log.info("%s: %s", kept, write_evaluation(model.run, found, kept))
+    return found

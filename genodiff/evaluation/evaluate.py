@@ -4,25 +4,36 @@ The keys of a result are described where it is made: of DNA in dna_evaluation.py
 text_evaluation.py. How results are kept stands in evaluation_file.py.
 """
 
+import logging
+from pathlib import Path
 from typing import Any
 
 from genodiff.data.dna_windows import DnaWindows
+from genodiff.errors import Interrupted
 from genodiff.evaluation.bound import Progress, WindowDraws, time_window
 from genodiff.evaluation.dna_evaluation import evaluate_dna
 from genodiff.evaluation.eval_data import choose_mixture, find_train_store, open_data
 from genodiff.evaluation.eval_options import EvalOptions
-from genodiff.evaluation.evaluation_file import EVAL
+from genodiff.evaluation.evaluation_file import EVAL, find_evaluation_file, write_evaluation
+from genodiff.evaluation.exact_order import read_order
 from genodiff.evaluation.line_costs import plan_lines
+from genodiff.evaluation.request import EvalRequest
 from genodiff.evaluation.text_evaluation import evaluate_text
 from genodiff.evaluation.window_memory import open_window_memory
+from genodiff.io.progress import ProgressDisplay
+from genodiff.jobs.job import say_stopped
+from genodiff.models.opening import open_language
+from genodiff.runs.checkpoint import is_run
 from genodiff.runs.model import TrainedModel
+from genodiff.runs.related_model import name_relatives
 
+_log = logging.getLogger("genodiff")
 _EVALUATORS = {"dna": evaluate_dna, "text": evaluate_text}
 
 
 def evaluate(
     model: TrainedModel,
-    split: str = "test",
+    split: Any = "test",
     *,
     progress: Progress | None = None,
     draws: WindowDraws | None = None,
@@ -35,15 +46,59 @@ def evaluate(
     Raises `DataError` where the data are missing or have no usable
     window, `UsageError` for options that cannot be meant.
     """
-    chosen = EvalOptions(split=split, **options)
-    domain = model.alphabet.domain
-    chosen.check(domain)
-    return _EVALUATORS[domain](model, chosen, progress, draws)
+    return _evaluate(model, EvalOptions(split=split, **options), progress, draws)
+
+
+def _evaluate(
+    model: TrainedModel,
+    options: EvalOptions,
+    progress: Progress | None = None,
+    draws: WindowDraws | None = None,
+) -> dict[str, Any]:
+    options.check_domain(model.alphabet.domain)
+    return _EVALUATORS[model.alphabet.domain](model, options, progress, draws)
+
+
+def open_evaluated(asked: EvalRequest) -> TrainedModel:
+    """The model of a request. Raises `CheckpointError` where it is of another domain."""
+    model: TrainedModel = (
+        open_language(
+            asked.run, asked.device, asked.relatives, strains=asked.strains, fasta=asked.fasta
+        )
+        if isinstance(asked.run, str | Path)
+        else getattr(asked.run, "inner", asked.run)
+    )
+    asked.check_of(model.alphabet.domain)
+    return model
+
+
+def evaluate_request(asked: EvalRequest) -> dict[str, Any]:
+    """The evaluation, or one for each recipe, added to its file; or the plan."""
+    model, each = open_evaluated(asked), asked.list_evaluations()
+    if asked.plan:
+        return plan_evaluation(model, each[0])
+    file = None
+    # What is said with the genomes of relatives is no figure of the run itself.
+    if asked.out or (asked.keep and is_run(model.run) and model.relatives is None):
+        file = find_evaluation_file(model.run, asked.out or None, force=asked.force)
+    results = []
+    try:
+        with ProgressDisplay() as display:
+            for one in each:
+                results.append(_evaluate(model, one, display.show_batches) | name_relatives(model))
+                if file is not None:
+                    _log.info("%s: %s", file, write_evaluation(model.run, results[-1], file))
+    except (KeyboardInterrupt, Interrupted) as stop:
+        fix = "run it again, or give --max-minutes for fewer windows"
+        raise say_stopped(stop, "eval.json keeps finished evaluations only", fix) from None
+    if len(results) == 1:
+        return results[0]
+    return {"suite": {result["recipe"]: result for result in results}}
 
 
 def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]:
     """What `evaluate` would take: network, windows, tokens, seconds, files."""
-    options.check(model.alphabet.domain)
+    options.check_domain(model.alphabet.domain)
     data = open_data(model, options)
     windows, memory = data.windows, open_window_memory(model, options, data)
     if options.max_windows is not None:
@@ -52,7 +107,8 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
     if options.baselines and isinstance(windows, DnaWindows):
         train = find_train_store(model, options, data.store)
         lines = plan_lines(windows, train, choose_mixture(data, options))
-    repeats, passes = options.repeats, options.passes
+    order, repeats, passes = read_order(model, options), options.repeats, float(options.passes)
+    passes += 0.0 if order is None else order.expect(model, windows.seq_len)
     seconds = time_window(model, windows, options.batch_size, memory) * len(windows) * passes
     return {
         "parameters": sum(p.numel() for p in model.backbone.parameters()),
@@ -63,7 +119,7 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
         "split": options.split,
         "windows": len(windows),
         "windows_total": data.total,
-        "tokens": int(windows.length.sum()) * passes,
+        "tokens": int(int(windows.length.sum()) * passes),
         "memory": None if memory is None else memory.told,
         "seconds": round(seconds, 1),
         "seconds_of_baselines": None if lines is None else round(lines.total, 1),

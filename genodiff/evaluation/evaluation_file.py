@@ -6,7 +6,7 @@ Two evaluations are the same where all of `_IDENTITY` is equal: then the newer r
 Of the evaluations of one split, data set and context the fullest has the short name ("test"), and
 the others say what they lack. Fullest means, in this order: of the run's present weights (else of
 the latest step), soft-masked bases counted, most windows, most masks, with baselines, with masks
-for sampling steps (--t-steps), newest.
+for sampling steps (--t-steps), with an order (--order), newest.
 
 Data that the run was not trained on (by its fingerprint in provenance.json) stand under "SPLIT of
 FILE" or "SPLIT of FILE (BED)", and what saw whole contigs under "SPLIT in whole contigs". A network
@@ -34,6 +34,7 @@ log = logging.getLogger("genodiff")
 EVAL = "eval.json"
 _GROUP = ("fingerprint", "split", "context", "seq_len")
 _IDENTITY = (*_GROUP, "checkpoint", "windows", "windows_total", "repeats", "seed", "soft_masked")
+_ORDER = ("name", "steps", "options", "complete", "evaluations")
 _SHORTENED = 8  # digits of a fingerprint or checkpoint that tell two like names apart
 
 Evaluations = dict[str, dict[str, Any]]
@@ -124,7 +125,9 @@ def identify_evaluation(result: dict[str, Any]) -> tuple[Any, ...]:
     steps = bool(result.get("t_steps_asked"))
     told = result.get("memory") or {}
     memory = sha256_json([name_memory(result), told.get("numbers"), told.get("effort")])
-    return (*(result.get(key) for key in _IDENTITY), has_baselines(result), mixture, steps, memory)
+    order = sha256_json([(result.get("order") or {}).get(key) for key in _ORDER])
+    figures = has_baselines(result), mixture, steps, memory, order
+    return (*(result.get(key) for key in _IDENTITY), *figures)
 
 
 def has_baselines(result: dict[str, Any]) -> bool:
@@ -144,6 +147,7 @@ def rank_evaluation(result: dict[str, Any], weights: str = "") -> tuple[Any, ...
         has_baselines(result),
         result.get("markov_mixture") is not None,
         bool(result.get("t_steps_asked")),
+        result.get("order") is not None,
         _created(result),
     )
 
@@ -190,6 +194,8 @@ def _describe(result: dict[str, Any], fullest: dict[str, Any]) -> str:
         words.append("no mixture")
     if fullest.get("t_steps_asked") and not result.get("t_steps_asked"):
         words.append("no steps")
+    if (result.get("order") or {}).get("name") != (fullest.get("order") or {}).get("name"):
+        words.append("no order" if result.get("order") is None else result["order"]["name"])
     return ", ".join(words)
 
 

@@ -42,18 +42,30 @@ def score_sequences(
     if model.alphabet.domain != "dna":
         what = f"the model is of {model.alphabet.domain}, and these are sequences of DNA"
         raise UsageError(what, fix="leave the sequences out, for the run's own test split")
-    names = [one.name for one in records]
-    if len({*names}) < len(names):  # they may repeat, and a memory looks sequences up by name
-        records = [one._replace(name=f"{i}_{one.name}") for i, one in enumerate(records)]
+    records = name_apart(records)
     windows = SequenceWindows(records, model.config.data.seq_len)
     device = next(model.backbone.parameters()).device
     batches = EvalBatches(windows, batch_size, seed, repeats)
-    letters = HeldContigs({one.name: one.sequence for one in records})
-    loci = open_loci(model, letters, memory, longest=windows.seq_len)
-    kept = None if loci is None else WindowMemory(loci, windows)
+    kept = open_sequence_memory(model, records, windows, memory)
     found = measure_bound(model.objective, model.backbone, batches, device, progress, kept)
     tokens = found.tokens.sum(0)
     if not tokens.any():
         raise DataError("there is no A, C, G or T to score", fix="give sequences with known bases")
     bits = ratio(found.nats.sum(0).mean(0), tokens).scaled(1 / log(2))
     return SequenceBits(bits, int(tokens.sum()), len(windows))
+
+
+def name_apart(records: Sequence[Record]) -> Sequence[Record]:
+    """`records`, none of which has the name of another: a memory looks them up by name."""
+    if len({one.name for one in records}) == len(records):
+        return records
+    return [one._replace(name=f"{i}_{one.name}") for i, one in enumerate(records)]
+
+
+def open_sequence_memory(
+    model: TrainedModel, records: Sequence[Record], windows: SequenceWindows, memory: str | None
+) -> WindowMemory | None:
+    """The memory of `open_loci` for the windows of `records`; None without one."""
+    letters = HeldContigs({one.name: one.sequence for one in records})
+    loci = open_loci(model, letters, memory, longest=windows.seq_len)
+    return None if loci is None else WindowMemory(loci, windows)

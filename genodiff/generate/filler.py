@@ -21,11 +21,11 @@ from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.errors import UsageError
 from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, ConstrainedRows
 from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
-from genodiff.generate.network import BackboneDecoder, ExactNetwork, make_denoiser
 from genodiff.generate.sample_memory import TRIES, SampleMemory
 from genodiff.generate.samples import Ids
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
 from genodiff.memory.memory import NOWHERE
+from genodiff.runs.denoiser import BackboneDecoder, ExactNetwork, make_denoiser
 from genodiff.runs.model import TrainedModel
 
 Interval = tuple[int, int]
@@ -243,6 +243,7 @@ class Filler:
             top_p=float(self.how.top_p),
             refine=networks.refine,
             decoder=self.decoder,
+            causal=self.forward_only,
         )
 
     def _draws(self, piece: DraftPart, attempt: int) -> NDArray[np.float64]:

@@ -38,6 +38,15 @@ class _Task(NamedTuple):
     stretch: Stretch
 
 
+class _Written(NamedTuple):
+    """What is said of a file: of its records, and the evaluations of each filling."""
+
+    seed: int
+    mark: str
+    entries: list[dict[str, Any]]
+    spent: list[int]
+
+
 class GapDrawing(Drawing):
     """`n` fillings of regions of a genome."""
 
@@ -94,18 +103,17 @@ class GapDrawing(Drawing):
     def write(
         self, out: SampleFile, samples: Iterator[Sample], seed: int, request: str
     ) -> dict[str, Any]:
-        entries: list[dict[str, Any]] = []
-        spent: list[int] = []
+        told = _Written(seed, out.mark, [], [])
         with out.open() as file:
             width, zipped = out.line_width, out.zipped
             if self.only_filled:
-                regions = self._regions(samples, seed, entries, spent, out.mark)
+                regions = self._regions(samples, told)
                 write_fasta(file, regions, line_width=width or sys.maxsize, zipped=zipped)
             else:
-                contigs = self._contigs(samples, seed, entries, spent, out.mark)
+                contigs = self._contigs(samples, told)
                 write_long_records(file, contigs, line_width=width, zipped=zipped)
             out.screen()
-        return {"only_filled": self.only_filled, **self.tell(seed, entries, sum(spent))}
+        return {"only_filled": self.only_filled, **self.tell(seed, told.entries, sum(told.spent))}
 
     def _stretches(self, contig: str) -> Iterator[Stretch]:
         window, stride = self.model.config.data.seq_len, choose_stride(self.model, self.how)
@@ -131,21 +139,16 @@ class GapDrawing(Drawing):
                 yield i * self.n + copy, contig, patches, nfe
 
     def _contigs(
-        self,
-        samples: Iterator[Sample],
-        seed: int,
-        entries: list[dict[str, Any]],
-        spent: list[int],
-        mark: str,
+        self, samples: Iterator[Sample], told: _Written
     ) -> Iterator[tuple[str, Iterator[bytes]]]:
         """(header, letters in pieces) of each contig."""
         for number, contig, patches, nfe in self._fillings(samples):
             length = self.genome.contigs[contig]
             filled = sum(len(letters) for _, letters in patches)
             name = name_filling(contig, self.n, number)
-            entries.append({"name": name, "length": length, "nfe": nfe, "filled": filled})
-            spent.append(nfe)
-            ours = self.describe_record(seed, length, nfe) + mark
+            told.entries.append({"name": name, "length": length, "nfe": nfe, "filled": filled})
+            told.spent.append(nfe)
+            ours = self.describe_record(told.seed, length, nfe) + told.mark
             parts = [name, *([ours] if filled else []), self.genome.descriptions.get(contig, "")]
             yield " ".join(parts).rstrip(), self._letters(contig, patches)
 
@@ -161,24 +164,21 @@ class GapDrawing(Drawing):
         for at in range(start, end, _CHUNK):
             yield self.genome.fetch(contig, at, min(end, at + _CHUNK))
 
-    def _regions(
-        self,
-        samples: Iterator[Sample],
-        seed: int,
-        entries: list[dict[str, Any]],
-        spent: list[int],
-        mark: str,
-    ) -> Iterator[Record]:
+    def _regions(self, samples: Iterator[Sample], told: _Written) -> Iterator[Record]:
         """The regions in the order in which they were given."""
         done: dict[tuple[str, int], tuple[Patches, int]] = {}
         for number, contig, patches, nfe in self._fillings(samples):
             done[contig, number % self.n] = patches, nfe
-            spent.append(nfe)
+            told.spent.append(nfe)
         for gap in self.given:
             for copy in range(self.n):
                 patches, nfe = done[gap.contig, copy]
                 start, letters = patches[bisect_right(patches, gap.start, key=lambda p: p[0]) - 1]
                 text = letters[gap.start - start : gap.end - start]
                 name = name_filling(gap.name, self.n, copy)
-                entries.append({"name": name, "length": len(text), "nfe": nfe, "filled": len(text)})
-                yield Record(name, self.describe_record(seed, len(text), nfe) + mark, text, 0)
+                told.entries.append(
+                    {"name": name, "length": len(text), "nfe": nfe, "filled": len(text)}
+                )
+                yield Record(
+                    name, self.describe_record(told.seed, len(text), nfe) + told.mark, text, 0
+                )

@@ -115,7 +115,10 @@ class Job(ABC, Generic[Asked]):
             except (KeyboardInterrupt, Interrupted) as stop:
                 if kept != request.partial or not journal.kept:
                     raise
-                raise _say_what_is_kept(stop, journal, self.unit) from None
+                are = "is" if journal.kept == 1 else "are"
+                kept = f"{format_count(journal.kept, f'finished {self.unit}')} {are} kept in {kept}"
+                fix = "run the same command again to go on"
+                raise say_stopped(stop, kept, fix) from None
             try:
                 journal.seal()
                 told = self._finish(self.write(journal.rows), began)
@@ -167,9 +170,8 @@ class _Progress(ProgressDisplay):
         self.show(text, self.done, self.total)
 
 
-def _say_what_is_kept(stop: BaseException, journal: Journal, unit: str) -> Interrupted:
+def say_stopped(stop: BaseException, kept: str, fix: str) -> Interrupted:
+    """What a break says: by what, what is `kept`, and how to go on."""
     signum = stop.signum if isinstance(stop, Interrupted) else signal.SIGINT
     by = "Ctrl-C" if signum == signal.SIGINT else "SIGTERM"
-    kept = format_count(journal.kept, f"finished {unit}")
-    what = f"stopped by {by}; {kept} {'is' if journal.kept == 1 else 'are'} kept in {journal.path}"
-    return Interrupted(what, signum, fix="run the same command again to go on")
+    return Interrupted(f"stopped by {by}; {kept}", signum, fix=fix)

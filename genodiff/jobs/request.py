@@ -46,8 +46,9 @@ class Option(NamedTuple):
     `names` are its names there ("--n", "-n"), none for --field; `is_word` says that it may also be
     given without. `on_line` is False for what a command has of elsewhere (--device), or only a
     function takes. `is_input` marks what is read, and so is never written; `or_stream` a file that
-    "-" may stand for; `is_general` what many verbs have, and stands last. A `group` is a class of
-    fields: they are flags of their own, and keys of the mapping that the field is.
+    "-" may stand for; `is_row` a list whose values may follow one flag; `is_digit` what is 0 or 1
+    there; `is_general` what many verbs have, and stands last. A `group` is a class of fields: they
+    are flags of their own, and keys of the mapping that the field is.
     """
 
     help: str
@@ -56,6 +57,8 @@ class Option(NamedTuple):
     on_line: bool = True
     is_input: bool = False
     or_stream: bool = False
+    is_row: bool = False
+    is_digit: bool = False
     is_general: bool = False
     group: Any = None
 
@@ -79,8 +82,7 @@ class Field(NamedTuple):
         words = [w for kind in kinds if get_origin(kind) is Literal for w in get_args(kind)]
         for one in value if isinstance(value, list | tuple) else (value,):
             if isinstance(one, str) and words and str not in kinds and one not in words:
-                what = f"{flag} {one} is none of {', '.join(words)}"
-                raise UsageError(what, fix=did_you_mean(one, words))
+                raise UsageError(f"no {flag} '{one}'; {did_you_mean(one, words)}")
             if one is None or not self.bounds or one in words:
                 continue
             if isinstance(one, bool) or not isinstance(one, int | float):

@@ -140,8 +140,8 @@ def make_headline(e: Evaluation, with_memory: Evaluation | None = None) -> dict[
         )
     elif (best := e.best_line()) is not None:
         said += f" {_beside(e, best)}"
-    if with_memory is not None:
-        said += f" {_tell_memory(with_memory)}"
+    said += "" if e.order is None else f" {e.order.tell()}"
+    said += "" if with_memory is None else f" {_tell_memory(with_memory)}"
     caption = f"Bits per {e.unit} on the same held-out {e.unit}s; further left is better."
     if e.ci95_bits is not None:
         caption += (

@@ -41,6 +41,23 @@ class LineFigure(_Lenient):
     minus_model_bits: Difference | None = None
 
 
+class OrderFigure(LineFigure):
+    """The exact likelihood of drawing the windows in an order."""
+
+    name: str
+    ci95: tuple[float, float] | None = None
+
+    def tell(self) -> str:
+        """A sentence, beside the bound."""
+        said = f"Drawn in the order {self.name}, its windows have exactly {self.bits:.3f} bits"
+        gap = self.minus_model_bits
+        if gap is None:
+            return f"{said}."
+        low, high = gap.ci95 or (gap.bits, gap.bits)
+        ends = "" if gap.ci95 is None else f" (paired 95 % interval {low:.3f} to {high:.3f})"
+        return f"{said}: {gap.bits:+.3f} beside the bound{ends}."
+
+
 class BestLine(NamedTuple):
     """A counted line of an evaluation: its bits, and the paired difference of line minus model."""
 
@@ -112,6 +129,7 @@ class Evaluation(_Lenient):
     adaptive_mixture: LineFigure | None = None
     adaptive_from_train: LineFigure | None = None
     without_memory: LineFigure | None = None
+    order: OrderFigure | None = None
     source_bits: float | None = None
     source_ci95_bits: tuple[float, float] | None = None
     model_minus_source_bits: Difference | None = None

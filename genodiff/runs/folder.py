@@ -7,7 +7,6 @@ config.yaml  metrics.csv  plan.json  provenance.json  checkpoints/  model.safete
 import os
 import platform
 import socket
-import subprocess
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -41,7 +40,7 @@ from genodiff.runs.model import PUBLISHED
 from genodiff.runs.resolve import CONFIG, refuse_other_run
 from genodiff.runs.sealed_files import read_json, refuse_pickles, to_utf8
 from genodiff.settings import to_yaml
-from genodiff.version import __version__
+from genodiff.version import __version__, find_git_revision
 
 PROVENANCE = "provenance.json"
 FILES = (PROVENANCE, METRICS, "plan.json", WEIGHTS)
@@ -233,27 +232,3 @@ def describe_session(argv: list[str], device: str, step: int) -> dict[str, Any]:
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "world_size": int(os.environ.get("WORLD_SIZE", "1")),
     }
-
-
-def find_git_revision() -> str | None:
-    """The commit of the source tree that this package runs from; None outside of one.
-
-    A `+` follows where the tree is changed.
-    """
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return None
-    try:
-        sha, changed = (
-            subprocess.run(
-                ["git", "-C", str(root), *words],
-                capture_output=True,
-                text=True,
-                timeout=10,
-                check=True,
-            ).stdout
-            for words in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return sha.strip() + ("+" if changed.strip() else "")

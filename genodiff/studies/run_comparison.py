@@ -67,7 +67,7 @@ def open_comparison(
             raise UsageError(
                 f"{what} {first.model.alphabet.domain}", fix="compare runs of one domain"
             )
-    options.check(first.model.alphabet.domain)
+    options.check_domain(first.model.alphabet.domain)
     longest = max(entry.model.config.data.seq_len for entry in entries)
     config = first.model.config
     section = config.data.model_copy(update={"seq_len": longest})

@@ -38,7 +38,7 @@ def test_a_loaded_model_is_evaluated_too(run: Path) -> None:
 def test_faults_are_errors_of_ours(run: Path, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is not there"):
         genodiff.evaluate(tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="no split 'tset'"):
+    with pytest.raises(UsageError, match="no --split 'tset'; did you mean 'test'"):
         genodiff.evaluate(run, split="tset")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="--repeats 0"):
         genodiff.judge(["ACGT"], judge=run, repeats=0)

@@ -14,6 +14,7 @@ WRONG = [
     ("embed runs/x --fasta", "--fasta needs a value; see `genodiff embed --help`"),
     ("data lst", "did you mean 'list'? see `genodiff data --help`"),
     ("data bogus", "known: build, check, genomes, get, list, relatives, tokenizer;"),
+    ("eval runs/x --memory Spar.fa.gz", "Genomes of others are read with --relatives Spar.fa.gz;"),
     ("checkpoint bogus", "known: check, export, fit-memory, import;"),
     ("config bogus", "known: check, presets, schema, show;"),
     ("finetune my.csv", "'my.csv' is no suite; sequences of your own: `genodiff finetune table"),

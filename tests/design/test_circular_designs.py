@@ -15,7 +15,8 @@ from tiny_run import write_run
 
 import genodiff
 from genodiff.alphabet import DNA
-from genodiff.constraints.rule_words import RuleWords, make_rules
+from genodiff.constraints.design_rules import make_rules
+from genodiff.constraints.rule_words import RuleWords
 from genodiff.design.design_regions import Designer, TemplateSource
 from genodiff.generate.gaps import Gap
 from genodiff.generate.infill import Template

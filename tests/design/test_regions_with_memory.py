@@ -16,7 +16,8 @@ from torch import Tensor, nn
 import genodiff
 from genodiff.alphabet import DNA
 from genodiff.constraints.constraint import AllOf
-from genodiff.constraints.rule_words import make_rules, read_rule_words
+from genodiff.constraints.design_rules import make_rules
+from genodiff.constraints.rule_words import read_rule_words
 from genodiff.design.design_drawing import DesignDrawing
 from genodiff.errors import UsageError
 from genodiff.generate.gaps import Gap

@@ -8,7 +8,7 @@ from tiny_networks import network
 
 from genodiff.diffusion.guided import GUIDANCES, Aim, Guided, GuidedChain
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
-from genodiff.generate.network import ExactNetwork, make_denoiser
+from genodiff.runs.denoiser import ExactNetwork, make_denoiser
 
 WORLD = random_world(3)
 NET = network(n_classes=2, scale=3.0)

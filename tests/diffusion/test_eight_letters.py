@@ -28,6 +28,7 @@ from small_worlds import MASK, TARGETS
 from torch import Tensor
 
 from genodiff.diffusion.guided import GUIDANCES, Aim, Guided, GuidedChain
+from genodiff.diffusion.in_order import count_groups
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, one_per_mask, revealed_share
 from genodiff.diffusion.samplers.remasking import plan_cap, plan_loop, plan_rescale
 from genodiff.diffusion.schedule import Linear
@@ -88,7 +89,8 @@ def test_ancestral_samples_follow_the_law_of_their_steps(steps: int) -> None:
     [
         pytest.param(name, marks=pytest.mark.slow)
         for name, one in SAMPLERS.items()
-        if (one.evaluations is one_per_mask or name == "confidence") and "masked" in one.fits
+        if (one.evaluations in (one_per_mask, count_groups) or name == "confidence")
+        and "masked" in one.fits
     ],
 )
 def test_one_position_at_a_time_is_the_law_of_the_data(name: str) -> None:

@@ -114,6 +114,7 @@ def test_the_law_is_the_chain_rules_and_a_prefix_is_kept() -> None:
         denoise,
         torch.full((n, 4), world.mask_id),
         **uniforms(n, 4),
+        causal=True,
     )
     counted = Counter(world.index(done.x0).tolist())
     chi2 = sum((counted[i] - n * float(p)) ** 2 / (n * float(p)) for i, p in enumerate(world.p))
@@ -121,7 +122,8 @@ def test_the_law_is_the_chain_rules_and_a_prefix_is_kept() -> None:
     assert bool((done.nfe == 4).all())
     begun = torch.full((50, 4), world.mask_id)
     begun[:, :2] = torch.tensor([4, 2])
-    kept = run_sampler(left_to_right, world.diffusion(), denoise, begun, **uniforms(50, 4, seed=2))
+    u = {**uniforms(50, 4, seed=2), "causal": True}
+    kept = run_sampler(left_to_right, world.diffusion(), denoise, begun, **u)
     assert bool((kept.x0[:, :2] == torch.tensor([4, 2])).all())
     assert bool((kept.nfe == 2).all())
 
@@ -145,7 +147,7 @@ def test_the_state_gives_the_tokens_of_the_definition_and_reads_each_once() -> N
     torch.nn.init.normal_(network.embedding, generator=torch.Generator().manual_seed(1))
     xt = torch.full((5, 12), 3)
     xt[1, :4] = 9
-    u = uniforms(5, 12)
+    u = {**uniforms(5, 12), "causal": True}
     slow = run_sampler(left_to_right, DNA, network, xt, **u)
     fast = run_sampler(left_to_right, DNA, network, xt, **u, decoder=network)
     assert torch.equal(slow.x0, fast.x0)
@@ -161,7 +163,7 @@ def test_refinement_makes_tokens_independent_of_rounding() -> None:
         logits = network(xt)
         return logits + 9e-3 * torch.rand(logits.shape, dtype=torch.float64).sub(0.5).mul(2)
 
-    xt, u = torch.full((600, 5), 3), uniforms(600, 5)
+    xt, u = torch.full((600, 5), 3), {**uniforms(600, 5), "causal": True}
     exact = run_sampler(left_to_right, DNA, network, xt, **u)
     torch.manual_seed(0)
     found = [

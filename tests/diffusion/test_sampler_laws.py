@@ -12,6 +12,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 from worlds import World, copy_task, independent, markov_chain
 
+from genodiff.diffusion.in_order import count_groups
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete
 from genodiff.diffusion.sampler import SAMPLERS, Sampler, one_per_mask
 from genodiff.diffusion.samplers.ancestral import ancestral
@@ -162,7 +163,8 @@ def test_independent_tokens_follow_their_law_whatever_the_steps(
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, one in SAMPLERS.items() if one.evaluations is one_per_mask]
+    "name",
+    [name for name, one in SAMPLERS.items() if one.evaluations in (one_per_mask, count_groups)],
 )
 def test_one_token_per_evaluation_follows_the_data(name: str) -> None:
     n, net = 100_000, network(F1, SAMPLERS[name])

@@ -139,7 +139,7 @@ def test_the_default_of_another_genome_is_its_test_split_with_lines_of_its_train
 
 
 def test_all_is_a_split_of_dna_and_no_other_word_is(model: TrainedModel) -> None:
-    with pytest.raises(UsageError, match="no split 'tset'"):
+    with pytest.raises(UsageError, match="no --split 'tset'"):
         evaluate(model, "tset")
     with pytest.raises(UsageError, match="--split all is for DNA"):
-        EvalOptions(split="all").check("text")
+        EvalOptions(split="all").check_domain("text")

@@ -59,12 +59,16 @@ def test_merged_zarr_holds_what_one_run_writes(run: Path, fasta: Path) -> None:
         assert np.array_equal(one[name][:], other[name][:])
 
 
-@pytest.mark.parametrize(("n", "repeats"), [(1, 1), (3, 2), (5, 1)])
+ORDER = {"order": "confidence", "order_options": {"steps": 16}}
+
+
+@pytest.mark.parametrize(("n", "repeats", "more"), [(1, 1, {}), (3, 2, ORDER), (5, 1, {})])
 def test_a_merged_evaluation_has_the_figures_and_intervals_of_one_run(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, repeats: int
-) -> None:
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, repeats: int,
+    more: dict[str, Any],
+) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    options: dict[str, Any] = {"repeats": repeats, "batch_size": 2, "seed": 4}
+    options: dict[str, Any] = {"repeats": repeats, "batch_size": 2, "seed": 4, **more}
     whole = genodiff.evaluate(run, **options)
     kept = json.loads((run / "eval.json").read_text())
     names = [f"s{i}.npy" for i in range(1, n + 1)]

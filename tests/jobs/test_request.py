@@ -51,7 +51,7 @@ def test_a_verb_and_a_method_take_the_fields_and_answer() -> None:
         ({"times": "2"}, "--times '2' is no number; give a number"),
         ({"share": 0.0}, "--share 0.0 is not above 0; give more"),
         ({"share": float("nan")}, "--share nan is not above 0; give more"),
-        ({"unit": "bit"}, "--unit bit is none of bits, nats; did you mean 'bits'?"),
+        ({"unit": "bit"}, "no --unit 'bit'; did you mean 'bits'?"),
     ],
 )
 def test_a_value_outside_its_bounds_is_one_line(values: dict[str, Any], said: str) -> None:

@@ -9,9 +9,9 @@ from recordings import Breaking, Late, Played, Rounding, Stale, Unrecordable
 from torch import Tensor
 
 from genodiff.errors import UsageError
-from genodiff.generate.network import make_denoiser
 from genodiff.kernels import captured
 from genodiff.kernels.captured import Captured, CudaRecording, find_recorder
+from genodiff.runs.denoiser import make_denoiser
 
 
 class Function:

@@ -250,7 +250,7 @@ def test_what_it_cannot_serve_is_refused_in_one_line(
     run: Path, model: TrainedModel, genome: Genome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     rows = list_snvs(genome, REPEAT)[:1]
-    with pytest.raises(UsageError, match="--memory novel is none of on, off"):
+    with pytest.raises(UsageError, match="no --memory 'novel'; known: off, on"):
         score(run, rows, memory="novel")
     with monkeypatch.context() as patch:
         patch.setattr(own_loci, "MOST_WINDOW", 1000)

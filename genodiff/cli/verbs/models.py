@@ -5,15 +5,14 @@ They come with genodiff, or stand in a folder that GENODIFF_MODELS names, one fo
 """
 
 import json as json_module
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from genodiff.api.checkpoint import Layout, export_checkpoint
 from genodiff.api.models import find_model, list_models, show_model
 from genodiff.api.ready_card import list_facts
-from genodiff.cli.common import OUTPUT, Common, Force, Json
+from genodiff.cli.common import Common, Json
+from genodiff.cli.verbs.checkpoint import export
 
 models = App(name="models")
 Name = Annotated[str, Parameter(help="A name that `genodiff models list` prints.")]
@@ -55,26 +54,4 @@ def path(name: Name, /, *, common: Common = Common()) -> None:
     print(find_model(name))
 
 
-@models.command
-def export(
-    name: Name,
-    /,
-    *,
-    out: Annotated[Path, OUTPUT, Parameter(help="The folder to make.")],
-    format: Annotated[
-        Layout, Parameter(help="Which program reads it: caduceus, mdlm or safetensors (genodiff).")
-    ] = "caduceus",
-    with_memory: Annotated[
-        bool, Parameter(negative="", help="With the training genome inside, at 2 bits a base.")
-    ] = False,
-    force: Force = False,
-    json: Json = False,
-    common: Common = Common(),
-) -> None:
-    """Write a folder that other programs read, with a model card."""
-    device = common.apply()
-    told = export_checkpoint(
-        find_model(name), out=out, format=format, with_memory=with_memory, device=device,
-        force=force,
-    )  # fmt: skip
-    print(json_module.dumps(told, indent=2) if json else told["out"])
+models.command(export, name="export")

@@ -22,7 +22,13 @@ from genodiff.diffusion.sampler import (
 )
 
 
-@sampler("ancestral", fits=("masked", "score"), evaluations=count_revealing_steps, steers=True)
+@sampler(
+    "ancestral",
+    fits=("masked", "score"),
+    evaluations=count_revealing_steps,
+    steers=True,
+    order="fixed",
+)
 @torch.no_grad()
 def ancestral(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions

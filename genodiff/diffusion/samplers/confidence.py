@@ -22,7 +22,9 @@ def steps_with_any(n: int, share: Float[Tensor, " S"]) -> float:
     return float((np.diff(np.round(n * share.numpy()), prepend=0.0) > 0).sum())
 
 
-@sampler("confidence", fits=("masked", "score"), evaluations=steps_with_any, steers=True)
+@sampler(
+    "confidence", fits=("masked", "score"), evaluations=steps_with_any, steers=True, order="read"
+)
 @torch.no_grad()
 def confidence(
     diffusion: MaskedDiffusion,

@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from genodiff.diffusion.draw import TIE
+from genodiff.diffusion.in_order import find_time
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, sampler
 from genodiff.errors import UsageError
@@ -37,6 +38,7 @@ def count_at_most(n: int, share: Float[Tensor, " S"], bound: float = 0.1) -> flo
     evaluations=count_at_most,
     uses_steps=False,
     steers=True,
+    order="read",
 )
 @torch.no_grad()
 def entropy_bounded(
@@ -52,8 +54,6 @@ def entropy_bounded(
     """
     _check_bound(bound)
     filling, u_order = Filling(diffusion, denoiser, xt, options), options.u_order
-    n_masked = filling.masked.sum(-1).double()
-    end = diffusion.schedule.alpha(torch.ones_like(u_order[:, :1])) if xt.numel() else u_order
 
     def choose(rows: Tensor, logits: Tensor, error: float) -> tuple[Tensor, Tensor]:
         """The positions to reveal, and whether errors of `error` in entropies could change them."""
@@ -86,9 +86,7 @@ def entropy_bounded(
     error = options.tolerance * math.sqrt(1 + math.log(several) ** 2 / 4)
     while (left := filling.x == diffusion.mask_id).any():
         rows = left.any(-1).nonzero()[:, 0]
-        shown = 1 - left[rows].sum(-1).double() / n_masked[rows]
-        t = diffusion.schedule.inverse(end[rows, 0] + (1 - end[rows, 0]) * shown.to(u_order.dtype))
-        logits, sigma = filling.evaluate(rows, t)
+        logits, sigma = filling.evaluate(rows, find_time(filling, rows))
         due, close = choose(rows, logits, error)
         if options.refine is not None:
             for i in close.nonzero()[:, 0].tolist():

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from genodiff.diffusion.in_order import fill_in_order
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, one_per_mask, sampler
 
@@ -17,6 +18,7 @@ from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, one_per
     evaluations=one_per_mask,
     uses_steps=False,
     steers=True,
+    order="fixed",
 )
 @torch.no_grad()
 def first_hitting(
@@ -32,10 +34,4 @@ def first_hitting(
     # covered the share `u_order` of its way.
     end = diffusion.schedule.alpha(torch.ones_like(u_order))
     when = diffusion.schedule.inverse(end + (1 - end) * u_order)
-    n_masked = filling.masked.sum(-1)
-    for j in range(max(n_masked.tolist(), default=0)):
-        rows = (n_masked > j).nonzero()[:, 0]
-        first = order[rows, j]
-        due = torch.zeros_like(filling.masked[rows]).scatter(1, first[:, None], True)
-        filling.reveal(rows, due, *filling.evaluate(rows, when[rows, first], due))
-    return filling.done()
+    return fill_in_order(filling, order, lambda rows, first: when[rows, first])

@@ -1,8 +1,9 @@
-"""The autoregressive sampler: tokens from left to right, each from those before it.
+"""Tokens from left to right, each from those before it.
 
-A network that keeps what it has read (keys and values, or the state of a recurrence) reads every
-token once; see `Decoder`. Without a decoder the network is run again over the whole window for
-every token: the definition, and slow.
+A causal network that keeps what it has read (keys and values, or the state of a recurrence) reads
+every token once; see `Decoder`. Without a decoder the network is run again over the whole window
+for every token: the definition, and slow. A masked network is always run again, and knows what
+stands to the right of a gap.
 """
 
 import torch
@@ -10,17 +11,45 @@ from jaxtyping import Int
 from torch import Tensor
 
 from genodiff.diffusion.draw import Draw
+from genodiff.diffusion.in_order import count_groups, fill_in_order, read_at_once
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.objectives.ar import shifted
-from genodiff.diffusion.sampler import Sampled, SamplerOptions, one_per_mask, sampler
+from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, sampler
+from genodiff.errors import UsageError
 
 
-@sampler("left-to-right", fits=("causal",), evaluations=one_per_mask, uses_steps=False)
+@sampler(
+    "left-to-right",
+    fits=("masked", "score", "causal"),
+    evaluations=count_groups,
+    uses_steps=False,
+    steers=True,
+    order="fixed",
+)
 @torch.no_grad()
 def left_to_right(
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    xt: Int[Tensor, "B L"],
+    options: SamplerOptions,
+    at_once: float = 1.0,
+) -> Sampled:
+    """`at_once` positions per evaluation; `u_order` and `steps` play no part."""
+    n = read_at_once(at_once)
+    if not options.causal:
+        filling = Filling(diffusion, denoiser, xt, options)
+        order = (~filling.masked).int().argsort(dim=-1, stable=True)
+        return fill_in_order(filling, order, at_once=n)
+    if n > 1:
+        what = "a causal network draws one token after the other"
+        raise UsageError(what, fix="leave at_once out")
+    return _go_on(diffusion, denoiser, xt, options)
+
+
+def _go_on(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions
 ) -> Sampled:
-    """One evaluation of one position per mask; `u_order` and `steps` play no part.
+    """One evaluation of one position per mask, of a causal network.
 
     A visible token is read and stays. What stands to the right of a mask is not known when it is
     filled: the law is that of a text which goes on, not of one with a gap. `refine` works on whole

@@ -30,7 +30,13 @@ def count_pairs(n: int, share: Float[Tensor, " S"]) -> float:
     return count_revealing_steps((n + 1) // 2, share)
 
 
-@sampler("strand-symmetric", fits=("masked", "score"), evaluations=count_pairs, steers=True)
+@sampler(
+    "strand-symmetric",
+    fits=("masked", "score"),
+    evaluations=count_pairs,
+    steers=True,
+    order="fixed",
+)
 @torch.no_grad()
 def strand_symmetric(
     diffusion: MaskedDiffusion, denoiser: Denoiser, xt: Int[Tensor, "B L"], options: SamplerOptions

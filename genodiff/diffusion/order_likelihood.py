@@ -1,0 +1,180 @@
+"""The exact likelihood of a sampler whose order looks only at what is visible (DUEL).
+
+    log p(x) = sum over evaluations k of the sum over i in S_k of log p_i(x_i | visible before k)
+
+S_k are the positions that the sampler reveals with its k-th evaluation, each drawn by itself given
+what is visible. Where S_k is a function of what is visible (and of `u_order`, which is fixed), this
+is the probability that the sampler draws x: over all x it sums to 1. It is that of these settings:
+with more positions for each evaluation it is another law, and exact too.
+
+The sampler itself is run. A `Steer` notes what its draw gives the true tokens, and puts them in the
+place of what was drawn: so the law that is scored is the law that is drawn, to the line of code.
+
+Source: Turok, De Sa and Kuleshov 2026, arXiv 2603.01367.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from genodiff.diffusion.draw import Draw
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
+from genodiff.diffusion.sampler import Filling, Sampler, SamplerOptions
+from genodiff.errors import UsageError
+
+
+class OrderLikelihood(NamedTuple):
+    """-log p of each window under a sampler, and how it came about."""
+
+    nats: Float[Tensor, "B L"]  # of each token when it was revealed; 0 where none was hidden
+    step: Int[Tensor, "B L"]  # the evaluation of its row that revealed it, from 0; -1: none did
+    nfe: Int[Tensor, " B"]
+
+    @property
+    def total(self) -> Float[Tensor, " B"]:
+        """-log p of what was hidden of each window, given the rest."""
+        return self.nats.sum(-1)
+
+
+class _Truth:
+    """Notes what a draw gives the true tokens, and puts them in its place."""
+
+    tilts = False
+
+    def __init__(self, x0: Int[Tensor, "B L"], draw: Draw) -> None:
+        self.x0, self.draw = x0, draw
+        self.nats = torch.zeros(x0.shape, dtype=torch.float64, device=x0.device)
+        self.sigma = torch.zeros(x0.shape, dtype=torch.float64, device=x0.device)
+        self.step = torch.full_like(x0, -1)
+
+    def tilt(
+        self,
+        filling: Filling,
+        rows: Int[Tensor, " A"],
+        due: Bool[Tensor, "A L"],
+        logits: Float[Tensor, "*positions V"],
+        sigma: Float[Tensor, " A"],
+    ) -> None:
+        """Move nothing: note the chance of the true token at each due position."""
+        at, place = due.nonzero(as_tuple=True)
+        some = logits if logits.ndim == 2 else logits[at, place]
+        tokens = self.x0[rows[at], place]
+        self.nats[rows[at], place] = _cost(filling.diffusion, some, tokens, self.draw)
+        self.step[rows[at], place] = filling.nfe[rows[at]] - 1
+        self.sigma[rows[at], place] = sigma[at].double()
+
+    def move(
+        self,
+        filling: Filling,
+        rows: Int[Tensor, " A"],
+        logits: Float[Tensor, "*positions V"],
+        sigma: Float[Tensor, " A"],
+    ) -> None:
+        """Put the true tokens in the place of those that were drawn."""
+        filling.x[rows] = torch.where(filling.is_masked(rows), filling.x[rows], self.x0[rows])
+
+
+def _cost(
+    diffusion: MaskedDiffusion, logits: Float[Tensor, "n V"], tokens: Int[Tensor, " n"], draw: Draw
+) -> Float[Tensor, " n"]:
+    """-log of each token's chance to be drawn; infinite where it is no target."""
+    targets = torch.tensor(diffusion.targets, device=tokens.device, dtype=tokens.dtype)
+    law = draw.log_law(diffusion.target_logits(logits))
+    return -law.masked_fill(tokens[:, None] != targets, -torch.inf).amax(-1)
+
+
+@torch.no_grad()
+def order_likelihood(
+    sampler: Sampler,
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, "B L"],
+    hidden: Bool[Tensor, "B L"],
+    options: SamplerOptions,
+    **settings: float,
+) -> OrderLikelihood:
+    """How likely the sampler is to draw the `hidden` tokens of x0, the others being given.
+
+    `settings` are the sampler's own. `u_token` plays no part. Raises `UsageError` for a sampler
+    whose law is no such product, and for options that draw tokens together or guide.
+    """
+    if sampler.order is None or not sampler.steers:
+        raise UsageError(
+            "this sampler looks at drawn tokens or takes them back: no likelihood of it is exact",
+            fix="use first-hitting, confidence or left-to-right, say",
+        )
+    if options.joint is not None or options.steer is not None or options.causal:
+        raise UsageError(
+            "an exact likelihood is that of a masked network's own sampler",
+            fix="leave constraints and guidance out",
+        )
+    truth = _Truth(x0, Draw(options.temperature, options.top_p))
+    xt = diffusion.mask(x0, hidden)
+    done = sampler.draw(diffusion, denoiser, xt, replace(options, steer=truth), **settings)
+    return OrderLikelihood(truth.nats, truth.step, done.nfe)
+
+
+class FixedOrder(NamedTuple):
+    """When a sampler of a fixed order reveals each hidden token."""
+
+    step: Int[Tensor, "B L"]  # the evaluation of its row, from 0; -1: the token is not hidden
+    sigma: Float[Tensor, "B L"]  # what the denoiser is then told of the time
+
+    @property
+    def evaluations(self) -> Int[Tensor, " B"]:
+        """How many each row takes."""
+        return self.step.amax(-1) + 1 if self.step.numel() else self.step.sum(-1)
+
+
+def find_fixed_order(
+    sampler: Sampler,
+    diffusion: MaskedDiffusion,
+    x0: Int[Tensor, "B L"],
+    hidden: Bool[Tensor, "B L"],
+    options: SamplerOptions,
+    **settings: float,
+) -> FixedOrder:
+    """When each of the `hidden` tokens is revealed; no network is asked.
+
+    Raises `ValueError` for an order that reads one.
+    """
+    if sampler.order != "fixed":
+        raise ValueError("this sampler's order reads the network")
+
+    def know_nothing(xt: Int[Tensor, "B L"], sigma: Float[Tensor, " B"]) -> Float[Tensor, "B L V"]:
+        return torch.zeros(*xt.shape, max(diffusion.targets) + 1, device=xt.device)
+
+    truth = _Truth(x0, Draw(1.0, 1.0))
+    xt = diffusion.mask(x0, hidden)
+    sampler.draw(diffusion, know_nothing, xt, replace(options, steer=truth), **settings)
+    return FixedOrder(truth.step, truth.sigma)
+
+
+@torch.no_grad()
+def score_steps(
+    order: FixedOrder,
+    diffusion: MaskedDiffusion,
+    denoiser: Denoiser,
+    x0: Int[Tensor, "B L"],
+    step: Int[Tensor, " B"],
+    draw: Draw,
+) -> Float[Tensor, "B L"]:
+    """-log p of the tokens that one evaluation of each row reveals, 0 elsewhere.
+
+    Of a fixed order evaluations need not be walked through: each is known from x0. Their sum over
+    all steps is `order_likelihood`, and the mean over steps drawn uniformly, times how many there
+    are, estimates it without bias.
+    """
+    due, xt = order.step == step[:, None], diffusion.mask(x0, order.step >= step[:, None])
+    logits = denoiser(xt, order.sigma.masked_fill(~due, 0.0).amax(-1))
+    nats = torch.zeros(x0.shape, dtype=torch.float64, device=x0.device)
+    nats[due] = _cost(diffusion, logits[due], x0[due], draw)
+    return nats
+
+
+def index_order(rows: int, length: int) -> Float[Tensor, "B L"]:
+    """`u_order` by which ties go to the leftmost position."""
+    return ((torch.arange(length, dtype=torch.float64) + 0.5) / max(length, 1)).repeat(rows, 1)

@@ -1,0 +1,124 @@
+"""What `eval` is asked: one evaluation, one for each recipe, or the draws of a shard. No torch."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from genodiff.errors import CheckpointError, UsageError
+from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.jobs.file_request import RUN, RUN_NAMES, FileRequest
+from genodiff.jobs.options import RelativeFiles, Strains
+from genodiff.jobs.request import Option, find_named
+from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.runs.run_paths import check_input, check_run, find_domain_of_run
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalRequest(EvalOptions, FileRequest):
+    """Score the split, print what was found and add it to RUN/eval.json.
+
+    The answer is bits per base (of text: per byte) with interval and baselines, as plain values:
+    the keys of `genodiff eval --json`; `nelbo_nats` is in nats per base. `run` may be a loaded
+    model. `fasta`, `bed`, `text` and `recipe` take the place of the run's own data; several recipes
+    ("NAME" or "NAME=FILE") give {"suite": {recipe: values}}. Of another genome the test split is
+    scored by default, so that the Markov lines are fitted on its train part and nothing has seen
+    what is scored; `split="all"` scores every base, beside lines of the run's own train split.
+    `memory` "on" gives the network alone beside it.
+
+    `keep` adds the result to RUN/eval.json, unless `run` is a published folder or one that you may
+    not write to; `out`, a .json file, takes its place. A file there that holds no JSON object is
+    replaced with `force` only. With `shard`, the draws of that part of the windows are written to
+    `out`, and `genodiff.merge` makes the whole evaluation of them; what is done is kept in
+    OUT.partial, and `fresh` starts anew. With `plan` nothing is scored, and what it would take is
+    returned. Raises `UsageError`, `DataError`, `CheckpointError`, `MachineError`.
+
+    >>> genodiff.evaluate("runs/demo", max_windows=100)["bits_per_base"]
+    """
+
+    work: ClassVar[str] = "genodiff.evaluation.eval_shards:EvalShardJob"
+
+    run: Annotated[Any, Option(f"{RUN}.", RUN_NAMES, is_word=True)] = field(kw_only=False)
+    out: Annotated[
+        str | Path,
+        Option(
+            "File.json to add the evaluation to, in place of RUN/eval.json; with --shard the .npy "
+            "file to write.",
+            ("--out", "-o"),
+        ),
+    ] = ""
+    relatives: RelativeFiles = ()
+    strains: Strains = False
+    domain: Annotated[
+        Literal["dna", "text"] | None, Option("What the run is expected to hold.")
+    ] = None
+    shard: Annotated[
+        str | None,
+        Option("i/n: the draws of the i-th of n parts, to --out; `genodiff merge` joins."),
+    ] = None
+    keep: Annotated[bool, Option("Add the result to RUN/eval.json.", on_line=False)] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        out = "" if self.out is None else str(self.out)
+        if self.shard is None and out and not out.lower().endswith(".json"):
+            what = "an evaluation is written as .json"
+            raise UsageError(what, file=out, fix="give --out FILE.json")
+        if self.is_shard and not out.endswith(".npy"):
+            what = f"{out} does not end in .npy" if out else "--shard needs --out FILE.npy"
+            raise UsageError(what, fix="give the name of a .npy file")
+
+    @property
+    def is_shard(self) -> bool:
+        """Whether the draws of a shard are written."""
+        return self.shard is not None and not self.plan
+
+    @property
+    def part(self) -> Shard:
+        """The shard, parsed."""
+        return parse_shard(self.shard or "1/1")
+
+    def list_evaluations(self) -> list["EvalRequest"]:
+        """One, or one for each recipe (NAME or NAME=PATH)."""
+        if not self.recipe:
+            return [replace(self, recipe=None)]
+        recipes = [self.recipe] if isinstance(self.recipe, str) else list(self.recipe)
+        named = [recipe.partition("=") for recipe in recipes]
+        if self.text is None:
+            return [replace(self, recipe=name, text=path or None) for name, _, path in named]
+        if len(named) > 1 or named[0][2]:
+            what = "--text stands for one recipe's file, and more is given"
+            raise UsageError(what, fix="write --recipe NAME=FILE for each")
+        return [replace(self, recipe=recipes[0])]
+
+    def check_of(self, domain: str) -> None:
+        """Raises `CheckpointError` for a model of another domain than is expected."""
+        if self.domain not in (None, domain):
+            here = self.run if isinstance(self.run, str | Path) else None
+            fix = f"give a {self.domain} run"
+            raise CheckpointError(f"is a {domain} model", file=here, fix=fix)
+
+    def check(self) -> None:
+        """Raises as the function, for all that can be told without torch."""
+        asked = self.list_evaluations()
+        if isinstance(self.run, str | Path):
+            known = find_domain_of_run(check_run(self.run))
+        else:
+            known = self.run.alphabet.domain
+        if known is not None:
+            self.check_of(known)
+            for one in asked:
+                one.check_domain(known)
+        for file in (self.fasta, self.bed, self.text):
+            check_input(file)
+        if self.is_shard:
+            if len(asked) > 1:
+                raise UsageError("--shard takes one recipe", fix="evaluate each by itself")
+            self.check_files()
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """The evaluation, its plan, or what the sidecar of a shard says."""
+        if self.is_shard:
+            return super().answer(*given)
+        self.check()
+        found: dict[str, Any] = find_named("genodiff.evaluation.evaluate:evaluate_request")(self)
+        return found
