@@ -112,11 +112,11 @@ def test_known_bases_alone_cost_and_each_class_by_its_weight() -> None:
             total -= w * float(scores[i, j].detach().log_softmax(0)[y])
             below += w
         found = class_cost(scores, labels, given)
-        assert float(found) == pytest.approx(total / below, rel=1e-6)
+        assert float(found.detach()) == pytest.approx(total / below, rel=1e-6)
         (gradient,) = torch.autograd.grad(found, scores)
         assert (gradient.abs().sum(2) > 0).tolist() == (labels != UNKNOWN).tolist()
     nothing = class_cost(scores, torch.full_like(labels, UNKNOWN), weights)
-    assert float(nothing) == 0
+    assert float(nothing.detach()) == 0
     assert torch.autograd.grad(nothing, scores)[0].abs().max() == 0
 
 
@@ -196,7 +196,7 @@ def test_planted_words_are_learnt_on_the_strand_on_which_they_stand(strands: str
         if strands == "single" and step % 2:  # turned examples, with their labels
             x, y = reverse_complement(x), np.stack([labels.turn(row) for row in y])
         cost = class_cost(model(x, lengths), torch.from_numpy(y), weights)
-        before = float(cost) if before is None else before
+        before = float(cost.detach()) if before is None else before
         best.zero_grad()
         cost.backward()
         best.step()
@@ -204,7 +204,7 @@ def test_planted_words_are_learnt_on_the_strand_on_which_they_stand(strands: str
     with torch.no_grad():
         chances = model.eval().predict(x, lengths).softmax(2).reshape(-1, 3).numpy()
     found = measure_classes(y.reshape(-1), chances, labels.names)
-    assert float(cost) < before / 3  # type: ignore[operator]
+    assert float(cost.detach()) < before / 3  # type: ignore[operator]
     assert min(found.values()) > 0.9, found
     # Exchanged strands are not found: the figure does tell them apart.
     wrong = measure_classes(y.reshape(-1), chances[:, [0, 2, 1]], labels.names)
