@@ -64,11 +64,14 @@ def compare_genes(true: Genes, said: Genes, known: Mapping[str, NDArray[np.bool_
         coding = [_mark_bases(genes, judged) for genes in some]
         exons = [_keep_known(_list_exons(genes), judged) for genes in some]
         whole = [_keep_known(((g.strand, g.parts) for g in genes), judged) for genes in some]
-        levels += [
-            [*(np.count_nonzero(of) for of in coding), np.count_nonzero(coding[0] & coding[1])],
-            [*map(len, exons), len(exons[0] & exons[1])],
-            [*map(len, whole), len(whole[0] & whole[1])],
-        ]
+        right = np.count_nonzero(coding[0] & coding[1])
+        levels += np.array(
+            [
+                (*(np.count_nonzero(of) for of in coding), right),
+                (*map(len, exons), len(exons[0] & exons[1])),
+                (*map(len, whole), len(whole[0] & whole[1])),
+            ]
+        )
     return GeneRates(*(Rates(*map(int, row)) for row in levels))
 
 

@@ -31,6 +31,7 @@ class ConvHead(BaseHead):
         layers: int = 4,
     ) -> None:
         super().__init__()
+        self.sizes = {"channels": channels, "kernel": kernel, "layers": layers}
         self.first = Convolution(width, channels, 1, draws)
         self.middle = nn.ModuleList(
             Convolution(channels, channels, kernel, draws, 1 << k) for k in range(layers)
@@ -39,8 +40,7 @@ class ConvHead(BaseHead):
 
     def describe(self) -> dict[str, Any]:
         """Its sizes."""
-        channels, _, kernel = self.middle[0].weight.shape
-        return {"channels": channels, "kernel": kernel, "layers": len(self.middle)}
+        return self.sizes
 
     def forward(
         self, h: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]

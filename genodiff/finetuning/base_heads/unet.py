@@ -33,6 +33,7 @@ class UNetHead(BaseHead):
         levels: int = 3,
     ) -> None:
         super().__init__()
+        self.sizes = {"channels": channels, "kernel": kernel, "levels": levels}
         self.first = Convolution(width, channels, 1, draws)
         self.down = nn.ModuleList(
             Convolution(channels, channels, kernel, draws) for _ in range(levels)
@@ -44,8 +45,7 @@ class UNetHead(BaseHead):
 
     def describe(self) -> dict[str, Any]:
         """Its sizes."""
-        channels, _, kernel = self.down[0].weight.shape
-        return {"channels": channels, "kernel": kernel, "levels": len(self.down)}
+        return self.sizes
 
     def forward(
         self, h: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
