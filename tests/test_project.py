@@ -43,6 +43,12 @@ def test_the_version_is_one() -> None:
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def test_the_changes_of_a_version_are_at_most_sixty_lines() -> None:
+    """A merge once brought back what had been cut."""
+    versions = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]
+    assert all(part.count("\n- ") <= 60 for part in versions)
+
+
 def test_every_room_is_packaged() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     folders = [path.parent for path in (ROOT / "genodiff").rglob("__init__.py")]

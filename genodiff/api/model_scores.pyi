@@ -49,8 +49,9 @@ class ModelScores:
             fasta: The genome that the variants are of.
             method: llr: the bases that differ, masked together; chain: unmasked one after the other;
                 nelbo: the bound of the whole window; votes: of relatives, how many have each base (one
-                base for another alone); auto: llr for one base, chain for spans of up to 8, nelbo
-                beyond.
+                base for another alone); headcount: as votes, each relative counting once, and more
+                where the places around change quickly; auto: llr for one base, chain for spans of up to
+                8, nelbo beyond.
             se: Standard error, in nats, that nelbo goes on to.
             max_evaluations: Evaluations of one variant after which nelbo stops above --se, with a flag.
             context: Bases of a window (default: the trained length); 2x scores at double context as
@@ -116,8 +117,9 @@ class ModelScores:
             fasta: The genome that the variants are of.
             method: llr: the bases that differ, masked together; chain: unmasked one after the other;
                 nelbo: the bound of the whole window; votes: of relatives, how many have each base (one
-                base for another alone); auto: llr for one base, chain for spans of up to 8, nelbo
-                beyond.
+                base for another alone); headcount: as votes, each relative counting once, and more
+                where the places around change quickly; auto: llr for one base, chain for spans of up to
+                8, nelbo beyond.
             se: Standard error, in nats, that nelbo goes on to.
             max_evaluations: Evaluations of one variant after which nelbo stops above --se, with a flag.
             context: Bases of a window (default: the trained length); 2x scores at double context as

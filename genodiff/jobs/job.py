@@ -11,8 +11,11 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from itertools import islice
 from typing import Any, ClassVar, Generic, TypeVar
 
 from genodiff.errors import DataError, Interrupted
@@ -110,8 +113,11 @@ class Job(ABC, Generic[Asked]):
             stack.callback(journal.close)
             try:
                 done = sum(map(self.weigh, journal.rows())) if journal.kept else 0
-                for entry in self._compute(journal.kept, done):
-                    journal.append(entry)
+                made = stack.enter_context(closing(self._keep(journal, done)))
+                # What goes to stdout does not wait for the last entry.
+                live = partial(follow, journal, made)
+                written = self.write(live) if request.is_stream else None
+                deque(made, maxlen=0)
             except (KeyboardInterrupt, Interrupted) as stop:
                 if kept != request.partial or not journal.kept:
                     raise
@@ -121,7 +127,9 @@ class Job(ABC, Generic[Asked]):
                 raise say_stopped(stop, kept, fix) from None
             try:
                 journal.seal()
-                told = self._finish(self.write(journal.rows), began)
+                if written is None:
+                    written = self.write(journal.rows)
+                told = self._finish(written, began)
             except EmptyOutputError:
                 journal.remove()
                 raise
@@ -138,6 +146,12 @@ class Job(ABC, Generic[Asked]):
         """So much more of `total` is done: told by entries that take long, which then weigh 0."""
         if n:
             self._shown.add(n)
+
+    def _keep(self, journal: Journal, done: int) -> Generator[bytes, None, None]:
+        """The entries that are missing, each kept as it is made."""
+        for entry in self._compute(journal.kept, done):
+            journal.append(entry)
+            yield entry
 
     def _compute(self, first: int, done: int = 0) -> Iterator[bytes]:
         """The entries from number `first` on, with a line of progress."""
@@ -168,6 +182,19 @@ class _Progress(ProgressDisplay):
             if self.total and pace:
                 text += f" · {format_duration((self.total - self.done) / pace)} to go"
         self.show(text, self.done, self.total)
+
+
+def follow(journal: Journal, made: Iterator[bytes]) -> Iterator[bytes]:
+    """All entries: those that are kept, then each as it is `made`, whoever else reads them."""
+    n, kept = 0, -1
+    while n != kept:
+        for entry in islice(journal.rows(), n, None):
+            n += 1
+            yield entry
+        while n == journal.kept and (new := next(made, None)) is not None:
+            n += 1
+            yield new
+        kept = journal.kept
 
 
 def say_stopped(stop: BaseException, kept: str, fix: str) -> Interrupted:

@@ -1,12 +1,14 @@
 """What every job does: it goes on, refuses, streams, plans, and its shards are the whole."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 import genodiff
+from genodiff.jobs.job import follow
 from genodiff.jobs.journal import Journal
 from tests.commands import command, exit_code
 
@@ -203,6 +205,22 @@ def test_a_stream_has_the_bytes_of_the_file_and_leaves_nothing(
     code, out, err = command(capsys, *job.words(run, "-", *job.more))
     assert (code, out) == (0, Path(job.out).read_text()), err
     assert sorted(Path().iterdir()) == before
+
+
+def test_entries_are_read_as_they_are_made_by_several_readers(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "entries", "digest")
+
+    def make() -> Iterator[bytes]:
+        for entry in (b"a", b"", b"c", b"d"):
+            journal.append(entry)
+            yield entry
+
+    made = make()
+    one, other = follow(journal, made), follow(journal, made)
+    assert (next(one), journal.kept) == (b"a", 1), "the first does not wait for the last"
+    assert [next(other), next(other), next(other)] == [b"a", b"", b"c"]
+    assert (list(one), list(other)) == ([b"", b"c", b"d"], [b"d"])
+    journal.close()
 
 
 def test_a_plan_names_the_files_that_are_then_written(
