@@ -10,12 +10,18 @@ from collections.abc import Iterator
 from typing import Any
 
 Cell = list[float] | None
+_USE = (
+    'Where a model goes: `--model {name}`, `genodiff.load("{name}")`. With transformers, after '
+    "`import genodiff.hf`: `AutoModelForMaskedLM.from_pretrained(FOLDER)`, FOLDER being what "
+    "`genodiff models path {name}` prints."
+)
 
 
 def format_facts(told: dict[str, Any]) -> str:
     """The card in Markdown, of what `show_model` gives."""
     facts = told["facts"]
-    parts = [f"# {told['name']}", facts.get("about", ""), _format_what(told)]
+    name = told["name"]
+    parts = [f"# {name}", facts.get("about", ""), _format_what(told), _USE.format(name=name)]
     parts += ["## Figures", facts.get("measured", "")] if facts.get("tables") else []
     for table in facts.get("tables", ()):
         parts += [f"### {table['title']}", table.get("note", ""), _format_table(table)]
