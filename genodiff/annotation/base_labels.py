@@ -102,7 +102,7 @@ class BaseLabels:
             for start in range(0, len(whole), _BLOCK):
                 end = min(start + _BLOCK, len(whole))
                 letters = np.frombuffer(genome.fetch(contig, start, end), np.uint8)
-                masked[start:end][~_IS_READ[letters]] = self._blank
+                masked[start:end][~_IS_READ[letters]] = self.blank
         return replace(self, contigs=found)
 
     def mask_outside(self, intervals: Iterable[tuple[str, int, int]]) -> "BaseLabels":
@@ -116,7 +116,8 @@ class BaseLabels:
         return replace(self, contigs=found)
 
     @property
-    def _blank(self) -> float:
+    def blank(self) -> float:
+        """What stands for an unknown label."""
         return np.nan if self.kind == "values" else UNKNOWN
 
     def _unknown(self, length: int) -> NDArray[Any]:
