@@ -172,13 +172,16 @@ def read_class_labels(
     contigs: Mapping[str, int],
     *,
     types: Sequence[str] = (),
+    all_as: str = "",
     stranded: bool = False,
+    mask_shared: bool = False,
 ) -> BaseLabels:
     """The classes of bases: rows of GTF or GFF3 of the `types`, or else BED by its name column.
 
-    An interval of BED without a name is `inside`. `stranded` makes two of each class. Raises
-    `DataError` for a row beyond its contig or of an unknown one, without a strand where one is
-    needed, and for bases of two classes.
+    An interval of BED without a name is `inside`; with `all_as`, every row is of that class, where
+    names are those of genes. `stranded` makes two of each class. Raises `DataError` for a row
+    beyond its contig or of an unknown one, without a strand where one is needed, and for bases of
+    two classes; with `mask_shared` those are unknown, and counted in the log.
     """
     if types:
         some = [(r.contig, r.start, r.end, r.type, r.strand, r.line)
@@ -188,11 +191,14 @@ def read_class_labels(
         columns = ("contig", "start", "end", "name", "strand", "line")
         some = [(*row[:3], row[3] if row[3] not in (None, "", ".") else INSIDE, *row[4:])
                 for row in table.select(columns).iter_rows()]  # fmt: skip
+    if all_as:
+        some = [(*row[:3], all_as, *row[4:]) for row in some]
     plain = sorted({row[3] for row in some})
     names = (NONE, *(f"{one}{way}" for one in plain for way in ("+-" if stranded else ("",))))
     if len(names) > _MOST:
         what = f"has {len(plain):,} classes, more than a base's label can tell apart ({_MOST})"
-        raise DataError(what, file=name_input(path), fix="write the kind of each in column 4")
+        fix = "write the kind of each in column 4, or take all as one class"
+        raise DataError(what, file=name_input(path), fix=fix)
     for one in plain:
         if one == NONE or one.endswith(("+", "-")):
             what = f"a class is called '{one}': taken, or like a class of one strand"
@@ -209,12 +215,15 @@ def read_class_labels(
             found[contig] = np.zeros(contigs[contig], np.int8)
         inside = found[contig][start:end]
         taken = (inside != 0) & (inside != label)
-        if taken.any():
+        if taken.any() and not mask_shared:
             at = int(taken.argmax())
             what = f"base {start + at} of {contig} (0-based) is {names[label]} and also "
-            fix = "cut the intervals, or leave one of the classes out: a base has one class"
+            fix = "cut the intervals, leave one of the classes out, or mask what they share"
             raise DataError(what + names[inside[at]], file=name_input(path), line=line, fix=fix)
-        inside[:] = label
+        inside[:] = np.where(taken, UNKNOWN, label)
+    shared = sum(np.count_nonzero(whole == UNKNOWN) for whole in found.values())
+    if shared:
+        log.warning("%s: %s bases of two classes are unknown", name_input(path), f"{shared:,}")
     return BaseLabels("classes", names, found)
 
 

@@ -202,6 +202,26 @@ def test_classes_of_bed_and_of_gff_are_at_their_bases(tmp_path: Path, stranded: 
         assert [labels.names[i] for i in turned] == wanted
 
 
+def test_rows_as_one_class_and_bases_of_both_strands_unknown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Overlaps in any order of rows, of three rows too, and of rows of one class."""
+    rows = [("a", 2, 8, "+"), ("b", 6, 12, "-"), ("c", 5, 7, "+"), ("d", 20, 25, "-"),
+            ("e", 23, 28, "-"), ("f", 7, 9, "+")]  # fmt: skip
+    for order in (rows, rows[::-1]):
+        text = "".join(f"chr1\t{a}\t{b}\t{name}\t0\t{way}\n" for name, a, b, way in order)
+        (tmp_path / "o.bed").write_text(text)
+        with caplog.at_level(logging.WARNING, logger="genodiff"):
+            found = read_class_labels(
+                tmp_path / "o.bed", CONTIGS, all_as="orf", stranded=True, mask_shared=True
+            )
+        assert found.names == ("none", "orf+", "orf-")
+        wanted = np.zeros(LENGTH, np.int8)
+        wanted[2:6], wanted[9:12], wanted[20:28], wanted[6:9] = 1, 2, 2, UNKNOWN
+        np.testing.assert_array_equal(found.contigs["chr1"], wanted)
+        assert "3 bases of two classes are unknown" in caplog.text
+
+
 def write_tracks(folder: Path, **tracks: str) -> dict[str, Path]:
     for name, text in tracks.items():
         (folder / f"{name}.bedGraph").write_text(text)
