@@ -61,15 +61,62 @@ def list_heads() -> list[str]:
     return sorted(HEADS, key=lambda name: HEADS[name].rank)
 
 
-class Classifier(nn.Module):
-    """Scores (B, n_out) of sequences: logits of classes or of yes/no answers, or a value.
+class FeatureReader(nn.Module):
+    """A network whose features a head reads, and what is done about the reverse complement.
 
-    `complement` maps token ids. `head` names a pooling and `options` are its own. Without a name it
-    is `mean`, or `parts` where more than one is given. With `frozen`, training changes
-    the head alone.
+    `complement` maps token ids. With `frozen`, training changes the head alone.
     """
 
     complement: Tensor | None
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        *,
+        strands: Strands,
+        complement: tuple[int, ...] | None,
+        frozen: bool = False,
+    ) -> None:
+        super().__init__()
+        self.frozen, self.backbone = frozen, backbone
+        self.strands = choose_strands(backbone, strands, complement is not None)
+        self.register_buffer(
+            "complement", None if complement is None else torch.tensor(complement), persistent=False
+        )
+
+    @property
+    def paired(self) -> bool:
+        """Whether the network reads both strands."""
+        return bool(getattr(self.backbone, "paired", False))
+
+    def features(
+        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
+    ) -> Float[Tensor, "B L C"]:
+        """The network's features of a clean sequence, in float32."""
+        # A clean sequence: no noise.
+        sigma = torch.zeros(len(x0), device=x0.device, dtype=torch.float32)
+        even = bool((lengths == x0.shape[1]).all())
+        fixed = self.frozen and self.training
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not fixed):
+            found = self.backbone.features(x0, sigma, None if even else lengths)  # type: ignore[operator]
+        return found.float()  # type: ignore[no-any-return]
+
+    def other_strand(
+        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
+    ) -> Int[Tensor, "B L"]:
+        """The reverse complement of each row within its own length; padding stays on the right."""
+        assert self.complement is not None
+        at = torch.arange(x0.shape[1], device=x0.device)
+        source = torch.where(at < lengths[:, None], lengths[:, None] - 1 - at, at)
+        return self.complement[x0].gather(1, source)
+
+
+class Classifier(FeatureReader):
+    """Scores (B, n_out) of sequences: logits of classes or of yes/no answers, or a value.
+
+    `head` names a pooling and `options` are its own. Without a name it is `mean`, or `parts` where
+    more than one is given.
+    """
 
     def __init__(
         self,
@@ -85,13 +132,8 @@ class Classifier(nn.Module):
         seed: int = 0,
         frozen: bool = False,
     ) -> None:
-        super().__init__()
-        self.frozen = frozen
-        self.backbone, self.strands, self.dropout = (
-            backbone,
-            choose_strands(backbone, strands, complement is not None),
-            dropout,
-        )
+        super().__init__(backbone, strands=strands, complement=complement, frozen=frozen)
+        self.dropout = dropout
         self.head = head or ("parts" if parts > 1 else "mean")
         if options is None:
             options = {"parts": parts} if self.head == "parts" else {}
@@ -105,9 +147,6 @@ class Classifier(nn.Module):
         bound = width**-0.5
         self.weight = nn.Parameter(draws.uniform(n_out, width, low=-bound, high=bound).float())
         self.bias = nn.Parameter(torch.zeros(n_out))
-        self.register_buffer(
-            "complement", None if complement is None else torch.tensor(complement), persistent=False
-        )
 
     @classmethod
     def of(
@@ -140,23 +179,6 @@ class Classifier(nn.Module):
             seed=seed,
             frozen=settings.method == "frozen",
         )
-
-    @property
-    def paired(self) -> bool:
-        """Whether the network reads both strands."""
-        return bool(getattr(self.backbone, "paired", False))
-
-    def features(
-        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
-    ) -> Float[Tensor, "B L C"]:
-        """The network's features of a clean sequence, in float32."""
-        # A clean sequence: no noise.
-        sigma = torch.zeros(len(x0), device=x0.device, dtype=torch.float32)
-        even = bool((lengths == x0.shape[1]).all())
-        fixed = self.frozen and self.training
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not fixed):
-            found = self.backbone.features(x0, sigma, None if even else lengths)  # type: ignore[operator]
-        return found.float()  # type: ignore[no-any-return]
 
     def pool(
         self, h: Float[Tensor, "B L C"], lengths: Int[Tensor, " B"]
@@ -241,12 +263,3 @@ class Classifier(nn.Module):
     def embedding_of(self, row: Float[Tensor, "passes strands 1 D"]) -> Float[Tensor, "1 D"]:
         """The embedding of a row of `pooled_rows`, as `embedding` gives it."""
         return row.mean(1).mean(0)
-
-    def other_strand(
-        self, x0: Int[Tensor, "B L"], lengths: Int[Tensor, " B"]
-    ) -> Int[Tensor, "B L"]:
-        """The reverse complement of each row within its own length; padding stays on the right."""
-        assert self.complement is not None
-        at = torch.arange(x0.shape[1], device=x0.device)
-        source = torch.where(at < lengths[:, None], lengths[:, None] - 1 - at, at)
-        return self.complement[x0].gather(1, source)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from genodiff.errors import MachineError
 from genodiff.io.file_names import find_plain_path
+from genodiff.io.value_tracks import import_bigwig
 from genodiff.maps.track_files import FORMATS, TrackContent, TrackFormat
 from genodiff.maps.track_hub import sort_contigs
 
@@ -54,16 +55,6 @@ class BigWig(TrackFormat):
         finally:
             for file in files.values():
                 file.close()
-
-
-def import_bigwig() -> Any:
-    """pyBigWig. Raises `MachineError` where it is missing."""
-    try:
-        import pyBigWig
-    except ImportError:
-        fix = "pip install 'genodiff[tracks]', or give --format bedgraph"
-        raise MachineError("writing .bw needs the package pyBigWig", fix=fix) from None
-    return pyBigWig
 
 
 def _find_runs(known: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

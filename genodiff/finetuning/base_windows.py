@@ -1,0 +1,98 @@
+"""Windows of a genome with labels: a scored core, and context on both sides that is read only.
+
+    context | core | context        cores tile each interval from its start, without overlap
+
+Every window has core + 2 · context bases. Beyond a contig's ends stands N, and no label is known
+there, nor in the context, nor behind an interval's end: a labelled base is in one core. Places are
+0-based and half-open.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.alphabet import DNA
+from genodiff.annotation.base_labels import BaseLabels
+from genodiff.errors import DataError
+from genodiff.io.faidx import Genome
+
+Span = tuple[str, int, int]
+"""(contig, start, end)"""
+
+
+class BaseBatch(NamedTuple):
+    """Ids (B, L) of windows, and their labels (B, L), of values (B, L, tracks)."""
+
+    ids: NDArray[np.int64]
+    labels: NDArray[Any]
+
+
+class BaseWindows:
+    """The windows of intervals, by number; `cores` are the bases of each that are scored."""
+
+    def __init__(
+        self,
+        genome: Genome,
+        labels: BaseLabels,
+        intervals: Iterable[Span],
+        *,
+        core: int,
+        context: int,
+    ) -> None:
+        """Windows without a known label are left out. Raises `DataError` where none is left."""
+        self._genome, self._labels = genome, labels
+        self.core, self.context = core, context
+        self.cores = [
+            span for span in tile_cores(intervals, core) if labels.known(labels.cut(*span)).any()
+        ]
+        if not self.cores:
+            fix = "give labels of these contigs, or other intervals"
+            raise DataError("no base of the intervals has a label", file=genome.path, fix=fix)
+
+    def __len__(self) -> int:
+        return len(self.cores)
+
+    def collate(
+        self, numbers: NDArray[np.integer], turned: NDArray[np.bool_] | None = None
+    ) -> BaseBatch:
+        """The windows of these numbers; those that are `turned` as their reverse complements."""
+        pairs = []
+        for row, number in enumerate(numbers.tolist()):
+            contig, start, end = self.cores[number]
+            place = contig, start - self.context, start + self.core + self.context
+            ids, labels = read_window(self._genome, place), self._labels.cut(*place)
+            labels[: self.context] = labels[self.context + end - start :] = self._labels.blank
+            if turned is not None and turned[row]:
+                ids, labels = DNA.rc(ids), self._labels.turn(labels)
+            pairs.append((ids, labels))
+        ids, labels = (np.stack(some) for some in zip(*pairs, strict=True))
+        return BaseBatch(ids.astype(np.int64), labels)
+
+    def stitch(
+        self, numbers: NDArray[np.integer], scores: NDArray[Any]
+    ) -> Iterator[tuple[Span, NDArray[Any]]]:
+        """The core of each window and its scores, of scores (B, L, outputs) of unturned windows."""
+        for row, number in enumerate(numbers.tolist()):
+            _, start, end = span = self.cores[number]
+            yield span, scores[row, self.context : self.context + end - start]
+
+
+def tile_cores(intervals: Iterable[Span], core: int) -> Iterator[Span]:
+    """Stretches of `core` bases from the start of each interval; the last may be shorter.
+
+    >>> list(tile_cores([("chr1", 3, 8)], 3))
+    [('chr1', 3, 6), ('chr1', 6, 8)]
+    """
+    for contig, start, end in intervals:
+        for first in range(start, end, core):
+            yield contig, first, min(first + core, end)
+
+
+def read_window(genome: Genome, place: Span) -> NDArray[np.uint8]:
+    """The ids of a stretch; N beyond the contig's ends."""
+    contig, start, end = place
+    first, last = max(start, 0), min(end, genome.contigs[contig])
+    letters = b"N" * (first - start) + genome.fetch(contig, first, last) + b"N" * (end - last)
+    return DNA.encode(letters)

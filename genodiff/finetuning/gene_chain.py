@@ -1,0 +1,64 @@
+"""Scores of states and of steps between them, trained as one chain (a conditional random field).
+
+    cost = ln Σ_{all allowed paths} weight − ln Σ_{paths that agree with the known labels} weight
+
+The network scores the 13 states at each base (`gene_grammar`); here are those of steps, the same
+along the genome. A step and its mirror image share one number, so that a path and its reverse
+complement weigh alike. Where labels are unknown all states agree. Sums are those of `state_chain`.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from genodiff.annotation.gene_grammar import (
+    N_STATES,
+    UNKNOWN,
+    CodingGene,
+    allow_steps,
+    list_genes,
+    mirror_states,
+)
+from genodiff.annotation.state_chain import (
+    FORBIDDEN,
+    ChainScores,
+    find_best_path,
+    log_partition,
+)
+
+
+class GeneChain(nn.Module):
+    """The steps of the grammar, with a score each; they begin at 0, all alike."""
+
+    allowed: Tensor
+    mirror: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(N_STATES, N_STATES))
+        self.register_buffer("allowed", torch.from_numpy(allow_steps()), persistent=False)
+        self.register_buffer("mirror", torch.tensor(mirror_states()), persistent=False)
+
+    def steps(self) -> Float[Tensor, "S S"]:
+        """The score of each step; `FORBIDDEN` where the grammar has none."""
+        turned = self.weight.T[self.mirror][:, self.mirror]
+        return ((self.weight + turned) / 2).masked_fill(~self.allowed, FORBIDDEN)
+
+    def cost(self, scores: Float[Tensor, "B L S"], labels: Int[Tensor, "B L"]) -> Float[Tensor, ""]:
+        """The cost of each known base, of windows that may begin and end in any state."""
+        known = labels != UNKNOWN
+        states = torch.arange(N_STATES, device=scores.device)
+        wrong = known[:, :, None] & (states != labels[:, :, None])
+        free = scores.new_zeros(N_STATES)
+        every = ChainScores(scores, self.steps(), free, free)
+        agreeing = every._replace(states=scores.masked_fill(wrong, FORBIDDEN))
+        total = (log_partition(every) - log_partition(agreeing)).sum()
+        return total / known.sum().clamp(min=1)
+
+    def decode(self, scores: NDArray[np.float32]) -> list[CodingGene]:
+        """The genes of the path of the greatest weight through a contig's scores (L, S)."""
+        steps = self.steps().detach().cpu().numpy()
+        free = np.zeros(N_STATES, np.float32)
+        return list_genes(find_best_path(scores, steps, free, free))

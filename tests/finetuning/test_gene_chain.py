@@ -1,0 +1,96 @@
+"""A chain's cost against every path one by one; strands alike; what it learns of lengths."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+import torch
+
+from genodiff.annotation.gene_decoding import decode_genes
+from genodiff.annotation.gene_grammar import (
+    N_STATES,
+    UNKNOWN,
+    CodingGene,
+    allow_steps,
+    label_genes,
+    mirror_states,
+)
+from genodiff.finetuning.gene_chain import GeneChain
+
+MIRROR = list(mirror_states())
+
+
+def chain(seed: int = 0) -> GeneChain:
+    found = GeneChain().double()
+    torch.nn.init.normal_(found.weight, generator=torch.Generator().manual_seed(seed))
+    return found
+
+
+def windows(n: int, length: int, seed: int = 0) -> torch.Tensor:
+    numbers = torch.Generator().manual_seed(seed)
+    return torch.randn(n, length, N_STATES, generator=numbers, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    "labels", [[0, 1, 2, 3], [0, UNKNOWN, 2, UNKNOWN], [UNKNOWN] * 4, [UNKNOWN, 4, 4, 2]]
+)
+def test_the_cost_is_that_of_all_paths(labels: list[int]) -> None:
+    model, scores = chain(), windows(1, 4)
+    steps, allowed = model.steps().detach().numpy(), allow_steps()
+    every = agreeing = 0.0
+    for path in product(range(N_STATES), repeat=4):
+        if all(allowed[a, b] for a, b in pairwise(path)):
+            weight = sum(float(scores[0, i, s]) for i, s in enumerate(path))
+            weight += sum(steps[a, b] for a, b in pairwise(path))
+            every += np.exp(weight)
+            if all(y in (UNKNOWN, s) for s, y in zip(path, labels, strict=True)):
+                agreeing += np.exp(weight)
+    wanted = np.log(every / agreeing) / max(1, sum(y != UNKNOWN for y in labels))
+    found = model.cost(scores, torch.tensor([labels])).detach()
+    assert float(found) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_both_strands_cost_the_same_and_have_the_same_genes() -> None:
+    model, scores = chain(1), windows(2, 60, 1)
+    genes = [CodingGene(1, ((5, 9), (20, 25))), CodingGene(-1, ((40, 46),))]
+    path, _ = label_genes(genes, 60)
+    path[30:35] = UNKNOWN
+    labels = torch.from_numpy(np.stack([path, path]))
+    mirror = np.array(MIRROR)
+    turned = torch.from_numpy(np.where(labels == UNKNOWN, UNKNOWN, mirror[labels]).copy()).flip(1)
+    other = scores.flip(1)[..., MIRROR]
+    given = model.cost(scores, labels).detach()
+    torch.testing.assert_close(model.cost(other, turned).detach(), given)
+    here, there = (model.decode(some[0].float().numpy()) for some in (scores * 3, other * 3))
+    assert here
+    assert there == [
+        CodingGene(-g.strand, tuple((60 - b, 60 - a) for a, b in reversed(g.parts)))
+        for g in reversed(here)
+    ]
+
+
+def test_without_scores_of_steps_the_best_path_is_that_of_the_bases() -> None:
+    scores = (windows(1, 300, 2)[0] * 3).float().numpy()
+    assert GeneChain().decode(scores) == decode_genes(scores)
+
+
+def test_training_makes_steps_that_occur_likely() -> None:
+    """Scores of states say nothing: introns of 40 bases and none of one are learnt from steps."""
+    model = GeneChain()
+    path, left_out = label_genes(
+        [CodingGene(1, ((a, a + 9), (a + 49, a + 58))) for a in range(3, 240, 80)], 260
+    )
+    assert not left_out
+    labels, scores = torch.from_numpy(path)[None], torch.zeros(1, 260, N_STATES)
+    best = torch.optim.Adam(model.parameters(), lr=0.1)
+    costs = []
+    for _ in range(25):
+        cost = model.cost(scores, labels)
+        best.zero_grad()
+        cost.backward()
+        best.step()
+        costs.append(float(cost.detach()))
+    assert costs[-1] < costs[0] / 2
+    steps = model.steps().detach()
+    assert steps[6, 6] > steps[6, 1]  # an intron behind base 2 of a codon goes on
+    assert torch.equal(steps, steps.T[MIRROR][:, MIRROR])
