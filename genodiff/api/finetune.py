@@ -286,7 +286,6 @@ def _check(request: DataRequest, task: str, words: list[str], over: dict[str, An
     """The tasks that are meant. Raises `UsageError` for all that needs no network to be judged."""
     from genodiff.backbones.settings import PRESETS
     from genodiff.errors import did_you_mean
-    from genodiff.finetuning.adapters.adapter import parse_adapter
     from genodiff.finetuning.model_words import ADAPTED, SCRATCH, list_baselines, split_words
     from genodiff.finetuning.protocol import FitSettings
     from genodiff.tasks.class_folders import refuse_archive
@@ -296,6 +295,8 @@ def _check(request: DataRequest, task: str, words: list[str], over: dict[str, An
     tasks = request.names(task)
     FitSettings.parse(over)
     if over.get("adapter") is not None:
+        from genodiff.finetuning.adapters.adapter import parse_adapter  # it loads torch
+
         parse_adapter(over["adapter"])
     for _, given in split_words(words, list_baselines(request.domain)):
         word = given.removeprefix(ADAPTED)

@@ -40,7 +40,8 @@ def check_apart(
     laws = [
         diffusion.target_logits(one)[masked].double().log_softmax(-1) for one in (first, second)
     ]
-    if masked.any() and not (laws[0].exp() * (laws[0] - laws[1]).abs()).amax() <= _SLACK:
+    # What is not finite is the bound's to refuse.
+    if masked.any() and (laws[0].exp() * (laws[0] - laws[1]).abs()).amax() > _SLACK:
         _refuse("asked twice about the same bases, it gives two answers")
 
 

@@ -228,8 +228,7 @@ def open_trained_store(
         return store
     except DataError as fault:
         raise DataError(
-            f"the genome that the run was trained on is needed for {needed_for}, and it "
-            f"{fault.what}",
+            f"the genome that the run was trained on is needed for {needed_for}: {fault.what}",
             file=fault.file,
             fix=f"bring it back, or {fix}",
         ) from None

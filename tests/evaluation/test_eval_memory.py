@@ -172,7 +172,7 @@ def test_what_cannot_be_remembered_is_refused_in_one_line(
     with pytest.raises(UsageError, match="--t-steps exclude"):
         evaluate(model, memory="on", t_steps=(10,))
     with pytest.raises(UsageError, match="for DNA"):
-        WITH.check("text")
+        WITH.check_domain("text")
     diffusion = model.config.diffusion.model_copy(update={"objective": "ar"})
     config = model.config.model_copy(update={"diffusion": diffusion})
     with pytest.raises(UsageError, match="masked networks, and this is ar"):
@@ -185,7 +185,7 @@ def test_what_cannot_be_remembered_is_refused_in_one_line(
         open_it(model._replace(data={}))
     gone = model.config.model_copy(update={"fasta": str(tmp_path / "gone.fa")})
     unknown = {**model.data, "source_sha256": "0" * 64}
-    with pytest.raises(DataError, match="needs the genome that the run was trained on"):
+    with pytest.raises(DataError, match="genome that the run was trained on is needed for"):
         open_train_memory(model._replace(config=gone, data=unknown))
     with pytest.raises(DataError, match="the file has changed"):
         open_train_memory(model._replace(data=unknown))
