@@ -119,7 +119,7 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
         about["negative"] = ""
     if option.is_row:
         about["consume_multiple"] = True
-    if one.name == "out" or option.or_stream or (option.is_word and one.name != "run"):
+    if one.name == "out" or option.or_stream or (option.is_word and option.is_input):
         about["allow_leading_hyphen"] = True
     default = None if default in ((), "") else default
     kind = _on_line(one) if default is not None else _on_line(one) | None

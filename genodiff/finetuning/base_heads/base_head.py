@@ -18,9 +18,11 @@ from genodiff.finetuning.pooling.pooling import mask_padding
 class BaseHead(nn.Module):
     """Features of positions (B, L, D) as scores at each (B, L, outputs)."""
 
+    sizes: dict[str, int] = {}  # noqa: RUF012
+
     def describe(self) -> dict[str, Any]:
         """Its options, as its class takes them again."""
-        return {}
+        return self.sizes
 
     def forward(
         self, h: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]

@@ -6,8 +6,6 @@ A base is read with (kernel − 1)/2 · (2^layers − 1) neighbours on each side
 2016, arXiv 1511.07122 (dilated convolutions).
 """
 
-from typing import Any
-
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -37,10 +35,6 @@ class ConvHead(BaseHead):
             Convolution(channels, channels, kernel, draws, 1 << k) for k in range(layers)
         )
         self.last = Convolution(channels, outputs, 1, draws)
-
-    def describe(self) -> dict[str, Any]:
-        """Its sizes."""
-        return self.sizes
 
     def forward(
         self, h: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]

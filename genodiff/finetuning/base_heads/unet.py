@@ -7,8 +7,6 @@ Source: Ronneberger et al., 2015, arXiv 1505.04597. A base reads some 2^levels Â
 on each side. Where pairs begin depends on the window's first base, as in any U-Net.
 """
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -42,10 +40,6 @@ class UNetHead(BaseHead):
             Convolution(2 * channels, channels, kernel, draws) for _ in range(levels)
         )
         self.last = Convolution(channels, outputs, 1, draws)
-
-    def describe(self) -> dict[str, Any]:
-        """Its sizes."""
-        return self.sizes
 
     def forward(
         self, h: Float[Tensor, "B L D"], lengths: Int[Tensor, " B"]
