@@ -9,14 +9,14 @@ from annotated_types import Ge
 
 from genodiff.errors import UsageError
 from genodiff.generate.guide_settings import Form, is_unit
-from genodiff.io.containers import read_columns
 from genodiff.io.target import check_target, is_stream
 from genodiff.jobs.file_request import RUN_NAMES
 from genodiff.jobs.options import Device, Force, Offline, Seed
-from genodiff.jobs.request import Option, Request, list_fields
+from genodiff.jobs.request import Option, Request, find_named, list_fields
 from genodiff.runs.run_paths import check_input, check_run
 
 OracleName = str | Path | Callable[..., Any]
+_READ_COLUMNS = "genodiff.io.containers:read_columns"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +227,7 @@ class DesignsRequest(BesideReal):
     def sets(self) -> Mapping[str, Any]:
         """The designs by the name of their method; a frame has a column for each."""
         given: Any = self.designs
-        return given if isinstance(given, Mapping) else read_columns(given) or {}
+        return given if isinstance(given, Mapping) else find_named(_READ_COLUMNS)(given) or {}
 
     def list_inputs(self) -> list[Any]:
         """What is read: files, or sequences."""
