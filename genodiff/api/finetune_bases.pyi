@@ -63,8 +63,8 @@ def finetune_bases(
 
     Args:
         run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
-        out: Folder of the model.
         fasta: The genome: a FASTA file.
+        out: Folder of the model.
         genes: Coding genes: GFF3, GTF, GenBank, EMBL or BED12.
         classes: Classes of bases: BED by its names, or GFF3 and GTF with --types.
         track: NAME=FILE: values of bases, bigWig or bedGraph; may be given several times.
