@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.annotation.gene_grammar import N_STATES, CodingGene, allow_steps, list_genes
-from genodiff.annotation.state_chain import FORBIDDEN, find_best_path
+from genodiff.annotation.path_pieces import find_long_path
+from genodiff.annotation.state_chain import FORBIDDEN
 
 _STEPS = np.where(allow_steps(), 0.0, FORBIDDEN).astype(np.float32)
 _FREE = np.zeros(N_STATES, np.float32)
@@ -17,7 +18,7 @@ _FREE = np.zeros(N_STATES, np.float32)
 
 def decode_path(scores: NDArray[np.float32]) -> NDArray[np.int8]:
     """The allowed path of the greatest sum of scores (L, 13)."""
-    return find_best_path(scores, _STEPS, _FREE, _FREE)
+    return find_long_path(scores, _STEPS, _FREE, _FREE)
 
 
 def decode_genes(scores: NDArray[np.float32]) -> list[CodingGene]:

@@ -89,8 +89,8 @@ def find_best_path(
 ) -> NDArray[np.int8]:
     """The path of the greatest weight through (L, S) scores; the lowest state of equals.
 
-    `steps` is (S, S), or (L - 1, S, S). One byte is kept for each place and state. Raises
-    `ValueError` where every path is forbidden.
+    `steps` is (S, S), or (L - 1, S, S). One byte is kept for each place and state. It goes from
+    base to base: `path_pieces` has the quick one. Raises `ValueError` where every path is forbidden.
     """
     length, n = states.shape
     several = steps.ndim == 3
@@ -104,8 +104,18 @@ def find_best_path(
     best += end
     found = np.empty(length, np.int8)
     found[-1] = best.argmax()
-    if best[found[-1]] < FORBIDDEN / 2:
-        raise ValueError("no path is allowed")
     for i in range(length - 1, 0, -1):
         found[i - 1] = came_from[i, found[i]]
+    pairs = np.arange(length - 1), found[:-1], found[1:]
+    walked = steps[pairs] if several else steps[pairs[1:]]
+    check_allowed(states, found, walked, begin[found[0]], end[found[-1]])
     return found
+
+
+def check_allowed(
+    states: NDArray[np.float32], path: NDArray[np.int8], *others: NDArray[np.float32] | np.floating
+) -> None:
+    """Raises `ValueError` where a score of a path is that of what is forbidden."""
+    scores = np.take_along_axis(states, path[:, None].astype(np.int64), 1)
+    if any(np.min(one, initial=0.0) <= FORBIDDEN / 2 for one in (scores, *others)):
+        raise ValueError("no path is allowed")

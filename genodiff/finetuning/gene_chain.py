@@ -21,10 +21,10 @@ from genodiff.annotation.gene_grammar import (
     list_genes,
     mirror_states,
 )
+from genodiff.annotation.path_pieces import find_long_path
 from genodiff.annotation.state_chain import (
     FORBIDDEN,
     ChainScores,
-    find_best_path,
     log_partition,
 )
 
@@ -59,6 +59,10 @@ class GeneChain(nn.Module):
 
     def decode(self, scores: NDArray[np.float32]) -> list[CodingGene]:
         """The genes of the path of the greatest weight through a contig's scores (L, S)."""
+        return list_genes(self.decode_path(scores))
+
+    def decode_path(self, scores: NDArray[np.float32]) -> NDArray[np.int8]:
+        """The path of the greatest weight through a contig's scores (L, S)."""
         steps = self.steps().detach().cpu().numpy()
         free = np.zeros(N_STATES, np.float32)
-        return list_genes(find_best_path(scores, steps, free, free))
+        return find_long_path(scores, steps, free, free)
