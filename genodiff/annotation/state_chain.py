@@ -90,7 +90,8 @@ def find_best_path(
     """The path of the greatest weight through (L, S) scores; the lowest state of equals.
 
     `steps` is (S, S), or (L - 1, S, S). One byte is kept for each place and state. It goes from
-    base to base: `path_pieces` has the quick one. Raises `ValueError` where every path is forbidden.
+    base to base: `path_pieces` has the quick one. Raises `ValueError` where every path is
+    forbidden.
     """
     length, n = states.shape
     several = steps.ndim == 3

@@ -1,7 +1,7 @@
 """A fine-tuned model, as `genodiff.load` gives it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import nn
@@ -10,10 +10,8 @@ from genodiff.alphabet import Alphabet
 from genodiff.api.model import Model
 from genodiff.errors import UsageError
 from genodiff.finetuning.fitted_model import FittedModel
+from genodiff.finetuning.kept_labeller import KeptLabeller
 from genodiff.kernels.defaults import own_defaults
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 class FinetunedModel(Model):
@@ -23,7 +21,7 @@ class FinetunedModel(Model):
     the run that it was tuned from, and raises `UsageError` here.
     """
 
-    def __init__(self, fitted: FittedModel) -> None:
+    def __init__(self, fitted: FittedModel | KeptLabeller) -> None:
         self._fitted, self.memory = fitted, None
 
     def __repr__(self) -> str:
@@ -31,13 +29,15 @@ class FinetunedModel(Model):
         return f"<genodiff.FinetunedModel {self.path}{labels}>"
 
     @property
-    def fitted(self) -> FittedModel:
+    def fitted(self) -> FittedModel | KeptLabeller:
         """The model as inner functions take it."""
         return self._fitted
 
     @property
     def inner(self) -> FittedModel:
-        """The model as the rooms below take it."""
+        """The model as the rooms below take it. Raises `UsageError` for one that labels bases."""
+        if isinstance(self._fitted, KeptLabeller):
+            self._refuse("is read for maps")
         return self._fitted
 
     @property
@@ -86,13 +86,15 @@ class FinetunedModel(Model):
         fasta: str | Path | None = None,
         region: tuple[str, ...] | list[str] = (),
         batch_size: int = 64,
-    ) -> "pl.DataFrame":
+    ) -> Any:
         """A frame with name, prediction, and a p_CLASS for each class, as `genodiff predict`.
 
         `sequences` are strings, `SeqRecord`s, a mapping from names or a file: FASTA, a table
         (`column` names its sequences) or a BED file of a genome (`fasta`), whose rows on - are read
         as their reverse complement. Without them, `region` (chr1:1,000-2,000) says which parts of
-        the genome. The batch size changes the speed alone. Raises `DataError` for a faulty record.
+        the genome. The batch size changes the speed alone. A model of
+        `finetune bases` gives an array (bases, labels) of each sequence, by name. Raises
+        `DataError` for a faulty record.
         """
         return self._fitted.predict(
             sequences, column=column, fasta=fasta, region=region, batch_size=batch_size

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from genodiff.errors import UsageError
+from genodiff.finetuning.prediction_format import LABELS
 from genodiff.io.target import (
     check_new_folder,
     check_target,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False) -> dict[str, Any]:
-    """Write the shards of `score`, `embed`, `eval` or `tracks` as one; what its sidecar says.
+    """Write the shards of `score`, `embed`, `eval`, `tracks` or `predict` as one; what its sidecar says.
 
     `out` has the bytes of a run without shards. `shards` may stand in any order; each has its
     sidecar beside it. "-" is stdout, for text. Of an evaluation `out` is JSON, it is added to
@@ -37,6 +38,10 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
         from genodiff.maps.track_folder import merge_tracks
 
         return merge_tracks(open_shards(shards), target, force=force)
+    if any(read_json_object(f"{one}.json").get("holds") == LABELS for one in shards[:1]):
+        from genodiff.finetuning.base_predict_job import merge_bases
+
+        return merge_bases(open_shards(shards), target, force=force)
     if not target.endswith(".zarr"):
         check_target(target, force=force, inputs=shards)
     if not is_stream(target):

@@ -20,6 +20,7 @@ def predict(
     seed: int | None = None,
     ensemble: bool = False,
     batch_size: int = 64,
+    shard: str | None = None,
     device: str = 'auto',
     fresh: bool = False,
     plan: bool = False,
@@ -42,6 +43,10 @@ def predict(
     bounded memory, with OUT.json beside them, and what that says is returned. What is predicted is
     kept in OUT.partial until `out` is there, and the same call goes on after it.
 
+    A model of `finetune bases` reads a genome (FASTA) and labels each of its bases. `out` is then
+    x.gff3 or x.bed, or a folder that has these and a bigWig of each class, strand or track; with
+    `shard` a .npy file of a part. Without `out` it is an array of each sequence, (bases, labels).
+
     Sequences longer than what the fit read are cut as its own were. A file is read to its end
     before the first prediction, so that a fault in it comes at once. On a CPU the values have the
     same bits at any `batch_size` and in any company. Raises `UsageError`, `DataError` with file and
@@ -50,9 +55,11 @@ def predict(
     >>> genodiff.predict("runs/labels", ["ACGTACGT", "TTTT"], seed=1)
 
     Args:
-        run: Folder of a sweep, or of a unit: one task, model, setting and seed of it.
+        run: Folder of a sweep, of a unit (one task, model, setting and seed of it), or of `finetune
+            bases`.
         sequences: File of sequences; - is stdin (FASTA).
-        out: Output: .csv, .tsv, .parquet, .jsonl, or - for CSV on stdout.
+        out: Output: .csv, .tsv, .parquet, .jsonl, or - for CSV on stdout; of a model that labels
+            bases a folder, .gff3 or .bed.
         form: The format of stdout [csv].
         column: Column of sequences of a table [sequence, seq]; twice for pairs of sentences.
         fasta: The genome of a BED file, or of --region.
@@ -65,6 +72,7 @@ def predict(
         seed: Seed of the fit, where a sweep has several.
         ensemble: Mean of all seeds, with their spread (standard deviation).
         batch_size: Sequences at a time: changes the speed alone.
+        shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         device: Where to compute: auto, cpu or cuda.
         fresh: Do not go on after what is kept in OUT.partial.
         plan: Say what would be done, and stop.

@@ -9,11 +9,13 @@ from annotated_types import Ge
 
 from genodiff.errors import UsageError
 from genodiff.finetuning.prediction_format import Format, find_format
-from genodiff.finetuning.unit_files import check_fitted
+from genodiff.finetuning.unit_files import check_fitted, labels_bases
 from genodiff.io.input_file import open_input
+from genodiff.io.target import check_new_folder, is_own_folder
 from genodiff.jobs.file_request import FileRequest, choose_target
-from genodiff.jobs.options import JsonLines, Regions
+from genodiff.jobs.options import JsonLines, Regions, ShardWords
 from genodiff.jobs.request import Option, find_named
+from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.runs.run_paths import find_model_folder
 
 
@@ -35,6 +37,10 @@ class PredictRequest(FileRequest):
     bounded memory, with OUT.json beside them, and what that says is returned. What is predicted is
     kept in OUT.partial until `out` is there, and the same call goes on after it.
 
+    A model of `finetune bases` reads a genome (FASTA) and labels each of its bases. `out` is then
+    x.gff3 or x.bed, or a folder that has these and a bigWig of each class, strand or track; with
+    `shard` a .npy file of a part. Without `out` it is an array of each sequence, (bases, labels).
+
     Sequences longer than what the fit read are cut as its own were. A file is read to its end
     before the first prediction, so that a fault in it comes at once. On a CPU the values have the
     same bits at any `batch_size` and in any company. Raises `UsageError`, `DataError` with file and
@@ -48,7 +54,8 @@ class PredictRequest(FileRequest):
     run: Annotated[
         str | Path,
         Option(
-            "Folder of a sweep, or of a unit: one task, model, setting and seed of it.",
+            "Folder of a sweep, of a unit (one task, model, setting and seed of it), or of "
+            "`finetune bases`.",
             ("--run", "--checkpoint"),
             is_word=True,
         ),
@@ -58,7 +65,11 @@ class PredictRequest(FileRequest):
     ] = field(default=None, kw_only=False)
     out: Annotated[
         str | Path,
-        Option("Output: .csv, .tsv, .parquet, .jsonl, or - for CSV on stdout.", ("--out", "-o")),
+        Option(
+            "Output: .csv, .tsv, .parquet, .jsonl, or - for CSV on stdout; of a model that labels "
+            "bases a folder, .gff3 or .bed.",
+            ("--out", "-o"),
+        ),
     ] = ""
     form: Annotated[Format | None, Option("The format of stdout [csv].", on_line=False)] = None
     column: Annotated[
@@ -78,6 +89,7 @@ class PredictRequest(FileRequest):
         bool, Option("Mean of all seeds, with their spread (standard deviation).")
     ] = False
     batch_size: Annotated[int, Ge(1), Option("Sequences at a time: changes the speed alone.")] = 64
+    shard: ShardWords = None
     json: JsonLines = False
 
     def __post_init__(self) -> None:
@@ -89,8 +101,47 @@ class PredictRequest(FileRequest):
         if self.json or self.plan:
             out = choose_target(self.out, json=self.json, plan=self.plan)
             object.__setattr__(self, "out", out)
-        if self.is_file:
+        if self.labels_bases:
+            self._check_bases()
+        elif self.shard is not None:
+            raise UsageError("--shard is of models of `finetune bases`", fix="leave it out")
+        elif self.is_file:
             _ = self.ending
+
+    def _check_bases(self) -> None:
+        """Raises `UsageError` for what a model that labels bases has no use of."""
+        choices = ("task", "model", "method", "setting", "seed", "column", "form")
+        for name in (*choices, "json", "ensemble"):
+            given = getattr(self, name)
+            if given not in (None, False, ()):
+                raise UsageError(f"--{name} is of models of whole sequences", fix="leave it out")
+        if self.sequences is not None and self.fasta is not None:
+            what = "--fasta is the genome, and so are the SEQUENCES"
+            raise UsageError(what, fix="give one of them")
+        ending = Path(self.out).suffix
+        wanted = (".gff3", ".bed", "") if self.part is None else (".npy",)
+        if self.is_file and (ending not in wanted or self.is_stream):
+            what = f"'{Path(self.out).name}' is no name of labels"
+            fix = "give x.npy" if self.part else "give a folder, x.gff3 or x.bed"
+            raise UsageError(what, fix=fix)
+        if self.is_file and not isinstance(self.genome, str | Path):
+            what = "labels are written of a FASTA file, and here are sequences"
+            raise UsageError(what, fix="give the file, or leave the output out")
+
+    @property
+    def labels_bases(self) -> bool:
+        """Whether the model labels each base."""
+        return labels_bases(find_model_folder(self.run))
+
+    @property
+    def genome(self) -> Any:
+        """What a model that labels bases reads."""
+        return self.fasta if self.sequences is None else self.sequences
+
+    @property
+    def part(self) -> Shard | None:
+        """The shard, parsed."""
+        return None if self.shard is None else parse_shard(self.shard)
 
     @property
     def is_file(self) -> bool:
@@ -113,12 +164,20 @@ class PredictRequest(FileRequest):
         if isinstance(self.sequences, Path):
             with open_input(self.sequences):  # a missing file is told before torch is loaded
                 pass
-        if self.is_file:
+        if self.labels_bases and self.part is None and self.is_file and not Path(self.out).suffix:
+            own = is_own_folder(self.out, "labels.json")
+            check_new_folder(self.out, force=self.force or own, inputs=self.list_inputs())
+        elif self.is_file:
             self.check_files()
 
     def answer(self, *given: Any) -> Any:
         """A frame without an output; else what its sidecar says."""
-        if self.is_file:
+        if self.is_file and not self.labels_bases:
             return super().answer(*given)
         self.check()
-        return find_named("genodiff.finetuning.predict_job:predict_frame")(self)
+        if not self.labels_bases:
+            return find_named("genodiff.finetuning.predict_job:predict_frame")(self)
+        room = "genodiff.finetuning.base_predict_job"
+        if self.is_file:
+            return find_named(f"{room}:BasePredictJob")(self).run()
+        return find_named(f"{room}:predict_arrays")(self)

@@ -8,6 +8,8 @@ from genodiff.errors import UsageError
 Format = Literal["csv", "tsv", "jsonl", "parquet"]
 FORMATS: tuple[Format, ...] = ("csv", "tsv", "jsonl", "parquet")
 STDOUT = "-"
+LABELS = "labels at each base"
+"""What a shard of a model that labels bases holds."""
 
 
 def find_format(path: str | Path, wanted: Format | None = None) -> Format:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.io.atomic import write_text
+from genodiff.io.bigwig_files import sort_contigs
 from genodiff.io.two_bit import write_two_bit
 from genodiff.maps.map_regions import BASES
 from genodiff.maps.related_tracks import list_kinds
@@ -74,11 +75,6 @@ def write_sizes(folder: Path, contigs: Mapping[str, int]) -> None:
     """Write chrom.sizes: contigs by the bytes of their names, and lengths."""
     lines = [f"{name}\t{contigs[name]}\n" for name in sort_contigs(contigs)]
     write_text(folder / "chrom.sizes", "".join(lines))
-
-
-def sort_contigs(contigs: Mapping[str, int]) -> list[str]:
-    """The names in the order of their bytes, as a bigWig's index needs them."""
-    return sorted(contigs, key=str.encode)
 
 
 def list_tracks(digest: str, kinds: TrackKinds = TRACKS) -> list[Stanza]:

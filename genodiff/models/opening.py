@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.tokenizer_sources import rebuild_tokenizer
 from genodiff.errors import UsageError
+from genodiff.finetuning.unit_files import labels_bases
 from genodiff.jobs.machine import choose_device
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.model import TrainedModel, load_model
@@ -22,6 +23,7 @@ from genodiff.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from genodiff.finetuning.fitted_model import FittedModel
+    from genodiff.finetuning.kept_labeller import KeptLabeller
 
 
 class ModelHolder(Protocol):
@@ -46,7 +48,7 @@ class Published(NamedTuple):
 
 def open_any(
     run: str | Path, device: str, *, tokenizer: str | None = None
-) -> TrainedModel | FittedModel | Published:
+) -> TrainedModel | FittedModel | KeptLabeller | Published:
     """The model of a run folder, a checkpoint, a published folder or a fine-tuned run.
 
     `device` is auto, cpu or cuda. `tokenizer` is for published networks of text. Raises
@@ -59,6 +61,10 @@ def open_any(
     from genodiff.hub.source import find_published_folder, is_published
 
     path = find_published_folder(path)
+    if labels_bases(path):
+        from genodiff.finetuning.kept_labeller import KeptLabeller
+
+        return KeptLabeller(path, device)
     if is_fitted(path):
         from genodiff.finetuning.fitted_model import load_fitted
 
@@ -95,7 +101,10 @@ def open_model(
     if isinstance(model, TrainedModel):
         return relate_model(model, relatives, strains=strains, fasta=fasta)
     refuse_relatives(run, relatives)
-    return model
+    if labels_bases(model.folder):
+        what = "a model that labels bases is read by `genodiff predict` alone"
+        raise UsageError(what, file=run, fix="load the run that it was tuned from")
+    return cast("FittedModel", model)
 
 
 def refuse_relatives(run: str | Path, relatives: Sequence[str | Path]) -> None:

@@ -1,7 +1,7 @@
 """Put the outputs of `--shard i/n` together: the bytes of a run without shards.
 
-They are of `genodiff score`, `embed`, `eval` or `tracks`. An evaluation is written as JSON, and
-added to RUN/eval.json. Tracks become a folder.
+They are of `genodiff score`, `embed`, `eval`, `tracks` or, of a model that labels bases, `predict`.
+An evaluation is written as JSON, and added to RUN/eval.json. Tracks become a folder.
 """
 
 import json as json_module

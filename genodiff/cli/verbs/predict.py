@@ -5,6 +5,9 @@ task with one seed). SEQUENCES is FASTA or GenBank (- is stdin), a table (.csv, 
 intervals (BED, with --fasta: a row on - is read as its reverse complement) or, for models of text,
 sentences. With --region, parts of the genome --fasta are read in its place. The fit's own protocol
 is followed: what is longer than it read is cut, and strands are read as in training.
+
+Of `genodiff finetune bases`, RUN labels each base of the genome SEQUENCES (FASTA): into x.gff3,
+x.bed or a folder with bigWig files, in shards where --shard says so.
 """
 
 from collections.abc import Mapping
@@ -14,7 +17,9 @@ from typing import Any
 from genodiff.api.predict import predict as predict_sequences
 from genodiff.cli.request_flags import make_verb
 from genodiff.errors import UsageError
+from genodiff.finetuning.unit_files import labels_bases
 from genodiff.io.counts import format_count
+from genodiff.runs.run_paths import find_model_folder
 
 
 def _arrange(values: dict[str, Any]) -> None:
@@ -26,10 +31,18 @@ def _arrange(values: dict[str, Any]) -> None:
         missing = "SEQUENCES" if run is not None and Path(run).is_dir() else "RUN"
         raise UsageError(f"{missing} is missing", fix="give genodiff predict RUN SEQUENCES")
     values |= {"run": run, "sequences": sequences, "model": model}
+    if labels_bases(find_model_folder(run)):
+        if not (values["out"] or values["plan"]):
+            raise UsageError("no file to write", fix="give --out FOLDER, x.gff3 or x.bed")
+        values["out"] = values["out"] or "labels"
+        return
     values["out"] = values["out"] or ("" if values["json"] else "-")
 
 
 def _say(told: Mapping[str, Any]) -> str:
+    if "intervals" in told:
+        of = format_count(len(told["intervals"]), "interval")
+        return f"{told['kind']} of {format_count(told['bases'], 'base')} of {of}"
     seeds = ", ".join(str(unit["seed"]) for unit in told["units"])
     several = "s" * (len(told["units"]) > 1)
     about = f"{told['task']}, {told['model']}, seed{several} {seeds}"

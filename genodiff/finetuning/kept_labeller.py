@@ -1,0 +1,155 @@
+"""A kept model that labels bases, on new sequences: scores of cores, and arrays of sequences.
+
+Windows are those of training. What is given of a base is a chance for each class or state, or the
+value of each track. Logarithms of chances are kept as float16, of which each has 11 significant
+bits: so the bits of an array, of a file and of shards are the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from genodiff.alphabet import Alphabet
+from genodiff.annotation.gene_decoding import decode_path
+from genodiff.errors import UsageError
+from genodiff.finetuning.base_windows import Span, read_window, tile_cores
+from genodiff.finetuning.batches import split_passes
+from genodiff.finetuning.labeller_files import read_labeller
+from genodiff.finetuning.predictor_files import read_alphabet
+from genodiff.io.faidx import Genome
+from genodiff.io.places import list_places
+from genodiff.io.sequences import is_file, read_sequences
+
+BATCH = 8
+"""Windows that are read together. They are always the same ones, so that bits are."""
+
+
+class Held(NamedTuple):
+    """Sequences in memory, read as a genome is."""
+
+    letters: dict[str, bytes]
+
+    @property
+    def contigs(self) -> dict[str, int]:
+        """The lengths of the sequences by name."""
+        return {name: len(text) for name, text in self.letters.items()}
+
+    def fetch(self, contig: str, start: int, end: int) -> bytes:
+        """The letters of a stretch."""
+        return self.letters[contig][start:end]
+
+
+class KeptLabeller:
+    """A network with its head, its labels and, with a chain, its steps."""
+
+    def __init__(self, folder: Path, device: str = "cpu") -> None:
+        """Raises `CheckpointError` for a folder that is damaged."""
+        self.folder = folder
+        self.card, self.network = read_labeller(folder, device)
+        self.device = device
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of states, classes or tracks, in the order of the columns."""
+        return self.card.names
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """Tokens and their ids."""
+        return read_alphabet(self.card.network)
+
+    @property
+    def digest(self) -> str:
+        """The first 12 hex digits of the sha256 of the weights."""
+        return self.card.weights_sha256[:12]
+
+    @property
+    def dtype(self) -> type[np.floating]:
+        """Of what `score` gives: see the module."""
+        return np.float32 if self.card.kind == "values" else np.float16
+
+    def score(self, genome: Any, spans: Sequence[Span]) -> list[NDArray[Any]]:
+        """Of each core, the logarithms of chances (bases, outputs), or values."""
+        core, context = self.card.core, self.card.context
+        places = [(one, start - context, start + core + context) for one, start, _ in spans]
+        ids = np.stack([read_window(genome, place) for place in places]).astype(np.int64)
+        found: list[NDArray[Any]] = []
+        lengths = np.full(len(spans), core + 2 * context)
+        for some in split_passes(lengths, self.device, 1 + self.network.paired):
+            x = torch.from_numpy(ids[some]).to(self.device)
+            with torch.no_grad():
+                scores = self.network.predict(x, torch.full((len(x),), x.shape[1]).to(x.device))
+                found += list(self.card.task.read(scores.float()).cpu().numpy())
+        return [
+            one[context : context + end - start].astype(self.dtype)
+            for one, (_, start, end) in zip(found, spans, strict=True)
+        ]
+
+    def decode(self, scores: NDArray[Any]) -> NDArray[np.int8]:
+        """The states of a contig's bases (L,), of its scores."""
+        if self.network.chain is not None:
+            return self.network.chain.decode_path(scores)
+        return decode_path(scores)
+
+    def predict(
+        self,
+        sequences: Any = None,
+        *,
+        column: Sequence[str] = (),
+        fasta: str | Path | None = None,
+        region: Sequence[str] = (),
+        batch_size: int = BATCH,
+    ) -> dict[str, NDArray[np.float32]]:
+        """Chances, or values, of the bases of each sequence or region: name to (L, outputs).
+
+        `sequences` are a FASTA file, strings or a mapping; `region` is of `fasta`, or of the file.
+        """
+        if column or (sequences is not None and fasta is not None):
+            what = "this model labels bases of sequences: it reads no table and no intervals"
+            raise UsageError(what, fix="give a FASTA file or sequences alone")
+        with _open(fasta if sequences is None else sequences) as genome:
+            found = {}
+            for name, span in list_spans(genome.contigs, region):
+                cores = list(tile_cores([span], self.card.core))
+                rows = [one for some in batch(cores) for one in self.score(genome, some)]
+                found[name] = np.concatenate(rows).astype(np.float32)
+        return found if self.card.kind == "values" else {k: np.exp(v) for k, v in found.items()}
+
+
+def batch(cores: Sequence[Span]) -> Iterator[Sequence[Span]]:
+    """The cores, `BATCH` at a time."""
+    return (cores[i : i + BATCH] for i in range(0, len(cores), BATCH))
+
+
+def list_spans(contigs: dict[str, int], region: Sequence[str]) -> list[tuple[str, Span]]:
+    """The regions with their names; every contig that has a base, where none is given."""
+    if region:
+        places = list_places(contigs, region)
+        return [(one.name, (one.contig, one.start, one.end)) for one in places]
+    return [(name, (name, 0, length)) for name, length in contigs.items() if length]
+
+
+class _open:
+    """A genome in a file or in memory, for a block."""
+
+    def __init__(self, given: Any) -> None:
+        if is_file(given):
+            self.genome: Any = Genome(given)
+        else:
+            held = {one.name: _as_bytes(one.sequence) for one in read_sequences(given)}
+            self.genome = Held(held)
+
+    def __enter__(self) -> Any:
+        return self.genome
+
+    def __exit__(self, *_: object) -> None:
+        if isinstance(self.genome, Genome):
+            self.genome.close()
+
+
+def _as_bytes(text: Any) -> bytes:
+    return text.encode() if isinstance(text, str) else cast("bytes", text)

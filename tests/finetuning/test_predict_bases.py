@@ -1,0 +1,201 @@
+"""A model of `finetune bases` on a genome: files that others read, shards, stops, arrays."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyBigWig
+import pytest
+from Bio import SeqIO
+
+import genodiff
+from genodiff.annotation.base_labels import read_class_labels, read_gene_labels
+from genodiff.annotation.gene_files import format_bed12, format_gff3
+from genodiff.annotation.gene_grammar import CodingGene, label_genes
+from genodiff.errors import GenodiffError
+from genodiff.jobs.journal import Journal
+from tests.commands import command
+
+Caps = pytest.CaptureFixture[str]
+CONTIGS = {"chr2": 1003, "chr10": 61, "chr1": 700}
+GENES = [CodingGene(1, ((3, 10), (15, 23))), CodingGene(-1, ((30, 34), (40, 41), (50, 60)))]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
+    """A genome and two models of it, of genes (a chain) and of classes that letters decide."""
+    folder = tmp_path_factory.mktemp("bases")
+    draw = np.random.default_rng(1)
+    letters = {name: "".join(draw.choice(list("ACGT"), n)) for name, n in CONTIGS.items()}
+    letters["chr2"] = letters["chr2"][:500] + "N" * 40 + letters["chr2"][540:]
+    text = "".join(f">{name}\n{text}\n" for name, text in letters.items())
+    (folder / "g.fa").write_text(text)
+    rows = [f"{name}\t{i}\t{i + 1}\ta\t0\t{'+' if c == 'A' else '-'}\n"
+            for name, text in letters.items() for i, c in enumerate(text) if c in "AT"]  # fmt: skip
+    (folder / "a.bed").write_text("".join(rows))
+    gff = format_gff3([(name, GENES) for name in CONTIGS], CONTIGS)
+    (folder / "g.gff3").write_text("".join(gff))
+    (folder / "x.bedgraph").write_text("".join(f"{n}\t0\t{k}\t2\n" for n, k in CONTIGS.items()))
+    how = {"core": 60, "context": 20, "head": "linear", "batch_size": 4}
+    for name, labels in (
+        ("genes", {"genes": folder / "g.gff3", "chain": True, "epochs": 2}),
+        ("classes", {"classes": folder / "a.bed", "stranded": True, "epochs": 10, "lr": 0.02}),
+        ("values", {"track": [f"x={folder / 'x.bedgraph'}"], "epochs": 1}),
+    ):
+        genodiff.finetune_bases(run, folder / "g.fa", out=folder / name, **how, **labels)
+    return folder
+
+
+@pytest.fixture(params=["genes", "classes", "values"])
+def kind(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(folder)
+    kind: str = request.param
+    return kind
+
+
+def read(out: str) -> dict[str, bytes]:
+    path = Path(out)
+    files = path.iterdir() if path.is_dir() else [path]
+    return {one.suffix: one.read_bytes() for one in files if one.suffix != ".json"} | {
+        one.name: one.read_bytes() for one in files if one.suffix == ".bw"
+    }
+
+
+def test_shards_in_any_order_and_stops_anywhere_give_the_bytes_of_one_run(
+    kind: str, tmp_path: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["predict", kind, "g.fa", "--threads", 1, "-q"]
+    code, _, err = command(capsys, *words, "-o", tmp_path / "whole")
+    assert code == 0, err
+    whole = read(f"{tmp_path}/whole")
+    assert len(whole) > 1 or kind == "values"
+    parts = []
+    for number in (2, 3, 1):
+        parts.append(tmp_path / f"part{number}.npy")
+        assert command(capsys, *words, "--shard", f"{number}/3", "-o", parts[-1])[0] == 0
+    code, _, err = command(capsys, "merge", *parts, "-o", tmp_path / "merged")
+    assert code == 0, err
+    assert read(f"{tmp_path}/merged") == whole
+    append = Journal.append
+
+    def stop(journal: Journal, entry: bytes) -> None:
+        append(journal, entry)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", stop)
+        stops = 0
+        while (done := command(capsys, *words, "-o", tmp_path / "again"))[0] == 130:
+            stops += 1
+    assert (done[0], stops) == (0, 4), done[2]
+    assert read(f"{tmp_path}/again") == whole
+    code, _, err = command(capsys, *words, "-o", tmp_path / "plan", "--plan")
+    assert code == 0, err
+    assert not (tmp_path / "plan").exists()
+
+
+def test_bigwig_has_the_array_at_its_places(kind: str, tmp_path: Path) -> None:
+    genodiff.predict(kind, Path("g.fa"), out=tmp_path / "o")
+    model = genodiff.load(kind)
+    arrays = model.predict(Path("g.fa"))
+    assert {name: one.shape for name, one in arrays.items()} == {
+        name: (n, len(model.labels)) for name, n in CONTIGS.items()
+    }
+    for file in (tmp_path / "o").glob("*.bw"):
+        columns = [i for i, name in enumerate(model.labels) if name == file.stem]
+        if kind == "genes":
+            way = file.stem[-1]
+            columns = [i for i, n in enumerate(model.labels) if n[:4] == "exon" and n[-1] == way]
+        with pyBigWig.open(str(file)) as opened:
+            assert opened.chroms() == CONTIGS
+            for name, array in arrays.items():
+                values = opened.values(name, 0, CONTIGS[name], numpy=True)
+                assert np.abs(values - array[:, columns].sum(1)).max() < 1e-6
+    one = model.predict(Path("g.fa"), region=["chr2:101-160"])
+    assert np.abs(one["chr2:101-160"] - arrays["chr2"][100:160]).max() < 0.5
+    text = next(SeqIO.parse("g.fa", "fasta"))
+    held = model.predict({"chr2": str(text.seq)})
+    assert (held["chr2"] == arrays["chr2"]).all()
+
+
+def test_classes_are_found_at_their_places_on_both_strands(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    genodiff.predict("classes", Path("g.fa"), out=tmp_path / "o.bed")
+    said = read_class_labels(tmp_path / "o.bed", CONTIGS, stranded=True)
+    true = read_class_labels("a.bed", CONTIGS, stranded=True)
+    for name, n in CONTIGS.items():
+        known = np.ones(n, bool)
+        known[slice(500, 540) if name == "chr2" else slice(0)] = False
+        assert (said.contigs[name] == true.contigs[name])[known].mean() > 0.99
+    both = genodiff.load("classes").predict({"x": "ACGT" * 9, "y": "ACGT" * 9})
+    assert (both["x"] == both["y"]).all()
+    assert np.allclose(both["x"][::-1][:, [0, 2, 1]], both["x"], atol=2e-3), "its own complement"
+
+
+def test_genes_that_are_written_are_read_back_by_us_and_by_others(tmp_path: Path) -> None:
+    listed = [("chr2", GENES), ("chr10", []), ("a b%", GENES[:1])]
+    lengths = {"chr2": 100, "chr10": 9, "a b%": 50}
+    for name, lines in (
+        ("g.gff3", format_gff3(listed, lengths)), ("g.bed", format_bed12(listed[:2])),
+    ):  # fmt: skip
+        (tmp_path / name).write_text("".join(lines))
+    found = read_gene_labels(tmp_path / "g.gff3", lengths)
+    assert (found.contigs["chr2"] == label_genes(GENES, 100)[0]).all()
+    assert (found.contigs["a b%"] == label_genes(GENES[:1], 50)[0]).all()
+    of_bed = read_gene_labels(tmp_path / "g.bed", lengths)
+    assert (of_bed.contigs["chr2"] == found.contigs["chr2"]).all()
+    gffutils = pytest.importorskip("gffutils")
+    opened = gffutils.create_db(str(tmp_path / "g.gff3"), ":memory:")
+    genes = list(opened.features_of_type("gene", order_by="start"))
+    assert len(genes) == 3
+    for gene, own in zip((g for g in genes if g.seqid == "chr2"), GENES, strict=True):
+        rows = list(opened.children(gene, featuretype="CDS", order_by="start"))
+        assert [(row.start - 1, row.end) for row in rows] == list(own.parts)
+        read = 0
+        for row in rows[:: own.strand]:
+            assert int(row.frame) == -read % 3
+            read += row.end - row.start + 1
+        assert {row.strand for row in rows} == {"+" if own.strand > 0 else "-"}
+
+
+BAD = {
+    "values as genes": (("values", "g.fa", "-o", "o.gff3"), "cannot hold values"),
+    "classes as genes": (("classes", "g.fa", "-o", "o.gff3"), "cannot hold classes"),
+    "another ending": (("genes", "g.fa", "-o", "o.csv"), "no name of labels"),
+    "no output": (("genes", "g.fa"), "no file to write"),
+    "stdout": (("genes", "g.fa", "-o", "-"), "no name of labels"),
+    "shard as folder": (("genes", "g.fa", "--shard", "1/2", "-o", "o"), "x.npy"),
+    "of sequences": (("genes", "g.fa", "--ensemble", "-o", "o"), "--ensemble"),
+    "unknown region": (("genes", "g.fa", "--region", "chr9:1-5", "-o", "o"), "chr9"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_meant_is_one_line(
+    case: str, folder: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    words, said = BAD[case]
+    code, _, err = command(capsys, "predict", *words)
+    assert (code, err.count("\n"), said in err) == (2, 1, True), err
+
+
+def test_a_model_that_was_changed_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, change in (("labeller.json", b'"core"'), ("model.safetensors", None)):
+        copy = tmp_path / name.partition(".")[0]
+        copy.mkdir()
+        for one in (folder / "genes").iterdir():
+            (copy / one.name).write_bytes(one.read_bytes())
+        raw = bytearray((copy / name).read_bytes())
+        at = raw.index(change) + len(change) + 2 if change else len(raw) - 5
+        raw[at] ^= 1
+        (copy / name).write_bytes(raw)
+        with pytest.raises(GenodiffError):
+            genodiff.load(copy)
+    told = json.loads((folder / "genes" / "labeller.json").read_text())
+    assert told["chain"] is True
+    assert told["told"]["measured"]["valid"]
