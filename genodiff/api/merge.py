@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False) -> dict[str, Any]:
-    """Write shards of `score`, `embed`, `eval`, `tracks` or `predict` as one; what its sidecar says.
+    """Write shards of `score`, `embed`, `eval`, `tracks`, `predict` as one; what its sidecar says.
 
     `out` has the bytes of a run without shards. `shards` may stand in any order; each has its
     sidecar beside it. "-" is stdout, for text. Of an evaluation `out` is JSON, it is added to
