@@ -118,5 +118,5 @@ def check_allowed(
 ) -> None:
     """Raises `ValueError` where a score of a path is that of what is forbidden."""
     scores = np.take_along_axis(states, path[:, None].astype(np.int64), 1)
-    if any(np.min(one, initial=0.0) <= FORBIDDEN / 2 for one in (scores, *others)):
+    if any(float(np.min(one, initial=0.0)) <= FORBIDDEN / 2 for one in (scores, *others)):
         raise ValueError("no path is allowed")

@@ -126,7 +126,7 @@ def open_language(
     return refuse_fitted(open_model(run, device, relatives, strains=strains, fasta=fasta))
 
 
-def refuse_fitted(model: TrainedModel | FittedModel) -> TrainedModel:
+def refuse_fitted(model: TrainedModel | FittedModel | KeptLabeller) -> TrainedModel:
     """The model, where it is a language model. Raises `UsageError` for a fine-tuned one."""
     if isinstance(model, TrainedModel):
         return model

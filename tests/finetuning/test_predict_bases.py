@@ -113,7 +113,8 @@ def test_bigwig_has_the_array_at_its_places(kind: str, tmp_path: Path) -> None:
                 assert np.abs(values - array[:, columns].sum(1)).max() < 1e-6
     one = model.predict(Path("g.fa"), region=["chr2:101-160"])
     assert np.abs(one["chr2:101-160"] - arrays["chr2"][100:160]).max() < 0.5
-    text = list(SeqIO.parse("g.fa", "fasta"))[0]  # noqa: RUF015  (all, so that it is closed)
+    with open("g.fa") as file:
+        text = next(SeqIO.parse(file, "fasta"))
     held = model.predict({"chr2": str(text.seq)})
     assert (held["chr2"] == arrays["chr2"]).all()
 
@@ -134,7 +135,7 @@ def test_classes_are_found_at_their_places_on_both_strands(
     assert np.allclose(both["x"][::-1][:, [0, 2, 1]], both["x"], atol=2e-3), "its own complement"
 
 
-def test_genes_that_are_written_are_read_back_and_have_the_phases_of_the_format(
+def test_genes_that_are_written_are_read_back_and_have_their_phases(
     tmp_path: Path,
 ) -> None:
     listed = [("chr2", GENES), ("chr10", []), ("a;b%", GENES[:1])]
