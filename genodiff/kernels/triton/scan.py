@@ -62,25 +62,26 @@ class _ScanLaunch:
 
     def options(self, kernel: str) -> dict[str, Any]:
         """The constants of a scan kernel."""
-        return self.constants | CHOICES[kernel] | self.kind.get(kernel, {})
+        found = self.constants | CHOICES[kernel] | self.kind.get(kernel, {})
+        return found | {"AHEAD": found["AHEAD"] and not self.k.interpreted}
 
     def staged(self, B: Tensor, C: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """B and C as the kernels read them: (rows, 2N, padded), time contiguous."""
+        """B and C as the kernels read them: (rows, tiles, 2N, T)."""
         bc = torch.empty(self.rows, 2 * self.N, self.padded, device=B.device, dtype=dtype)
         self.k.stage[self.staging](
             B, C, bc, self.length, self.padded, *B.stride(), *C.stride(), N=self.N,
-            REVERSE=self.reverse, BN=next_power_of_2(self.N), BT=_STAGED
+            REVERSE=self.reverse, T=self.k.T, BN=next_power_of_2(self.N), BT=_STAGED
         )  # fmt: skip
         return bc
 
     def unstaged(self, dbc: Tensor, to: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """The gradients of B and C, from one slab (rows, 2N, padded) for each block of channels."""
+        """The gradients of B and C, from a slab (rows, tiles, 2N, T) for each block of channels."""
         dB, dC = to
         self.k.unstage[self.staging](
             dbc, dB, dC, self.length, self.padded, self.blocks,
             self.rows * 2 * self.N * self.padded,
-            *dB.stride(), *dC.stride(), N=self.N, REVERSE=self.reverse, BN=next_power_of_2(self.N),
-            BT=_STAGED,
+            *dB.stride(), *dC.stride(), N=self.N, REVERSE=self.reverse, T=self.k.T,
+            BN=next_power_of_2(self.N), BT=_STAGED,
         )  # fmt: skip
         return dB, dC
 
