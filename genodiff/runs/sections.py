@@ -193,6 +193,13 @@ class TrainSettings(Settings):
             "fp32; auto: bf16 on a GPU, else fp32."
         ),
     ] = "auto"
+    compile: Annotated[
+        Literal["off", "auto"],
+        Field(
+            description="auto: on a GPU a DiT's blocks are compiled by torch, without choices by "
+            "timing: the same bits every time, other last bits than off."
+        ),
+    ] = "off"
     checkpoint_every: Annotated[
         int, Field(ge=1, le=10**12, description="Steps between checkpoints.")
     ] = 500

@@ -63,7 +63,7 @@ class _ScanLaunch:
     def options(self, kernel: str) -> dict[str, Any]:
         """The constants of a scan kernel."""
         found = self.constants | CHOICES[kernel] | self.kind.get(kernel, {})
-        return found | {"AHEAD": found["AHEAD"] and not self.k.interpreted}
+        return found | {"AHEAD": ""} if self.k.interpreted else found
 
     def staged(self, B: Tensor, C: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """B and C as the kernels read them: (rows, tiles, 2N, T)."""
@@ -178,11 +178,12 @@ def scan_backward(
     gy: Tensor, u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
     bias: Tensor | None, states: Tensor, *,
     softplus: bool, reverse: bool, g_last: Tensor | None = None,
-    to: tuple[Tensor, Tensor] | None = None,
+    to: tuple[Tensor, Tensor] | None = None, over: bool = False,
 ) -> Gradients:  # fmt: skip
     """The gradients of all inputs, from those of y and of the last state (B, E, N).
 
-    Those of B and C are written `to`, where it is given.
+    Those of B and C are written `to`, where it is given. With `over` those of u and delta take the
+    memory of gy and delta, which are contiguous: a program has read what it writes over.
     """
     go = _ScanLaunch(u, A2, softplus, reverse)
     d, b = _floats(D, A2), _floats(bias, A2)
@@ -192,7 +193,9 @@ def scan_backward(
     carry, dA, *rest = zeros.unbind()
     if g_last is not None:
         carry[:, -1] = g_last.transpose(1, 2)
-    du, ddelta = (torch.empty(x.shape, device=x.device, dtype=x.dtype) for x in (u, delta))
+    du, ddelta = gy, delta
+    if not over:
+        du, ddelta = (torch.empty(x.shape, device=x.device, dtype=x.dtype) for x in (u, delta))
     dbc = A2.new_empty(go.blocks, go.rows, 2 * go.N, go.padded)
     dD, dbias = (A2.new_empty(go.rows, go.segments, go.channels) for _ in range(2))
     with use_device(u):

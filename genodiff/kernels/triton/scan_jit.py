@@ -15,8 +15,9 @@ backward pass needs saved. The loop over n can then be a loop, and its body stay
 cache. B and C come as (rows, tiles, 2N, T), in the order of the scan, and padded with zeros: all
 lanes read the same 16 bytes at once, and what a tile reads is in few lines of the cache. They are
 float32 for the forward pass, which saves it conversions, and as they came for the backward pass,
-which saves it registers. With AHEAD a program asks the L2 cache for its next tile (`fetch`) before
-it works through one, so that no load waits for memory. ∂B and ∂C
+which saves it registers. With AHEAD, the name of a cache, a
+program has its next tile fetched there (`fetch`) before it works through one, so that no load waits
+for memory. ∂B and ∂C
 are summed over the lanes by the matrix unit (`sum_lanes`), then over programs in a fixed order,
 without atomics.
 
@@ -103,11 +104,11 @@ def scan_forward(
             EXACT,
             ASM,
         )
-        if AHEAD:
+        if AHEAD != "":
             following = tl.minimum(tile + 1, last - 1)
-            fetch_row(bc_all, following * (2 * N * T), (2 * N if OUTPUT else N) * T)
-            fetch_tile(u, row * u_b, following, L, E, REVERSE, u_l, T, BE)
-            fetch_tile(delta, row * delta_b, following, L, E, REVERSE, delta_l, T, BE)
+            fetch_row(bc_all, following * (2 * N * T), (2 * N if OUTPUT else N) * T, AHEAD)
+            fetch_tile(u, row * u_b, following, L, E, REVERSE, u_l, T, BE, AHEAD)
+            fetch_tile(delta, row * delta_b, following, L, E, REVERSE, delta_l, T, BE, AHEAD)
         x = dt * u_
         acc = u_ * d[:, None]
         if not OUTPUT:
@@ -197,11 +198,11 @@ def scan_carry(
             EXACT,
             ASM,
         )
-        if AHEAD:
+        if AHEAD != "":
             following = tl.maximum(tile - 1, first)
-            fetch_row(bc_all, (following * 2 + 1) * (N * T), N * T)
-            fetch_tile(dy, row * dy_b, following, L, E, REVERSE, dy_l, T, BE)
-            fetch_tile(delta, row * delta_b, following, L, E, REVERSE, delta_l, T, BE)
+            fetch_row(bc_all, (following * 2 + 1) * (N * T), N * T, AHEAD)
+            fetch_tile(dy, row * dy_b, following, L, E, REVERSE, dy_l, T, BE, AHEAD)
+            fetch_tile(delta, row * delta_b, following, L, E, REVERSE, delta_l, T, BE, AHEAD)
         dy_ = reverse_time(dy_, ASM)
         span += tl.sum(dt, 1)
         ends = (tl.arange(0, T) == T - 1)[None, :]
@@ -323,13 +324,13 @@ def scan_backward(
         )
         delta_at = pointers(delta, row * delta_b, start, e, way, delta_l)
         dt, _ = step_sizes(delta_at, mask, live, b, SOFTPLUS, EXACT, ASM)
-        if AHEAD:
+        if AHEAD != "":
             following = tl.maximum(tile - 1, first)
-            fetch_row(bc_all, following * (2 * N * T), 2 * N * T)
-            fetch_tile(u, row * u_b, following, L, E, REVERSE, u_l, T, BE)
-            fetch_tile(dy, row * dy_b, following, L, E, REVERSE, dy_l, T, BE)
-            fetch_tile(delta, row * delta_b, following, L, E, REVERSE, delta_l, T, BE)
-            fetch_states(states_all, following, N, E, BE)
+            fetch_row(bc_all, following * (2 * N * T), 2 * N * T, AHEAD)
+            fetch_tile(u, row * u_b, following, L, E, REVERSE, u_l, T, BE, AHEAD)
+            fetch_tile(dy, row * dy_b, following, L, E, REVERSE, dy_l, T, BE, AHEAD)
+            fetch_tile(delta, row * delta_b, following, L, E, REVERSE, delta_l, T, BE, AHEAD)
+            fetch_states(states_all, following, N, E, BE, AHEAD)
         dy_back = reverse_time(dy_, ASM)
         x = dt * u_
         dD_ += tl.sum(dy_ * u_, 1)
