@@ -107,7 +107,7 @@ def main() -> None:
                 stops * (run == "stopped"),
                 end,
                 GENODIFF_CUDA_GRAPH="off",
-            )  # fmt: skip
+            )
             for mode, flag in list(MODES.items())[: 1 if arguments.rehearse else None]
             for run in RUNS
         }

@@ -1,7 +1,8 @@
 """A function of tensors whose GPU launches are played back as one CUDA graph, where that is faster.
 
 A network at a small batch has launches that take the CPU longer than the GPU. A graph holds them
-all. Where the GPU takes longer a graph would gain a few hundredths, and cost memory: there is none. What it could get wrong (inputs that are not those of this call, weights that have moved) gives
+all. Where the GPU takes longer a graph would gain a few hundredths and cost memory: there is none.
+What it could get wrong (inputs that are not those of this call, weights that have moved) gives
 numbers that look right. So nothing is believed: the first calls are run as they are, then a graph
 is recorded, and its first results are compared with the function's own, bit for bit, on the inputs
 of those calls; later every thousandth is. At a difference or an error the function is run as it is

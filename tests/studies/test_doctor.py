@@ -51,7 +51,7 @@ def test_on_a_gpu_its_pace_is_forecast_from_the_bytes_that_it_copies(
     assert "4.00 TB/s" in found.detail
     # 1 / (4 layers · 236 channels · (2 · 16.1 ps + 192 bytes / 4 TB/s)) = 13.2 million
     assert "13.2 of ph-470k" in found.detail
-    assert "an H100 reached 0.34 to 0.5 of it" in found.detail
+    assert "an H100 reached 0.34 to 0.52 of it" in found.detail
 
     def fail(device: str) -> float:
         raise RuntimeError("CUDA out of memory")

@@ -15,9 +15,8 @@ backward pass needs saved. The loop over n can then be a loop, and its body stay
 cache. B and C come as (rows, tiles, 2N, T), in the order of the scan, and padded with zeros: all
 lanes read the same 16 bytes at once, and what a tile reads is in few lines of the cache. They are
 float32 for the forward pass, which saves it conversions, and as they came for the backward pass,
-which saves it registers. With AHEAD, the name of a cache, a
-program has its next tile fetched there (`fetch`) before it works through one, so that no load waits
-for memory. ∂B and ∂C
+which saves it registers. With AHEAD, a cache's name, a program has its next tile fetched there
+(`fetch`) before it works through one, so that no load waits for memory. ∂B and ∂C
 are summed over the lanes by the matrix unit (`sum_lanes`), then over programs in a fixed order,
 without atomics.
 
@@ -61,8 +60,8 @@ def scan_forward(
     u_l: tl.constexpr, delta_l: tl.constexpr, y_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, OUTPUT: tl.constexpr,
     KEEP: tl.constexpr,
-    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr, T: tl.constexpr,
-    BE: tl.constexpr,
+    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr,
+    T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """y, and the states after each tile.
 
@@ -162,8 +161,8 @@ def scan_carry(
     delta, dy, A2, bc, bias, carry, spans, L, tiles, group, delta_b, dy_b,
     delta_l: tl.constexpr, dy_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr,
-    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr, T: tl.constexpr,
-    BE: tl.constexpr,
+    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr,
+    T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """The first c of a segment, for the segment before it in the backward pass.
 
@@ -276,8 +275,8 @@ def scan_backward(
     L, tiles, group, u_b, delta_b, dy_b,
     u_l: tl.constexpr, delta_l: tl.constexpr, dy_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, SUMS: tl.constexpr,
-    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr, T: tl.constexpr,
-    BE: tl.constexpr,
+    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr,
+    T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """All gradients.
 
