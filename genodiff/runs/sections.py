@@ -194,12 +194,12 @@ class TrainSettings(Settings):
         ),
     ] = "auto"
     compile: Annotated[
-        Literal["off", "auto"],
+        Literal["none", "auto"],
         Field(
             description="auto: on a GPU a DiT's blocks are compiled by torch, without choices by "
-            "timing: the same bits every time, other last bits than off."
+            "timing: the same bits every time, but other last bits."
         ),
-    ] = "off"
+    ] = "none"
     checkpoint_every: Annotated[
         int, Field(ge=1, le=10**12, description="Steps between checkpoints.")
     ] = 500
