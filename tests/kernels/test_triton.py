@@ -250,7 +250,9 @@ def test_on_a_gpu_real_shapes_agree_and_repeat_bit_for_bit(
 ) -> None:
     p = rounded(Problem(batch, length, channels, 16, reverse=reverse), torch.bfloat16)
     truth = solve(p, naive_scan if length < 5000 else chunked_scan, torch.float64, device="cuda")
-    for low, tolerance in ((None, 5e-6), (torch.bfloat16, 6e-3)):
+    # Of 16 cases an H100 had 1.0e-6 at most. What is computed in float32 and rounded to bfloat16 is
+    # off by 2^-9 of a number at most: it had 1.8e-3.
+    for low, tolerance in ((None, 3e-6), (torch.bfloat16, 1.25 * 2**-9)):
         got = solve(p, triton_scan.triton_scan, torch.float32, low, "cuda")
         assert max(differences(got, truth).values()) < tolerance, differences(got, truth)
         again = solve(p, triton_scan.triton_scan, torch.float32, low, "cuda")
