@@ -103,12 +103,12 @@ H100's 1.96 GHz one state of one tile took them
   ms off the scans, `conv_slope` in one pass 3.7 of its 4.7, the fetched tiles 3.0 to 5.4: 17.5 to
   19.9 ms, 6.6 to 7.5 M tokens/s, 1.9 to 2.2 × mamba-ssm. ph-7.7m at 16 × 8192, from 239 ms: 32 for
   `conv_slope`, 42 for half of the waiting of the passes over segments: 165 ms, .79 M, 1.7 ×.
-- Left out by the counts. Passes over segments (109 and 127 slots beside 128 and 382) are a third of
-  a split scan's instructions; splitting states between warps instead would compute softplus, u and
-  delta again in each (45 slots for every further warp) and write partial sums of y, ∂u and ∂delta,
-  so it is of use between 256 and 1,000 warps alone, and waiting costs more there too. Rows of 118
-  numbers, 236 bytes, give products 1.7 of 28 ms in kernels of an older kind: padding them to 240
-  costs four copies a layer, .33 ms, for .7 ms at best, unless the norm writes them so.
+- Left out by the counts. Passes over segments are 109 and 127 of the 746 slots of a split scan,
+  forward and backward. Splitting the states between warps instead does a tile's work outside the
+  loop over states (26 and 47 slots) in each of them, and writes parts of y, ∂u and ∂delta: 583
+  slots in two warps, which fill the machine from 512 on, 729 in four, which do from 256 on. Rows
+  of 118 numbers, 236 bytes, give products 1.7 of 28 ms in kernels of an older kind: padding them
+  to 240 costs four copies a layer, .33 ms, for .7 ms at best, unless the norm writes them so.
 - `scan.py --choices` (call 4) measures it: `AHEAD` "" (no fetching), "L2" (chosen), "L1".
 
 ### Memory of a step, counted
