@@ -96,13 +96,8 @@ def scan_forward(
         )
         dt, _ = step_sizes(
             pointers(delta, row * delta_b, start, e, way, delta_l),
-            mask,
-            live,
-            b,
-            SOFTPLUS,
-            EXACT,
-            ASM,
-        )
+            mask, live, b, SOFTPLUS, EXACT, ASM,
+        )  # fmt: skip
         if AHEAD != "":
             following = tl.minimum(tile + 1, last - 1)
             fetch_row(bc_all, following * (2 * N * T), (2 * N if OUTPUT else N) * T, AHEAD)
@@ -121,10 +116,8 @@ def scan_forward(
         next_tile = tl.full([BE], tile + 1, tl.int32)
         kept = there & ((next_tile < last) | (next_tile == n_tiles)) if KEEP else there
         # Loads are issued one n ahead, to hide their latency: a GPU waited for B and C most.
-        next_A, next_before = (
-            tl.load(A2, mask=there, other=0.0),
-            tl.load(state, mask=there, other=0.0),
-        )
+        next_A = tl.load(A2, mask=there, other=0.0)
+        next_before = tl.load(state, mask=there, other=0.0)
         bc_ = bc + tile * (2 * N * T)
         next_B = tl.load(bc_)
         if OUTPUT:
@@ -190,13 +183,8 @@ def scan_carry(
         )
         dt, _ = step_sizes(
             pointers(delta, row * delta_b, start, e, way, delta_l),
-            mask,
-            live,
-            b,
-            SOFTPLUS,
-            EXACT,
-            ASM,
-        )
+            mask, live, b, SOFTPLUS, EXACT, ASM,
+        )  # fmt: skip
         if AHEAD != "":
             following = tl.maximum(tile - 1, first)
             fetch_row(bc_all, (following * 2 + 1) * (N * T), N * T, AHEAD)
@@ -205,10 +193,8 @@ def scan_carry(
         dy_ = reverse_time(dy_, ASM)
         span += tl.sum(dt, 1)
         ends = (tl.arange(0, T) == T - 1)[None, :]
-        next_A, next_c = (
-            tl.load(A2 + e, mask=there, other=0.0),
-            tl.load(carry, mask=there, other=0.0),
-        )
+        next_A = tl.load(A2 + e, mask=there, other=0.0)
+        next_c = tl.load(carry, mask=there, other=0.0)
         bc_ = bc + tile * (2 * N * T)
         next_C = tl.load(bc_ + N * T)
         for n in tl.range(0, N, loop_unroll_factor=UNROLL):
@@ -337,10 +323,8 @@ def scan_backward(
         across = tl.zeros([BE, T], tl.float32)  # Σ_n g B
         begins, ends = (t == 0)[None, :], (t == T - 1)[None, :]
         state = states + (row * 0 + tile * N) * E
-        next_A, next_before = (
-            tl.load(A2 + e, mask=there, other=0.0),
-            tl.load(state, mask=there, other=0.0),
-        )
+        next_A = tl.load(A2 + e, mask=there, other=0.0)
+        next_before = tl.load(state, mask=there, other=0.0)
         next_c, next_dA = tl.load(carry, mask=there, other=0.0), tl.load(dA, mask=there, other=0.0)
         bc_ = bc + tile * (2 * N * T)
         if LOW:
