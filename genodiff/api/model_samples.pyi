@@ -35,6 +35,7 @@ class ModelSamples:
         >>> m.sample(4, length=200)
 
         Args:
+            n: Number of sequences.
             sampler: ancestral, first-hitting, confidence, entropy-bounded, strand-symmetric, remdm-cap,
                 remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends [the objective's own].
             sampler_options: A setting of the sampler, as eta=0.1; may be given several times.
@@ -48,7 +49,6 @@ class ModelSamples:
                 than 9 in 10 held-out sequences (default: on for a run of train --memory). Of --bed and
                 --region each window leaves its own locus out; novel is not for them.
             seed: Seed of every random draw.
-            n: Number of sequences.
             length: Positions of each (default: the trained length).
             prompt: Of text: how each begins.
             records: Give names and evaluations, too.
@@ -81,6 +81,7 @@ class ModelSamples:
         >>> m.infill("ACGTNNNNACGT")
 
         Args:
+            sequences: What is to be filled.
             sampler: ancestral, first-hitting, confidence, entropy-bounded, strand-symmetric, remdm-cap,
                 remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends [the objective's own].
             sampler_options: A setting of the sampler, as eta=0.1; may be given several times.
@@ -94,7 +95,6 @@ class ModelSamples:
                 than 9 in 10 held-out sequences (default: on for a run of train --memory). Of --bed and
                 --region each window leaves its own locus out; novel is not for them.
             seed: Seed of every random draw.
-            sequences: What is to be filled.
             records: Give names and evaluations, too.
         """
 
@@ -137,6 +137,8 @@ class ModelSamples:
         >>> m.redesign("ACGTNNNNNNACGT", oracle=lambda some: [s.count("TA") for s in some])
 
         Args:
+            sequences: What is to be designed.
+            n: Designs of each sequence.
             rules: Constraints by the names of the flags, such as {"avoid": ["GGTCTC"], "max_edits": 5}.
             sampler: ancestral, confidence, first-hitting [the objective's own].
             steps: Steps per window (256).
@@ -150,8 +152,6 @@ class ModelSamples:
             memory: on: with a memory of the training genome, each window's own locus left out (default:
                 on for a run of train --memory).
             seed: Seed of every random draw.
-            sequences: What is to be designed.
-            n: Designs of each sequence.
             regions: Intervals (start, end) of each sequence.
             oracle: A callable of a list of strings, "module:function", or the folder of a fine-tuned
                 model.
