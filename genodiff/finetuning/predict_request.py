@@ -120,7 +120,7 @@ class PredictRequest(FileRequest):
             raise UsageError(what, fix="give one of them")
         ending = Path(self.out).suffix
         wanted = (".gff3", ".bed", "") if self.part is None else (".npy",)
-        if self.is_file and (ending not in wanted or self.is_stream):
+        if self.is_file and not self.plan and (ending not in wanted or self.is_stream):
             what = f"'{Path(self.out).name}' is no name of labels"
             fix = "give x.npy" if self.part else "give a folder, x.gff3 or x.bed"
             raise UsageError(what, fix=fix)

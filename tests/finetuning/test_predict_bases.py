@@ -167,7 +167,7 @@ BAD = {
     "values as genes": (("values", "g.fa", "-o", "o.gff3"), "cannot hold values"),
     "classes as genes": (("classes", "g.fa", "-o", "o.gff3"), "cannot hold classes"),
     "another ending": (("genes", "g.fa", "-o", "o.csv"), "no name of labels"),
-    "no output": (("genes", "g.fa"), "no file to write"),
+    "no output": (("genes", "g.fa"), "give a folder"),
     "stdout": (("genes", "g.fa", "-o", "-"), "no name of labels"),
     "shard as folder": (("genes", "g.fa", "--shard", "1/2", "-o", "o"), "x.npy"),
     "of sequences": (("genes", "g.fa", "--ensemble", "-o", "o"), "--ensemble"),

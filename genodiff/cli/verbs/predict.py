@@ -17,9 +17,7 @@ from typing import Any
 from genodiff.api.predict import predict as predict_sequences
 from genodiff.cli.request_flags import make_verb
 from genodiff.errors import UsageError
-from genodiff.finetuning.unit_files import labels_bases
 from genodiff.io.counts import format_count
-from genodiff.runs.run_paths import find_model_folder
 
 
 def _arrange(values: dict[str, Any]) -> None:
@@ -31,11 +29,6 @@ def _arrange(values: dict[str, Any]) -> None:
         missing = "SEQUENCES" if run is not None and Path(run).is_dir() else "RUN"
         raise UsageError(f"{missing} is missing", fix="give genodiff predict RUN SEQUENCES")
     values |= {"run": run, "sequences": sequences, "model": model}
-    if labels_bases(find_model_folder(run)):
-        if not (values["out"] or values["plan"]):
-            raise UsageError("no file to write", fix="give --out FOLDER, x.gff3 or x.bed")
-        values["out"] = values["out"] or "labels"
-        return
     values["out"] = values["out"] or ("" if values["json"] else "-")
 
 
