@@ -10,9 +10,9 @@ has a likelihood. The clean past is read in the same blocks, and all that is kep
 way ahead has at its end: per layer the scan's state and the convolution's last inputs.
 
 `read_by_pass` is the definition, one pass over past and block for each block. `read_streams` reads
-all blocks at once, on a clean and a noised stream. `BlockPast` keeps the states and goes on. A block
-has no other strand behind it, so the network is one of single strands: the law is that of the
-strand that is read.
+all blocks at once, on a clean and a noised stream. `BlockPast` keeps the states and goes on. What is
+past on one strand is to come on the other, so the network is one of single strands: the law is that
+of the strand that is read.
 
 Source: Arriola et al. 2025, arXiv 2503.09573, whose networks keep keys and values instead.
 """

@@ -31,8 +31,9 @@ from genodiff.diffusion.registries import SAMPLERS as SAMPLERS
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 
-Kind = Literal["masked", "score", "causal"]
-"""A network's logits: of x_theta at the masks, ratios of score entropy, or of the next token."""
+Kind = Literal["masked", "score", "causal", "block"]
+"""A network's logits: of x_theta at the masks, ratios of score entropy, of the next token, or of
+x_theta at the masks of a block that knows nothing to its right."""
 
 Order = Literal["fixed", "read"]
 """When a position is revealed: by its `u_order` and its place alone; or by the distributions at the
@@ -151,6 +152,12 @@ class Sampler:
         """The names of its own settings, with what they are unless given."""
         given = list(signature(self.draw).parameters.values())[4:]
         return {one.name: one.default for one in given}
+
+
+def list_samplers(kind: Kind, first: tuple[str, ...]) -> dict[str, Sampler]:
+    """The samplers for such a network, those named `first` before the others."""
+    fitting = {name: one for name, one in SAMPLERS.items() if kind in one.fits}
+    return {name: fitting[name] for name in first} | fitting
 
 
 Draws = TypeVar("Draws", bound=Callable[..., Sampled])

@@ -1,4 +1,4 @@
-"""Blocks of a sequence after their clean past: the definition, all at once, and with kept states."""
+"""Blocks after their clean past: the definition, all at once, and with kept states."""
 
 import pytest
 import torch
