@@ -10,9 +10,10 @@ has a likelihood. The clean past is read in the same blocks, and all that is kep
 way ahead has at its end: per layer the scan's state and the convolution's last inputs.
 
 `read_by_pass` is the definition, one pass over past and block for each block. `read_streams` reads
-all blocks at once, on a clean and a noised stream. `BlockPast` keeps the states and goes on. What is
-past on one strand is to come on the other, so the network is one of single strands: the law is that
-of the strand that is read.
+all blocks at once, on a clean and a noised stream. `BlockPast` keeps the states and goes on.
+
+What is past on one strand is to come on the other, so the network is one of single strands, and its
+law is that of the strand that is read.
 
 Source: Arriola et al. 2025, arXiv 2503.09573, whose networks keep keys and values instead.
 """
@@ -116,9 +117,9 @@ class BlockPast:
         """Logits at the block that follows, of these rows [all]; the states stay as they are."""
         return self._go(xt, rows, lengths, False)
 
-    def add(self, x: Int[Tensor, "B n"]) -> None:
-        """Read a clean block into the states."""
-        self._go(x, None, None, True)
+    def add(self, x: Int[Tensor, "A n"], rows: Int[Tensor, " A"] | None = None) -> None:
+        """Read a clean block into the states of these rows [all]; of others nothing is read again."""
+        self._go(x, rows, None, True)
         self.length += x.shape[1]
 
     def _go(
@@ -139,7 +140,10 @@ class BlockPast:
             if rows is not None:
                 before = DirectionState(*(part[rows] for part in before))
             y, after = scan_piece(x, weights, False, before)
-            if keep:
+            if keep and rows is not None:
+                for part, new in zip(self._edges[i], after, strict=True):
+                    part[rows] = new
+            elif keep:
                 self._edges[i] = after
             return y
 

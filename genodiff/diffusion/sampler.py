@@ -198,6 +198,12 @@ def count_revealing_steps(n: int, share: Float[Tensor, " S"]) -> float:
     return float((1 - (1 - each) ** n).sum())
 
 
+def of_rows(denoiser: Denoiser, rows: Int[Tensor, " A"]) -> Denoiser:
+    """`denoiser` for these rows of its batch, where it must be told which they are (`of_rows`)."""
+    chosen: Denoiser = denoiser.of_rows(rows) if hasattr(denoiser, "of_rows") else denoiser
+    return chosen
+
+
 def revealed_share(schedule: Schedule, steps: int) -> Float[Tensor, " S"]:
     """The share of masks that are revealed after j = 1 .. S steps.
 
@@ -263,13 +269,13 @@ class Filling:
             and getattr(self.denoiser, "selects_rows", False)
         ):
             return self.denoiser(self.x[rows], sigma, rows=due), sigma
-        return self.denoiser(self.x[rows], sigma), sigma
+        return of_rows(self.denoiser, rows)(self.x[rows], sigma), sigma
 
     def refined(self, row: Int[Tensor, "1"], sigma: Float[Tensor, "1"]) -> Float[Tensor, "1 L V"]:
         """The double-precision logits of one sequence alone, computed once between two reveals."""
         assert self.refine is not None
         if row.item() not in self.exact:
-            self.exact[int(row)] = self.refine(self.x[row], sigma)
+            self.exact[int(row)] = of_rows(self.refine, row)(self.x[row], sigma)
         return self.exact[int(row)]
 
     def _refine_together(self, rows: Int[Tensor, " A"], sigma: Float[Tensor, " A"]) -> None:
@@ -279,7 +285,7 @@ class Filling:
         most = max(1, _TOGETHER // (self.x.shape[1] * len(self.diffusion.targets)))
         for start in range(0, len(new), most):
             part = torch.tensor(new[start : start + most], device=rows.device)
-            found = self.refine(self.x[rows[part]], sigma[part])
+            found = of_rows(self.refine, rows[part])(self.x[rows[part]], sigma[part])
             self.exact |= zip(rows[part].tolist(), found.split(1), strict=True)
 
     def reveal(

@@ -252,6 +252,12 @@ class RunConfig(Settings):
                 f"one reads one way (causal)"
             )
             raise UsageError(what, file=file, fix="give another --preset, or --objective ar")
+        if OBJECTIVES[name].kind == "block" and not self.backbone.reads_blocks:
+            what = (
+                f"objective {name} needs a Caduceus of single strands and without memory: a strand "
+                f"is read from left to right, block after block"
+            )
+            raise UsageError(what, file=file, fix="train with --preset caduceus-ph-470k, say")
         if self.backbone.reads_memory and OBJECTIVES[name].kind != "masked":
             what = f"--memory is for masked networks, and this is {name}"
             raise UsageError(what, file=file, fix="leave it out, or give another --objective")
