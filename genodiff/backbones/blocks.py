@@ -20,12 +20,12 @@ Source: Arriola et al. 2025, arXiv 2503.09573, whose networks keep keys and valu
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from genodiff.errors import UsageError
@@ -47,17 +47,18 @@ def read_by_pass(
     labels: Int[Tensor, " B"] | None = None,
 ) -> Float[Tensor, "B L V"]:
     """Logits at xt, each block from a pass over the clean past and itself."""
+
+    def read(x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
+        if not reverse:
+            return scan_direction(x, weights, False)
+        return torch.cat([scan_direction(part, weights, True) for part in x.split(size, 1)], 1)
+
     logits = []
     for start in range(0, xt.shape[1], size):
         end = min(start + size, xt.shape[1])
         seen = torch.cat([clean[:, :start], xt[:, start:end]], 1)
 
-        def read(x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
-            if not reverse:
-                return scan_direction(x, weights, False)
-            return torch.cat([scan_direction(part, weights, True) for part in x.split(size, 1)], 1)
-
-        found = _pass(network, network.embed(seen, labels), lambda _, read=read: read)
+        found = _pass(network, network.embed(seen, labels), lambda _: read)
         logits.append(_head(network, found)[:, start:])
     return torch.cat(logits, 1)
 
@@ -118,7 +119,7 @@ class BlockPast:
         return self._go(xt, rows, lengths, False)
 
     def add(self, x: Int[Tensor, "A n"], rows: Int[Tensor, " A"] | None = None) -> None:
-        """Read a clean block into the states of these rows [all]; of others nothing is read again."""
+        """Read a clean block into the states of these rows [all]; others have no further block."""
         self._go(x, rows, None, True)
         self.length += x.shape[1]
 
@@ -150,9 +151,14 @@ class BlockPast:
         return _head(self.network, _pass(self.network, self.network.embed(x), of_layer, mask))
 
 
-def check_network(network: "Caduceus") -> None:
-    """Raises `UsageError` for a network that cannot read blocks."""
-    s = network.settings
+def check_network(network: nn.Module) -> "Caduceus":
+    """The network, typed. Raises `UsageError` for a network that cannot read blocks."""
+    s: Any = network.settings
+    if not getattr(s, "reads_blocks", False) and s.kind != "caduceus":
+        raise UsageError(
+            f"block diffusion (--block) needs a network of Mamba blocks, and this is a {s.kind}",
+            fix="give a Caduceus of single strands",
+        )
     if s.paired or not s.bidirectional:
         what = "with both strands at once" if s.paired else "one way already"
         raise UsageError(
@@ -162,6 +168,7 @@ def check_network(network: "Caduceus") -> None:
         )
     if s.recalls:
         raise UsageError("block diffusion (--block) reads no memory", fix="leave --memory out")
+    return network  # type: ignore[return-value]
 
 
 def list_blocks(network: "Caduceus") -> "list[Block]":

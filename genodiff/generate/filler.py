@@ -91,8 +91,7 @@ class Filler:
         self.decoder = BackboneDecoder(model.backbone, tick) if causal else None
         self.exact_blocks: ExactCopy | None = None
         if model.objective.kind == "block":
-            check_network(model.backbone)
-            self.exact_blocks = ExactCopy(model.backbone)
+            self.exact_blocks = ExactCopy(check_network(model.backbone))
         self.guiding, conditional = guiding, None
         if guiding is not None:
             self.sampler = SAMPLERS[str(how.sampler)]

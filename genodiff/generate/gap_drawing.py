@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.errors import UsageError
 from genodiff.generate.drawing import Drawing, name_filling
 from genodiff.generate.gaps import Gap, Stretch, merge_gaps, split_contig
 from genodiff.generate.output_file import SampleFile
