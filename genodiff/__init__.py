@@ -26,7 +26,7 @@ _DOOR = {
     "check_documents": "genodiff.api.data",
     "clean_cache": "genodiff.api.cache",
     "compare": "genodiff.api.compare",
-    "compare_designs": "genodiff.api.compare_designs",
+    "compare_designs": "genodiff.api.scorecard",
     "deletion_effect": "genodiff.api.effects",
     "demo": "genodiff.api.demo",
     "dependencies": "genodiff.api.maps",
@@ -37,6 +37,7 @@ _DOOR = {
     "fetch_data": "genodiff.api.data",
     "fit_memory": "genodiff.api.memory",
     "finetune": "genodiff.api.finetune",
+    "finetune_bases": "genodiff.api.finetune_bases",
     "import_checkpoint": "genodiff.api.checkpoint",
     "insertion_effect": "genodiff.api.effects",
     "ism": "genodiff.api.maps",
@@ -71,7 +72,6 @@ if TYPE_CHECKING:
     from genodiff.api.checkpoint import export_checkpoint as export_checkpoint
     from genodiff.api.checkpoint import import_checkpoint as import_checkpoint
     from genodiff.api.compare import compare as compare
-    from genodiff.api.compare_designs import compare_designs as compare_designs
     from genodiff.api.data import build_store as build_store
     from genodiff.api.data import check_documents as check_documents
     from genodiff.api.data import fetch_data as fetch_data
@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from genodiff.api.embedding import embed as embed
     from genodiff.api.evaluate import evaluate as evaluate
     from genodiff.api.finetune import finetune as finetune
+    from genodiff.api.finetune_bases import finetune_bases as finetune_bases
     from genodiff.api.finetuned import FinetunedModel as FinetunedModel
     from genodiff.api.genomes import build_genomes as build_genomes
     from genodiff.api.judge import judge as judge
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
     from genodiff.api.report import report as report
     from genodiff.api.sample import sample as sample
     from genodiff.api.score import score as score
+    from genodiff.api.scorecard import compare_designs as compare_designs
     from genodiff.api.scorecard import scorecard as scorecard
     from genodiff.api.train import train as train
     from genodiff.api.watch import watch as watch

@@ -63,6 +63,6 @@ def test_benchmarks_import_what_some_extra_declares() -> None:
 
 
 def test_doctor_promises_only_extras() -> None:
-    from genodiff.studies.doctor import _OPTIONAL
+    from genodiff.diagnosis.checks import _OPTIONAL
 
     assert {normal(name) for name in _OPTIONAL} <= EXTRAS

@@ -16,13 +16,14 @@ FLOOR = {
     "diffusion": 1, "backbones": 1, "data": 1, "memory": 1,
     "runs": 2,
     "training": 3, "tasks": 3, "jobs": 3, "annotation": 3,
-    "finetuning": 4, "quality": 4, "scoring": 4, "hub": 4,
+    "finetuning": 4, "scoring": 4, "hub": 4,
     "models": 5,
     "variants": 6, "maps": 6, "embedding": 6, "generate": 6, "evaluation": 6,
-    "reports": 7, "design": 7,
-    "studies": 8,
-    "api": 9, "hf": 9,
-    "cli": 10,
+    "design": 7, "quality": 7, "diagnosis": 7,
+    "reports": 8,
+    "studies": 9,
+    "api": 10, "hf": 10,
+    "cli": 11,
 }  # fmt: skip
 # The ground floor: its rooms may import one another, but not torch.
 GROUND = {

@@ -22,12 +22,12 @@ from scipy.stats import t
 from yeast import read_fasta
 
 from genodiff.alphabet import DNA
-from genodiff.api.scorecard import open_train
 from genodiff.evaluation.generative import bound_nats
+from genodiff.quality.design_table import measure_gains
 from genodiff.quality.match_index import MatchIndex
+from genodiff.quality.measured_scorecard import open_train
 from genodiff.quality.scorecard import kmer_counts
 from genodiff.runs.model import load_model
-from genodiff.studies.design_table import measure_gains
 
 Row = dict[str, Any]
 NATIVES, PUBLISHED = "natives, held out", "published designs"

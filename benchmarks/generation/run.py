@@ -33,14 +33,14 @@ from genodiff.data.dna_windows import DnaWindows  # noqa: E402
 from genodiff.diffusion.registries import SAMPLERS  # noqa: E402
 from genodiff.evaluation.eval_data import open_data  # noqa: E402
 from genodiff.io.fasta import read_fasta  # noqa: E402
-from genodiff.runs.folder import find_git_revision  # noqa: E402
-from genodiff.runs.model import TrainedModel, load_model  # noqa: E402
-from genodiff.studies.real_sequence import RealSequence, open_real_of_run  # noqa: E402
-from genodiff.studies.sample_quality import (  # noqa: E402
+from genodiff.quality.real_sequence import RealSequence, open_real_of_run  # noqa: E402
+from genodiff.quality.sample_quality import (  # noqa: E402
     Measures,
     measure_quality,
     measure_references,
 )
+from genodiff.runs.folder import find_git_revision  # noqa: E402
+from genodiff.runs.model import TrainedModel, load_model  # noqa: E402
 
 STEPS = (32, 128, 1024)
 FILE = "results.jsonl"
@@ -205,7 +205,7 @@ def write(folder: Path) -> None:
         "",
         "Samples of each sampler beside held-out real sequence. `real` is other held-out sequence "
         "of the same size: the floor. Markov rows are drawn from interpolated models of the train "
-        "split. What each figure is: `genodiff/studies/sample_quality.py`; `genodiff scorecard` "
+        "split. What each figure is: `genodiff/quality/sample_quality.py`; `genodiff scorecard` "
         "gives the same for any file. Made by `benchmarks/generation/run.py`; all figures: "
         "`results.jsonl`.",
         "",

@@ -17,12 +17,12 @@ def doctor(*, device: str = "auto", offline: bool = False) -> dict[str, Any]:
     use, None where torch does not run. With `offline` the network is not tried. Nothing is written
     or downloaded.
     """
-    from genodiff.studies.doctor import Check, check_machine, report
+    from genodiff.diagnosis.checks import Check, check_machine, report
 
     checks, scan = check_machine(offline=offline), None
     try:
         choose_device(device)
-        from genodiff.studies import selftest
+        from genodiff.diagnosis import selftest
 
         more, scan = selftest.check_torch()
         checks += more

@@ -44,8 +44,8 @@ def ism(
 
     Args:
         run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
-        out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
         sequences: FASTA file; each record is a region unless --region or --bed says so.
+        out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
             times.
         bed: BED file of regions; a row on - is read as its reverse complement.
@@ -106,8 +106,8 @@ def dependencies(
 
     Args:
         run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
-        out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
         sequences: FASTA file; each record is a region unless --region or --bed says so.
+        out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
             times.
         bed: BED file of regions; a row on - is read as its reverse complement.
@@ -173,8 +173,8 @@ def tracks(
 
     Args:
         run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
-        out: Folder to write; with --shard a .npy file of the part.
         sequences: FASTA file; all of it is read unless --region or --bed says so.
+        out: Folder to write; with --shard a .npy file of the part.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
             times.
         bed: BED file of regions; the strand column is not used: tracks run along the genome.

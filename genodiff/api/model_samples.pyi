@@ -21,6 +21,7 @@ class ModelSamples:
         allow_n: bool = False,
         batch_size: int | None = None,
         memory: typing.Literal['on', 'off', 'novel'] | None = None,
+        block: int | None = None,
         seed: int = 1,
         length: int | None = None,
         prompt: str | None = None,
@@ -35,6 +36,7 @@ class ModelSamples:
         >>> m.sample(4, length=200)
 
         Args:
+            n: Number of sequences.
             sampler: ancestral, first-hitting, confidence, entropy-bounded, strand-symmetric, remdm-cap,
                 remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends [the objective's own].
             sampler_options: A setting of the sampler, as eta=0.1; may be given several times.
@@ -47,8 +49,9 @@ class ModelSamples:
             memory: on: with a memory of the training genome; novel: and no record copies more of it
                 than 9 in 10 held-out sequences (default: on for a run of train --memory). Of --bed and
                 --region each window leaves its own locus out; novel is not for them.
+            block: Bases of a block, which knows all before it and nothing after it (default: as
+                trained).
             seed: Seed of every random draw.
-            n: Number of sequences.
             length: Positions of each (default: the trained length).
             prompt: Of text: how each begins.
             records: Give names and evaluations, too.
@@ -68,6 +71,7 @@ class ModelSamples:
         allow_n: bool = False,
         batch_size: int | None = None,
         memory: typing.Literal['on', 'off', 'novel'] | None = None,
+        block: int | None = None,
         seed: int = 1,
         records: bool = False,
     ) -> typing.Any:
@@ -81,6 +85,7 @@ class ModelSamples:
         >>> m.infill("ACGTNNNNACGT")
 
         Args:
+            sequences: What is to be filled.
             sampler: ancestral, first-hitting, confidence, entropy-bounded, strand-symmetric, remdm-cap,
                 remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends [the objective's own].
             sampler_options: A setting of the sampler, as eta=0.1; may be given several times.
@@ -93,8 +98,9 @@ class ModelSamples:
             memory: on: with a memory of the training genome; novel: and no record copies more of it
                 than 9 in 10 held-out sequences (default: on for a run of train --memory). Of --bed and
                 --region each window leaves its own locus out; novel is not for them.
+            block: Bases of a block, which knows all before it and nothing after it (default: as
+                trained).
             seed: Seed of every random draw.
-            sequences: What is to be filled.
             records: Give names and evaluations, too.
         """
 
@@ -137,6 +143,8 @@ class ModelSamples:
         >>> m.redesign("ACGTNNNNNNACGT", oracle=lambda some: [s.count("TA") for s in some])
 
         Args:
+            sequences: What is to be designed.
+            n: Designs of each sequence.
             rules: Constraints by the names of the flags, such as {"avoid": ["GGTCTC"], "max_edits": 5}.
             sampler: ancestral, confidence, first-hitting [the objective's own].
             steps: Steps per window (256).
@@ -150,8 +158,6 @@ class ModelSamples:
             memory: on: with a memory of the training genome, each window's own locus left out (default:
                 on for a run of train --memory).
             seed: Seed of every random draw.
-            sequences: What is to be designed.
-            n: Designs of each sequence.
             regions: Intervals (start, end) of each sequence.
             oracle: A callable of a list of strings, "module:function", or the folder of a fine-tuned
                 model.

@@ -51,8 +51,8 @@ def predict(
 
     Args:
         run: Folder of a sweep, or of a unit: one task, model, setting and seed of it.
-        out: Output: .csv, .tsv, .parquet, .jsonl, or - for CSV on stdout.
         sequences: File of sequences; - is stdin (FASTA).
+        out: Output: .csv, .tsv, .parquet, .jsonl, or - for CSV on stdout.
         form: The format of stdout [csv].
         column: Column of sequences of a table [sequence, seq]; twice for pairs of sentences.
         fasta: The genome of a BED file, or of --region.

@@ -55,8 +55,8 @@ def score(
 
     Args:
         run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
-        out: .vcf, .tsv, .parquet or .jsonl; .vcf.gz and .tsv.gz get an index; - for stdout.
         variants: VCF, BCF, CSV, TSV, JSON lines or parquet (chrom, pos, ref, alt); - for stdin.
+        out: .vcf, .tsv, .parquet or .jsonl; .vcf.gz and .tsv.gz get an index; - for stdout.
         fasta: The genome that the variants are of.
         method: llr: the bases that differ, masked together; chain: unmasked one after the other;
             nelbo: the bound of the whole window; votes: of relatives, how many have each base (one

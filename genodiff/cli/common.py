@@ -83,9 +83,20 @@ def check_file(run: Path, file: str | None, usage: str) -> str:
     return file
 
 
-def order_samples(samples: Path, run: Path) -> tuple[Path, Path]:
-    """A file of samples and a run, in whichever order they stood: a run is a folder."""
-    return (run, samples) if samples.is_dir() and not run.is_dir() else (samples, run)
+def order_samples(values: dict[str, Any]) -> None:
+    """Put samples and a run or judge, in whichever order they stood: a run is a folder.
+
+    Raises `UsageError` for a judge without samples or samples without one.
+    """
+    other = "judge" if "reference" in values else "run"
+    for name in ("samples", "judge") if other == "judge" else ():
+        if values[name] is None:
+            usage = "genodiff judge SAMPLES JUDGE"
+            raise UsageError(f"{name.upper()} is missing", fix=f"give {usage}")
+    samples, run = values["samples"], values[other]
+    both = samples is not None and run is not None
+    if both and Path(samples).is_dir() and not Path(run).is_dir():
+        values["samples"], values[other] = run, samples
 
 
 def parse_references(words: Sequence[str] | None) -> dict[str, str]:

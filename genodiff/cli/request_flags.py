@@ -50,7 +50,7 @@ def make_verb(
         common = values.pop("common")
         json = values["json"] if "json" in listed else values.pop("json")
         common.prepare()
-        is_plan, has_rows = values["plan"], "json" in listed
+        is_plan, has_rows = values.get("plan", False), "json" in listed
         for one in listed.values():
             _check_name(one, values.get(one.name))
         if arrange is not None:
@@ -64,7 +64,8 @@ def make_verb(
             if not one.option.on_line and hasattr(common, name):
                 given[name] = getattr(common, name)
         asked = request(**given)
-        if json and not is_plan and not has_rows and str(asked.out) == "-":
+        out = getattr(asked, "out", None)
+        if json and not is_plan and not has_rows and str(out) == "-":
             what = f"--json and {asked.holds} both go to stdout"
             raise UsageError(what, fix="give --out FILE")
         with stop_on_sigterm():
@@ -80,7 +81,7 @@ def make_verb(
             print_plan(told)
         if not is_plan and show is None:
             took = f", in {format_duration(told['seconds'])}" if "seconds" in told else ""
-            _log.info("%s: %s%s", told.get("out", asked.out), say(told), took)
+            _log.info("%s: %s%s", told.get("out", out), say(told), took)
 
     defaults = {one.name: one.default for one in fields(request)}
     for name in words if arrange is not None else words[1:]:
@@ -174,9 +175,25 @@ def _read(one: Field, values: Mapping[str, Any], name: str | None = None) -> Any
         return Path(value)  # letters alone would be a sequence
     if one.option.is_digit:
         return bool(value)
-    if value and any(get_origin(part) is Mapping for part in (one.kind, *get_args(one.kind))):
-        return _read_settings(value)
+    for part in (one.kind, *get_args(one.kind)):
+        if value and get_origin(part) is Mapping:
+            is_number = get_args(part)[1] is float
+            return _read_settings(value) if is_number else _read_files(one.flags[0], value)
     return value
+
+
+def _read_files(flag: str, given: Sequence[str]) -> dict[str, Path]:
+    """Files NAME=FASTA by name. Raises `UsageError` for what is none, and for a name twice."""
+    files: dict[str, Path] = {}
+    for one in given:
+        name, _, path = one.partition("=")
+        if not name or not path:
+            what = f"{flag} {one}: expected NAME=FASTA"
+            raise UsageError(what, fix=f"write {flag} name=name.fa, say")
+        if name in files:
+            raise UsageError(f"{flag} {name} stands twice", fix="give each its own name")
+        files[name] = Path(path)
+    return files
 
 
 def _read_settings(given: Sequence[str]) -> dict[str, float]:

@@ -12,7 +12,7 @@ from genodiff.data.recipe import ALL, SPLITS
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.errors import UsageError, did_you_mean
-from genodiff.jobs.options import Block, Seed
+from genodiff.jobs.options import Block, Offline, Seed
 from genodiff.jobs.request import Option, list_fields
 
 RANDOM = "random"
@@ -124,7 +124,7 @@ class EvalOptions:
         int, Ge(1), Option("Windows at a time: changes the speed, not the figures.")
     ] = 32
     seed: Seed = 1
-    offline: Annotated[bool, Option("Never touch the network.", on_line=False)] = False
+    offline: Offline = False
 
     def check_domain(self, domain: str) -> None:
         """Raises `UsageError` for impossible numbers and for options of the other domain."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 from genodiff.errors import UsageError
 from genodiff.io.target import check_target, is_own_file, is_stream
 from genodiff.jobs.journal import SUFFIX, Journal
+from genodiff.jobs.options import Device, Force, Plan
 from genodiff.jobs.request import Option, Request, list_fields
 from genodiff.runs.run_paths import check_run
 
@@ -28,16 +29,12 @@ class FileRequest(Request[dict[str, Any]]):
 
     run: Run = field(kw_only=False)
     out: Annotated[str | Path, Option("Output; - for stdout.", ("--out", "-o"))]
-    device: Annotated[
-        str, Option("Where to compute: auto, cpu or cuda.", on_line=False, is_general=True)
-    ] = "auto"
+    device: Device = "auto"
     fresh: Annotated[
         bool, Option("Do not go on after what is kept in OUT.partial.", is_general=True)
     ] = False
-    plan: Annotated[bool, Option("Say what would be done, and stop.", is_general=True)] = False
-    force: Annotated[
-        bool, Option("Overwrite a file that genodiff did not write itself.", is_general=True)
-    ] = False
+    plan: Plan = False
+    force: Force = False
 
     @property
     def is_stream(self) -> bool:

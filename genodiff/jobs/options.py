@@ -8,6 +8,15 @@ from annotated_types import Ge
 
 from genodiff.jobs.request import Option
 
+Device = Annotated[
+    str, Option("Where to compute: auto, cpu or cuda.", on_line=False, is_general=True)
+]
+Plan = Annotated[bool, Option("Say what would be done, and stop.", is_general=True)]
+Force = Annotated[
+    bool, Option("Overwrite a file that genodiff did not write itself.", is_general=True)
+]
+Offline = Annotated[bool, Option("Never touch the network.", on_line=False)]
+
 STRAND_RULE = "a row on - is read as its reverse complement"
 """The rule of every verb that reads rows of BED in their own direction."""
 

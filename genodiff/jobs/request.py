@@ -128,7 +128,7 @@ def find_named(name: str) -> Any:
 def list_fields(request: Any) -> tuple[Field, ...]:
     """The fields of a request or a group of which something is said; what many have comes last."""
     listed, hints = [], get_type_hints(request, include_extras=True)
-    for one in fields(request):
+    for one in sorted(fields(request), key=lambda one: bool(one.kw_only)):
         if get_origin(hints[one.name]) is Annotated:
             kind, *said = get_args(hints[one.name])
             option = next(part for part in said if isinstance(part, Option))

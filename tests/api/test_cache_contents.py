@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from genodiff.api.cache import clean_cache, list_cache
+from genodiff.diagnosis.checks import check_cache
 from genodiff.errors import UsageError
 from genodiff.io.file_lock import HELD, FileLock
-from genodiff.studies.doctor import check_cache
 from tests.commands import command, exit_code
 
 KEY, OTHER = "0123456789abcdef" * 2, "fedcba9876543210" * 2

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from genodiff.diagnosis.checks import check_cache
 from genodiff.errors import MachineError
 from genodiff.io import cache
 from genodiff.io.atomic import write_text
 from genodiff.io.cache import cache_dir, can_be_written, lock_folder, place_library_caches
-from genodiff.studies.doctor import check_cache
 
 
 def lock(folder: Path) -> None:

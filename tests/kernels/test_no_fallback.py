@@ -9,9 +9,9 @@ from types import ModuleType
 import pytest
 import torch
 
+from genodiff.diagnosis.selftest import check_scans
 from genodiff.kernels import dispatch
 from genodiff.kernels.dispatch import PROVIDERS, select_provider
-from genodiff.studies.selftest import check_scans
 
 MACHINE = Path(__file__).parents[2] / "benchmarks" / "gpu" / "machine.py"
 pytestmark = [

@@ -6,77 +6,27 @@ and diversity are always shown. `judge` asks how likely samples are to a model; 
 model, and sets the statistics of generated DNA beside those of real DNA.
 """
 
-import json as json_module
 import logging
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import Parameter
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from genodiff.api.judge import judge as judge_samples
-from genodiff.cli.common import (
-    Common,
-    Json,
-    convert_whole_number,
-    order_samples,
-    stop_on_sigterm,
-)
+from genodiff.cli.common import order_samples
+from genodiff.cli.request_flags import make_verb
 from genodiff.statistics.reasons import TOO_FEW
 
 _log = logging.getLogger("genodiff")
 
 
-def judge(
-    samples: Annotated[
-        Path,
-        Parameter(
-            help="FASTA of DNA, or text with <|endoftext|> lines between samples, as "
-            "`sample` writes it."
-        ),
-    ],
-    judge: Annotated[
-        Path,
-        Parameter(
-            name=["--judge", "--model", "--checkpoint", "--run"],
-            help="Run folder of the judge: autoregressive (exact) or masked (an upper bound).",
-        ),
-    ],
-    *,
-    reference: Annotated[
-        bool, Parameter(help="The same figures of as many real windows of the judge's test split.")
-    ] = True,
-    repeats: Annotated[
-        int,
-        Parameter(
-            converter=convert_whole_number, help="Masks for each window, where the judge is masked."
-        ),
-    ] = 8,
-    json: Json = False,
-    common: Common = Common(),
-) -> None:
-    """Print the perplexity of samples under a model of yours, entropy and diversity."""
-    common.prepare()
-    samples, judge = order_samples(samples, judge)
-    with stop_on_sigterm():
-        result = judge_samples(
-            samples,
-            judge=judge,
-            reference=reference,
-            repeats=repeats,
-            seed=common.seed,
-            device=common.device,
-            offline=common.offline,
-        )
-    if json:
-        print(json_module.dumps(result, allow_nan=False))
-        return
+def _show(asked: Any, result: dict[str, Any]) -> None:
     Console().print(_draw(result))
     told = result["sampling"]
     if told is None:
-        _log.warning("%s.json is not there: how these samples were drawn is not known", samples)
+        file = asked.samples
+        _log.warning("%s.json is not there: how these samples were drawn is not known", file)
     else:
         _log.info(
             "drawn in %s by %s, temperature %s, top-p %s",
@@ -118,3 +68,6 @@ def _draw(result: dict[str, Any]) -> Table:
         )
     row("duplicates", lambda part: str(part["duplicates"]))
     return table
+
+
+judge = make_verb(judge_samples, arrange=order_samples, show=_show)

@@ -15,7 +15,7 @@ import time
 import torch
 
 from genodiff.backbones.backbone import PRESETS
-from genodiff.studies.doctor import Check
+from genodiff.diagnosis.checks import Check
 
 # Bytes that a token of a layer moves, per channel (E = 2 D): what each kernel reads and writes, in
 # bfloat16, residual and states (16 numbers for 16 steps) in float32. Short vectors (r, B, C) and

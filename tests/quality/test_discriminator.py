@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genodiff.studies.discriminator import FOLDS, measure_area, measure_auroc
+from genodiff.quality.discriminator import FOLDS, measure_area, measure_auroc
 
 scores = st.lists(st.integers(0, 6), min_size=2, max_size=12)
 

@@ -16,6 +16,8 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
+from genodiff.diagnosis.checks import Check
+from genodiff.diagnosis.forecast import check_forecast
 from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
@@ -25,8 +27,6 @@ from genodiff.io.cores import count_usable_cores
 from genodiff.kernels.dispatch import PROVIDERS, select_provider
 from genodiff.kernels.library import BUILD, instruction_set
 from genodiff.kernels.scan import selective_scan
-from genodiff.studies.doctor import Check
-from genodiff.studies.forecast import check_forecast
 
 TOLERANCE = 1e-4
 

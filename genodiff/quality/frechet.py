@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.studies.jackknife import cut_groups, measure_spread
+from genodiff.statistics.jackknife import cut_groups, measure_spread
 
 Floats = NDArray[np.float64]
 

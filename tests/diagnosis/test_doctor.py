@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from genodiff.diagnosis import checks as doctor
+from genodiff.diagnosis import forecast, selftest
+from genodiff.diagnosis.checks import Check
 from genodiff.kernels.dispatch import select_provider
-from genodiff.studies import doctor, forecast, selftest
-from genodiff.studies.doctor import Check
 
 
 def test_here_everything_that_is_needed_works() -> None:

@@ -22,7 +22,7 @@ from genodiff.evaluation.lines import MARKOV_ORDER, count_train_words
 from genodiff.evaluation.markov import Markov, count, fit
 from genodiff.quality.match_index import WORD
 from genodiff.quality.scorecard import Ids
-from genodiff.studies.train_text import TrainText
+from genodiff.quality.train_text import TrainText
 
 ORDERS = (1, 5, 8)
 MOST_SEARCHED = 1 << 28

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from genodiff.counter import Purpose, generator
 from genodiff.quality.diversity import MOST, count_duplicates, measure_effective_number
 from genodiff.quality.match_index import MatchIndex
+from genodiff.quality.sample_quality import LONG_MATCH, NEAR
 from genodiff.quality.scorecard import Ids, kmer_counts
-from genodiff.studies.jackknife import describe_share, jackknife, sum_groups
-from genodiff.studies.sample_quality import LONG_MATCH, NEAR
-from genodiff.studies.train_text import TrainMatches, TrainText
+from genodiff.quality.train_text import TrainMatches, TrainText
+from genodiff.statistics.jackknife import describe_share, jackknife, sum_groups
 
 Floats = NDArray[np.float64]
 Score = Callable[[Sequence[Ids]], Floats]

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genodiff.studies.design_table import (
+from genodiff.quality.design_table import (
     DesignJudges,
     compare_methods,
     find_front,
     measure_gains,
 )
-from genodiff.studies.train_text import TrainText
+from genodiff.quality.train_text import TrainText
 from tests.quality.test_scorecard import ids, random_text
 
 rows_of_goals = st.integers(1, 3).flatmap(

@@ -29,14 +29,16 @@ from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
 from genodiff.alphabet import DNA, SOFT
 from genodiff.io.motifs import Motif
+from genodiff.quality.discriminator import Auroc, measure_auroc
 from genodiff.quality.diversity import MOST, count_duplicates, measure_effective_number
+from genodiff.quality.frechet import measure_frechet
 from genodiff.quality.match_index import MatchIndex
 from genodiff.quality.motif_hits import count_motif_hits, measure_background
 from genodiff.quality.open_frames import count_codons, measure_genes, measure_open_frames
+from genodiff.quality.real_sequence import RealSequence, choose_evenly
 from genodiff.quality.scorecard import Ids, js_distance, kmer_counts, summary
-from genodiff.studies.discriminator import Auroc, measure_auroc
-from genodiff.studies.frechet import measure_frechet
-from genodiff.studies.jackknife import (
+from genodiff.quality.train_text import TrainMatches
+from genodiff.statistics.jackknife import (
     cut_groups,
     describe_mean,
     describe_share,
@@ -44,8 +46,6 @@ from genodiff.studies.jackknife import (
     measure_spread,
     sum_groups,
 )
-from genodiff.studies.real_sequence import RealSequence, choose_evenly
-from genodiff.studies.train_text import TrainMatches
 
 WORDS = (3, 4, 5, 6)
 LONG_RUN = 6

@@ -13,16 +13,16 @@ import pytest
 
 from genodiff.alphabet import DNA
 from genodiff.io.motifs import read_motifs
-from genodiff.quality.scorecard import kmer_counts
-from genodiff.studies.real_sequence import RealSequence, open_real
-from genodiff.studies.sample_findings import list_sample_findings
-from genodiff.studies.sample_quality import (
+from genodiff.quality.real_sequence import RealSequence, open_real
+from genodiff.quality.sample_findings import list_sample_findings
+from genodiff.quality.sample_quality import (
     Measures,
     compare_motifs,
     measure_quality,
     measure_references,
 )
-from genodiff.studies.train_text import TrainText
+from genodiff.quality.scorecard import kmer_counts
+from genodiff.quality.train_text import TrainText
 
 N, LENGTH = 60, 96
 MOTIF = "TGACTCACGT"
@@ -207,8 +207,8 @@ def test_a_text_in_pieces_gives_what_it_gives_whole(train: Windows) -> None:
 
 
 def test_fasta_is_read_once_and_never_held_whole(tmp_path: Path) -> None:
-    from genodiff.api.scorecard import read_ids
-    from genodiff.studies.real_sequence import draw_some
+    from genodiff.quality.measured_scorecard import read_ids
+    from genodiff.quality.real_sequence import draw_some
 
     file = tmp_path / "many.fa"
     file.write_text("".join(f">s{i}\nACGTACGT\n" for i in range(500)))

@@ -8,9 +8,7 @@ import pytest
 from genodiff.alphabet import DNA
 from genodiff.data.dna_store import build_dna_store
 from genodiff.errors import DataError
-from genodiff.runs.feed import find_recipe
-from genodiff.runs.resolve import resolve_config
-from genodiff.studies.real_sequence import (
+from genodiff.quality.real_sequence import (
     RealSequence,
     count_markov,
     cut_windows,
@@ -18,8 +16,10 @@ from genodiff.studies.real_sequence import (
     find_stretches,
     open_real,
 )
-from genodiff.studies.sample_quality import measure_distance, measure_quality, measure_references
-from genodiff.studies.train_text import TrainText
+from genodiff.quality.sample_quality import measure_distance, measure_quality, measure_references
+from genodiff.quality.train_text import TrainText
+from genodiff.runs.feed import find_recipe
+from genodiff.runs.resolve import resolve_config
 from tests.quality.test_scorecard import ids, random_text
 
 LENGTH = 60
