@@ -101,7 +101,7 @@ def test_every_draw_may_be_decided_in_double_precision(monkeypatch: pytest.Monke
 
 def with_tolerance(init: Any, tolerance: float) -> Any:
     def begin(self: Any, *args: Any, **more: Any) -> None:
-        init(self, *args, **more, tolerance=tolerance)
+        init(self, *args, **(more | {"tolerance": tolerance}))
 
     return begin
 
