@@ -148,7 +148,7 @@ def test_counts_are_exact_and_what_cannot_be_masked_is_not() -> None:
     for b in range(3):
         here = slice(4 * b, 4 * b + 4)
         n, k = maskable[:, here].sum(-1), masked[:, here].sum(-1)
-        wanted = torch.ceil((t.double() + b / 3) % 1 * n).long()
+        wanted = torch.ceil((t.double() + b * 0.6180339887498949) % 1 * n).long()
         assert k.tolist() == wanted.tolist()
         torch.testing.assert_close(
             (scale[:, here] * masked[:, here]).sum(-1), n.double() * (k > 0), rtol=0, atol=1e-12

@@ -30,6 +30,8 @@ from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBou
 from genodiff.diffusion.sampler import Kind, Sampler, list_samplers
 from genodiff.errors import UsageError
 
+_GOLDEN = 0.6180339887498949
+
 
 @OBJECTIVES.register("block")
 @dataclass(frozen=True)
@@ -81,13 +83,13 @@ def mask_blocks(
 ) -> tuple[Bool[Tensor, "B L"], Float[Tensor, "B L"]]:
     """Exactly k of each block's n maskable positions, and n / k at each position of the block.
 
-    Block b of B takes its k from the time t + b / B, beyond 1 from 0 on.
+    Block b takes its k from the time t + b φ, beyond 1 from 0 on, φ being the golden section.
     """
     (rows, length), size = maskable.shape, min(size, maskable.shape[1])
     more = -length % size
     blocks = F.pad(maskable, (0, more)).reshape(-1, size)
     n = (length + more) // size
-    at = (t.double()[:, None] + torch.arange(n, device=t.device) / n) % 1
+    at = (t.double()[:, None] + _GOLDEN * torch.arange(n, device=t.device)) % 1
     own: Int[Tensor, " R"] = blocks.sum(-1)
     k = counts(torch.where(at == 0, 1.0, at).flatten(), own)
     masked = exact_count_mask(blocks, k, F.pad(u, (0, more)).reshape(-1, size))
