@@ -290,7 +290,7 @@ PIECES = {
     ),
     "toy_baseline": Piece(
         BASELINE,
-        "finetune gue --task H3 --model gc-share --data nowhere --offline --out o".split(),
+        "finetune gue --task EMP/H3 --model gc-share --data nowhere --offline --out o".split(),
         "nowhere: the data of gue are not here",
         "no model 'gc-share'",
     ),
