@@ -37,6 +37,7 @@ _DOOR = {
     "fetch_data": "genodiff.api.data",
     "fit_memory": "genodiff.api.memory",
     "finetune": "genodiff.api.finetune",
+    "finetune_bases": "genodiff.api.finetune_bases",
     "import_checkpoint": "genodiff.api.checkpoint",
     "insertion_effect": "genodiff.api.effects",
     "ism": "genodiff.api.maps",
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from genodiff.api.embedding import embed as embed
     from genodiff.api.evaluate import evaluate as evaluate
     from genodiff.api.finetune import finetune as finetune
+    from genodiff.api.finetune_bases import finetune_bases as finetune_bases
     from genodiff.api.finetuned import FinetunedModel as FinetunedModel
     from genodiff.api.genomes import build_genomes as build_genomes
     from genodiff.api.judge import judge as judge

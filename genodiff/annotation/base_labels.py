@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from genodiff.annotation.gene_grammar import (
     STATES,
     UNKNOWN,
+    ContigGenes,
     as_coding_genes,
     label_genes,
     mirror_states,
@@ -148,19 +149,29 @@ def mirror_names(names: Sequence[str]) -> tuple[int, ...]:
 def read_gene_labels(path: str | Path, contigs: Mapping[str, int]) -> BaseLabels:
     """The states of the coding genes of GFF3, GTF, GenBank, EMBL or BED12 on `contigs`.
 
-    Genes that the grammar has no path for are unknown, and counted in the log. Raises `DataError`
+    Genes that the grammar has no path for, that are cut off, or that reach beyond a contig are
+    unknown, and counted in the log. Raises `DataError`
     as `read_transcripts` does, and where no coding gene is left.
     """
     file = read_transcripts(path, contigs)
     genes = as_coding_genes(file.transcripts)
-    found, left_out = {}, 0
+    found, left_out, total, partial = {}, 0, 0, len(file.left_out)
     for contig in sorted(file.contigs):
-        found[contig], more = label_genes(genes.get(contig, []), contigs[contig])
-        left_out += more
-    total = sum(map(len, genes.values()))
+        here = genes.get(contig, ContigGenes([], []))
+        beyond = [(one.start, one.end) for one in file.left_out if one.contig == contig]
+        unsure = here.partial + beyond
+        found[contig], more = label_genes(here.whole, contigs[contig], unsure)
+        left_out, total = left_out + more, total + len(here.whole)
+        partial += len(here.partial)
+    shown = name_input(path)
     if left_out:
         what = "%s: %s of %s genes are left out: not of whole codons, or beside or on another"
-        log.warning(what, name_input(path), f"{left_out:,}", f"{total:,}")
+        log.warning(what, shown, f"{left_out:,}", f"{total:,}")
+    if partial:
+        what = (
+            "%s: %s genes are cut off (a first CDS row of phase 1 or 2, or beyond a contig's end)"
+        )
+        log.warning(what + ": their bases are unknown", shown, f"{partial:,}")
     if total == left_out:
         fix = "give an annotation with CDS rows and strands"
         raise DataError("has no coding gene to learn from", file=name_input(path), fix=fix)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.io.genes import Part
 from genodiff.io.transcripts import Transcript
 
 BETWEEN, EXON, INTRON = 0, 1, 4
@@ -79,11 +80,14 @@ def mirror_states() -> tuple[int, ...]:
     return (BETWEEN, *(s + STRAND for s in forward), *forward)
 
 
-def label_genes(genes: Iterable[CodingGene], length: int) -> tuple[NDArray[np.int8], int]:
+def label_genes(
+    genes: Iterable[CodingGene], length: int, partial: Iterable[Part] = ()
+) -> tuple[NDArray[np.int8], int]:
     """The path of a contig with these genes, and how many of them are left out.
 
     Left out are coding sequences that are no whole codons, lie beyond the contig, or overlap or
-    touch one that begins before them; their bases are `UNKNOWN` where no other gene has them.
+    touch one that begins before them; their bases are `UNKNOWN` where no other gene has them. So
+    are those of the `partial` spans, of which no more is known than that a gene is there.
     """
     path = np.zeros(length, np.int8)
     left_out, end_before = 0, -1
@@ -92,12 +96,19 @@ def label_genes(genes: Iterable[CodingGene], length: int) -> tuple[NDArray[np.in
         beyond = first < 0 or last > length
         if beyond or gene.length % 3 or not gene.length or first <= end_before:
             left_out += 1
-            inside = path[max(first, 0) : last]
-            inside[inside == BETWEEN] = UNKNOWN
+            _forget(path, first, last)
             continue
         path[first:last] = _label_one(gene)
         end_before = last
+    for first, last in partial:
+        _forget(path, first, last)
     return path, left_out
+
+
+def _forget(path: NDArray[np.int8], first: int, last: int) -> None:
+    """Nothing is known between two places where no gene is."""
+    inside = path[max(first, 0) : max(last, 0)]
+    inside[inside == BETWEEN] = UNKNOWN
 
 
 def _label_one(gene: CodingGene) -> NDArray[np.int8]:
@@ -134,17 +145,31 @@ def list_genes(path: NDArray[np.integer]) -> list[CodingGene]:
     return found
 
 
-def as_coding_genes(transcripts: Sequence[Transcript]) -> dict[str, list[CodingGene]]:
-    """The longest coding sequence of each gene, by contig."""
-    longest: dict[tuple[str, str], CodingGene] = {}
+class ContigGenes(NamedTuple):
+    """The coding genes of a contig, and the spans of those whose first codon is not whole."""
+
+    whole: list[CodingGene]
+    partial: list[Part]
+
+
+def as_coding_genes(transcripts: Sequence[Transcript]) -> dict[str, ContigGenes]:
+    """The longest coding sequence of each gene, by contig.
+
+    One that begins within a codon (phase 1 or 2 of its first CDS row) is cut off: it is partial.
+    """
+    longest: dict[tuple[str, str], tuple[CodingGene, int]] = {}
     for one in transcripts:
         if not one.coding or not one.strand:
             continue
         gene = CodingGene(one.strand, tuple(sorted(one.coding)))
         key = one.contig, one.gene or one.name
-        if key not in longest or gene.length > longest[key].length:
-            longest[key] = gene
-    found: dict[str, list[CodingGene]] = {}
-    for (contig, _), gene in longest.items():
-        found.setdefault(contig, []).append(gene)
+        if key not in longest or gene.length > longest[key][0].length:
+            longest[key] = gene, one.skip
+    found: dict[str, ContigGenes] = {}
+    for (contig, _), (gene, skip) in longest.items():
+        there = found.setdefault(contig, ContigGenes([], []))
+        if skip:
+            there.partial.append((gene.parts[0][0], gene.parts[-1][1]))
+        else:
+            there.whole.append(gene)
     return found

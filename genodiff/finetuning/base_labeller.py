@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.strand import flip_positions
 from genodiff.finetuning.base_heads import BASE_HEADS
+from genodiff.finetuning.gene_chain import GeneChain
 from genodiff.finetuning.head import FeatureReader
 from genodiff.finetuning.protocol import Strands
 
@@ -30,7 +31,7 @@ class BaseLabeller(FeatureReader):
     """Scores (B, L, outputs) at each base: logits of classes or states, or values of tracks.
 
     `mirror` is the number of each output on the other strand; `head` names one of `BASE_HEADS` and
-    `options` are its own.
+    `options` are its own. With `chain`, scores are of states, whose steps are learned beside them.
     """
 
     mirror: Tensor
@@ -46,8 +47,10 @@ class BaseLabeller(FeatureReader):
         options: dict[str, Any] | None = None,
         seed: int = 0,
         frozen: bool = False,
+        chain: bool = False,
     ) -> None:
         super().__init__(backbone, strands=strands, complement=complement, frozen=frozen)
+        self.chain = GeneChain() if chain else None
         width = int(backbone.d_out)  # type: ignore[arg-type]
         draws = InitialValues(seed ^ _HEAD_DRAWS)
         self.head = BASE_HEADS[head](width, len(mirror), draws, **(options or {}))

@@ -42,7 +42,7 @@ class BaseWindows:
         context: int,
     ) -> None:
         """Windows without a known label are left out. Raises `DataError` where none is left."""
-        self._genome, self._labels = genome, labels
+        self._genome, self.labels = genome, labels
         self.core, self.context = core, context
         self.cores = [
             span for span in tile_cores(intervals, core) if labels.known(labels.cut(*span)).any()
@@ -62,10 +62,10 @@ class BaseWindows:
         for row, number in enumerate(numbers.tolist()):
             contig, start, end = self.cores[number]
             place = contig, start - self.context, start + self.core + self.context
-            ids, labels = read_window(self._genome, place), self._labels.cut(*place)
-            labels[: self.context] = labels[self.context + end - start :] = self._labels.blank
+            ids, labels = read_window(self._genome, place), self.labels.cut(*place)
+            labels[: self.context] = labels[self.context + end - start :] = self.labels.blank
             if turned is not None and turned[row]:
-                ids, labels = DNA.rc(ids), self._labels.turn(labels)
+                ids, labels = DNA.rc(ids), self.labels.turn(labels)
             pairs.append((ids, labels))
         ids, labels = (np.stack(some) for some in zip(*pairs, strict=True))
         return BaseBatch(ids.astype(np.int64), labels)
@@ -77,6 +77,23 @@ class BaseWindows:
         for row, number in enumerate(numbers.tolist()):
             _, start, end = span = self.cores[number]
             yield span, scores[row, self.context : self.context + end - start]
+
+
+def subtract(intervals: Iterable[Span], others: Iterable[Span]) -> list[Span]:
+    """What of `intervals` no other has, in their order.
+
+    >>> subtract([("chr1", 0, 9)], [("chr1", 2, 4), ("chr2", 0, 9)])
+    [('chr1', 0, 2), ('chr1', 4, 9)]
+    """
+    taken, found = sorted(others), []
+    for contig, start, end in intervals:
+        for _, first, last in (one for one in taken if one[0] == contig):
+            if start < min(first, end):
+                found.append((contig, start, min(first, end)))
+            start = max(start, last)
+        if start < end:
+            found.append((contig, start, end))
+    return found
 
 
 def tile_cores(intervals: Iterable[Span], core: int) -> Iterator[Span]:

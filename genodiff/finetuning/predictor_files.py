@@ -25,6 +25,7 @@ from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import BACKBONES, BackboneSettings
 from genodiff.domain import DomainName
 from genodiff.errors import CheckpointError, GenodiffError
+from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.unit import MODEL, PREDICTOR, README, Unit
@@ -125,10 +126,15 @@ class PredictorCard(Settings):
     def read_alphabet(self) -> Alphabet:
         """The alphabet of the network. Raises `CheckpointError` for one that is not whole."""
         assert self.network is not None
-        alphabet = alphabet_from_json(self.network.alphabet)
-        if alphabet.fingerprint() != self.network.alphabet_sha256:
-            raise CheckpointError("the vocabulary differs from its fingerprint", fix=AGAIN)
-        return alphabet
+        return read_alphabet(self.network)
+
+
+def read_alphabet(network: NetworkShape) -> Alphabet:
+    """The alphabet of a network. Raises `CheckpointError` for one that is not whole."""
+    alphabet = alphabet_from_json(network.alphabet)
+    if alphabet.fingerprint() != network.alphabet_sha256:
+        raise CheckpointError("the vocabulary differs from its fingerprint", fix=AGAIN)
+    return alphabet
 
 
 def can_keep(unit: Unit) -> bool:
@@ -161,7 +167,8 @@ def write_predictor(
         "metric": task.metrics[0], "max_length": kept.max_length,
         "n_texts": kept.n_texts, "scale": list(kept.scale),
         "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
-        "network": _describe_network(unit), "pretraining": unit.model.describe(),
+        "network": None if unit.method == "baseline" else describe_network(unit.model),
+        "pretraining": unit.model.describe(),
         "about": kept.about, "choices": unit.choices, "seen": unit.seen if scored else {},
         "n_train": row["n_train"], "n_valid": row["n_valid"],
         "n_test": row["n_test"] if scored else 0, "valid": row["valid"],
@@ -179,10 +186,9 @@ def write_predictor(
     atomic.write_json(folder / PREDICTOR, seal(about | values))
 
 
-def _describe_network(unit: Unit) -> dict[str, Any] | None:
-    if unit.method == "baseline":
-        return None
-    settings, alphabet = unit.model.shape()
+def describe_network(model: ModelSpec) -> dict[str, Any]:
+    """A model's `NetworkShape`, as JSON."""
+    settings, alphabet = model.shape()
     return {
         "settings": settings.model_dump(mode="json"),
         "alphabet": alphabet.to_json(),

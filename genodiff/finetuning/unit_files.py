@@ -9,12 +9,19 @@ from genodiff.errors import CheckpointError
 
 ROWS, UNITS = "results.jsonl", "units"
 RESULT, PREDICTOR = "result.json", "predictor.json"
+LABELLER = "labeller.json"
+"""What the folder of a model that labels bases has in place of all of these."""
 
 
 def is_fitted(path: str | Path) -> bool:
-    """Whether a folder is a unit's or a sweep's, and no run of pre-training."""
+    """Whether a folder is of fine-tuning, and no run of pre-training."""
     path = Path(path)
-    return any((path / name).exists() for name in (PREDICTOR, RESULT, ROWS, UNITS))
+    return any((path / name).exists() for name in (PREDICTOR, RESULT, ROWS, UNITS, LABELLER))
+
+
+def labels_bases(path: str | Path) -> bool:
+    """Whether a folder holds a model that labels each base."""
+    return (Path(path) / LABELLER).is_file()
 
 
 def check_fitted(path: str | Path) -> Path:

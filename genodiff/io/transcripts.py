@@ -51,10 +51,14 @@ class Transcript(NamedTuple):
 
 
 class TranscriptFile(NamedTuple):
-    """The transcripts of a file by contig and place, and the contigs that it says anything of."""
+    """The transcripts of a file by contig and place, and the contigs that it says anything of.
+
+    `left_out` are those on both strands or beyond their contig's end, with nothing but the place.
+    """
 
     transcripts: list[Transcript]
     contigs: frozenset[str]
+    left_out: tuple[Transcript, ...] = ()
 
 
 def read_transcripts(path: str | Path, contigs: Mapping[str, int]) -> TranscriptFile:
@@ -76,25 +80,26 @@ def read_transcripts(path: str | Path, contigs: Mapping[str, int]) -> Transcript
         else:
             records = parse_flat_records(lines, flat, shown)
             rows = (one for record in records for one in _list_record(record, seen))
-        found, left_out = [], 0
+        found, left_out = [], list[Transcript]()
         for one in rows:
             if one.contig not in contigs:
                 continue
             if not one.strand:  # only its place is known
                 one = one._replace(exons=(), coding=())
             if one.start < 0 or one.end > contigs[one.contig] or one.strand not in (1, -1, 0):
-                left_out += 1
+                left_out.append(one._replace(strand=0, exons=(), coding=()))
             else:
                 found.append(one)
     if left_out:
         what = "%s: %s transcripts are left out: on both strands, or beyond their contig's end"
-        log.warning(what, shown, f"{left_out:,}")
+        log.warning(what, shown, f"{len(left_out):,}")
     known = seen.keys() & contigs.keys()
     if not known and seen:
         raise refuse_contigs(next(iter(seen)), contigs, shown)
     if not found:
         raise DataError("has no gene on the genome's contigs", file=shown, fix=f"give {_FORMATS}")
-    return TranscriptFile(sorted(found, key=lambda one: one[:3]), frozenset(known))
+    listed = sorted(found, key=lambda one: one[:3])
+    return TranscriptFile(listed, frozenset(known), tuple(left_out))
 
 
 def _read_rows(

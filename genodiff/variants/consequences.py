@@ -85,7 +85,7 @@ class Consequences:
         self._genome = genome
         for table in self.codes.values():
             check_table(table)
-        transcripts, self._known = read_transcripts(path, genome.contigs)
+        transcripts, self._known, _ = read_transcripts(path, genome.contigs)
         self.sha256 = sha256_file(path)
         by_contig: dict[str, list[Transcript]] = {}
         for one in transcripts:

@@ -343,3 +343,21 @@ def test_labels_follow_the_letters_of_both_strands(tmp_path: Path, genes: BaseLa
     assert read == reverse_complement(b"".join(parts))
     states = [genes.names[i] for i in labels if exon[i]]
     assert states == [f"exon{i % 3}+" for i in range(9)]
+
+
+def test_genes_that_are_cut_off_or_reach_beyond_their_contig_are_unknown(tmp_path: Path) -> None:
+    def rows(name: str, start: int, end: int, strand: str, phase: int) -> str:
+        about = f"chr\tx\tgene\t{start}\t{end}\t.\t{strand}\t.\tID={name}\n"
+        cds = f"chr\tx\tCDS\t{start}\t{end}\t.\t{strand}\t{phase}\tID=c{name};Parent={name}\n"
+        return about + cds
+
+    text = (
+        rows("whole", 11, 19, "+", 0)
+        + rows("cut", 31, 39, "-", 2)
+        + rows("beyond", 91, 120, "+", 0)
+    )
+    (tmp_path / "g.gff3").write_text(f"##gff-version 3\n{text}")
+    found = read_gene_labels(tmp_path / "g.gff3", {"chr": 100, "none": 5})
+    unknown = np.flatnonzero(found.contigs["chr"] == UNKNOWN).tolist()
+    assert unknown == [*range(30, 39), *range(90, 100)]
+    assert np.flatnonzero(found.contigs["chr"] > 0).tolist() == list(range(10, 19))

@@ -110,7 +110,19 @@ def test_the_longest_coding_sequence_of_each_gene_is_taken() -> None:
     short, long = make("a", (20, 26)), make("b", (20, 26), (3, 9))
     none = make("c", strand=0)
     found = as_coding_genes([short, long, none, Transcript("chr", 0, 9, 1, "R", "r")])
-    assert found == {"chr": [CodingGene(-1, ((3, 9), (20, 26)))]}
+    assert found == {"chr": ([CodingGene(-1, ((3, 9), (20, 26)))], [])}
+    cut = [short._replace(skip=1, gene="H"), long._replace(skip=2)]
+    assert as_coding_genes([short, *cut]) == {"chr": ([], [(3, 26), (20, 26)])}, (
+        "the longest is cut"
+    )
+
+
+def test_a_partial_gene_is_unknown_and_not_between() -> None:
+    whole = CodingGene(1, ((3, 9),))
+    path, left_out = label_genes([whole], 20, [(6, 12), (17, 25), (-4, 1)])
+    assert left_out == 0
+    assert np.flatnonzero(path == UNKNOWN).tolist() == [0, 9, 10, 11, 17, 18, 19]
+    assert list_genes(np.where(path == UNKNOWN, BETWEEN, path)) == [whole]
 
 
 def test_lengths_of_one_and_none() -> None:

@@ -141,7 +141,7 @@ def test_a_stopped_fit_of_an_adapter_goes_on_to_the_same_bits(
     word = "lora:r=2"
     settings = FitSettings(epochs=2, batch_size=16, lr=1e-2, ema=ema, adapter=word)
     options = FitOptions("binary", "accuracy", settings, 7)
-    monkeypatch.setattr("genodiff.finetuning.fit.SAVE_SECONDS", -1.0)  # after every step
+    monkeypatch.setattr("genodiff.finetuning.fit_loop.SAVE_SECONDS", -1.0)  # after every step
     state = tmp_path / "state.safetensors"
 
     class Killed(Exception):

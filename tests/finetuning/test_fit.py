@@ -88,7 +88,7 @@ def test_a_fit_that_is_stopped_anywhere_goes_on_to_the_same_bits(
     )
     options = FitOptions("binary", "accuracy", settings, 7)
     calm = fit(network(strands=strands, dropout=0.2), train, valid, options)
-    monkeypatch.setattr("genodiff.finetuning.fit.SAVE_SECONDS", -1.0)  # after every step
+    monkeypatch.setattr("genodiff.finetuning.fit_loop.SAVE_SECONDS", -1.0)  # after every step
     state = tmp_path / "state.safetensors"
 
     class Killed(Exception):

@@ -1,0 +1,219 @@
+"""Labels at each base as a lesson of a fit: what a batch of windows costs, how good a network is.
+
+A batch costs the mean over its known bases, however it is split into passes. The measure that
+chooses the epoch is
+
+    genes      f1 of coding bases, of the genes that are decoded
+    classes    AUPRC, the mean over classes but `none`
+    values     Pearson's correlation, the mean over tracks
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from genodiff.annotation.base_labels import NONE, BaseLabels, Kind
+from genodiff.annotation.gene_decoding import decode_genes
+from genodiff.annotation.gene_grammar import UNKNOWN, CodingGene, list_genes
+from genodiff.finetuning.base_labeller import BaseLabeller
+from genodiff.finetuning.base_losses import VALUE_COSTS, balance_classes, class_cost
+from genodiff.finetuning.base_metrics import compare_genes, measure_classes, measure_tracks
+from genodiff.finetuning.base_windows import BaseWindows, Span
+from genodiff.finetuning.batches import split_passes
+from genodiff.finetuning.fit_loop import Index, Lesson
+from genodiff.finetuning.protocol import FitSettings
+
+METRICS: dict[Kind, str] = {"genes": "f1", "classes": "auprc", "values": "pearson"}
+PLAIN = "mse"
+
+
+class BaseTask(NamedTuple):
+    """What is learned: kind and names of labels, and the loss of values."""
+
+    kind: Kind
+    names: tuple[str, ...]
+    loss: str = ""
+
+    def read(self, scores: Tensor) -> Tensor:
+        """What scores mean: logarithms of chances, or values."""
+        if self.kind == "values":
+            return VALUE_COSTS[self.loss][1](scores)
+        return scores.log_softmax(-1)
+
+
+class BaseLesson(Lesson):
+    """Windows with a label at each base."""
+
+    network: BaseLabeller
+
+    def __init__(
+        self,
+        network: BaseLabeller,
+        windows: tuple[BaseWindows, BaseWindows],
+        task: BaseTask,
+        settings: FitSettings,
+        seed: int,
+        *,
+        class_power: float = 0.0,
+    ) -> None:
+        """`windows` are those to learn from and those that choose the epoch."""
+        super().__init__(network, settings, seed)
+        self.train, self.valid = windows
+        self.task, self.metric = task, METRICS[task.kind]
+        width = self.train.core + 2 * self.train.context
+        self.lengths = np.full(len(self.train), width, np.int64)
+        self.weights: Tensor | None = None
+        if class_power:
+            counts = _count_labels(self.train, len(task.names))
+            self.weights = torch.from_numpy(balance_classes(counts, class_power)).to(self.device)
+
+    def learn(self, rows: Index, epoch: int, turned: NDArray[np.bool_] | None) -> float:
+        """See `Lesson`."""
+        batch = self.train.collate(rows, None if turned is None else turned[rows])
+        whole, total, device = self._weigh(torch.from_numpy(batch.labels)), 0.0, self.device
+        for some in split_passes(self.lengths[rows], device.type, 1 + self.network.paired):
+            ids, labels = (torch.from_numpy(part[some]).to(device) for part in batch)
+            lengths = torch.full((len(ids),), ids.shape[1], device=device)
+            with torch.autocast(
+                device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"
+            ):
+                scores = self.network(ids, lengths)
+            share = self._weigh(labels) / max(whole, 1e-30)
+            cost = self._cost(scores.float(), labels) * share
+            cost.backward()
+            total += float(cost.detach())
+        return total * len(rows)
+
+    @torch.no_grad()
+    def judge(self, network: BaseLabeller) -> tuple[float, float]:
+        """See `Lesson`."""
+        scored = list(score_cores(network, self.valid))
+        cost = weight = 0.0
+        for span, scores in scored:
+            labels = torch.from_numpy(self.valid.labels.cut(*span))[None]
+            here = self._weigh(labels)
+            cost += here * float(self._cost(torch.from_numpy(scores)[None], labels, network))
+            weight += here
+        read = [(span, _read(self.task, scores)) for span, scores in scored]
+        found = measure_bases(network, self.valid.labels, read, self.task)
+        return cost / max(weight, 1e-30), choose(found, self.task)
+
+    def _cost(self, scores: Tensor, labels: Tensor, network: BaseLabeller | None = None) -> Tensor:
+        chain = (network or self.network).chain
+        if chain is not None:
+            return chain.cost(scores.to(chain.weight.device), labels.to(chain.weight.device).long())
+        if self.task.kind == "values":
+            return VALUE_COSTS[self.task.loss][0](scores, labels)
+        weights = None if self.weights is None else self.weights.to(scores.device)
+        return class_cost(scores, labels, weights)
+
+    def _weigh(self, labels: Tensor) -> float:
+        """How much the known labels weigh together."""
+        if self.task.kind == "values":
+            return float(labels.isfinite().sum())
+        known = labels[labels != UNKNOWN].long()
+        if self.weights is None:
+            return float(len(known))
+        return float(self.weights.to(labels.device)[known].double().sum())
+
+
+@torch.no_grad()
+def score_cores(
+    network: BaseLabeller, windows: BaseWindows
+) -> Iterator[tuple[Span, NDArray[np.float32]]]:
+    """The core of each window in its order, and its scores."""
+    network.eval()
+    device = next(network.parameters()).device
+    lengths = np.full(len(windows), windows.core + 2 * windows.context)
+    for some in split_passes(lengths, device.type, 1 + network.paired):
+        numbers = np.arange(len(windows))[some]
+        ids = torch.from_numpy(windows.collate(numbers).ids).to(device)
+        scores = network.predict(ids, torch.full((len(ids),), ids.shape[1], device=device))
+        yield from windows.stitch(numbers, scores.float().cpu().numpy())
+
+
+def measure_windows(
+    network: BaseLabeller, windows: BaseWindows, task: BaseTask
+) -> dict[str, float]:
+    """How good a network is on windows, by name of the measure (see `base_metrics`)."""
+    read = ((span, _read(task, scores)) for span, scores in score_cores(network, windows))
+    return measure_bases(network, windows.labels, list(read), task)
+
+
+def measure_bases(
+    network: BaseLabeller,
+    labels: BaseLabels,
+    scored: list[tuple[Span, NDArray[np.float32]]],
+    task: BaseTask,
+) -> dict[str, float]:
+    """How good what was read of cores is, as `BaseTask.read` gives it."""
+    if task.kind == "genes":
+        return _measure_genes(network, labels, scored)
+    truth = np.concatenate([labels.cut(*span) for span, _ in scored])
+    found = np.concatenate([scores for _, scores in scored])
+    if task.kind == "classes":
+        return measure_classes(truth, np.exp(found), task.names)
+    return measure_tracks(truth, found, task.names)
+
+
+def choose(found: dict[str, float], task: BaseTask) -> float:
+    """The one measure that chooses the epoch."""
+    if task.kind == "genes":
+        return found["base f1"]
+    some = [value for name, value in found.items() if name != NONE and np.isfinite(value)]
+    return float(np.mean(some)) if some else float("nan")
+
+
+def _measure_genes(
+    network: BaseLabeller, labels: BaseLabels, scored: list[tuple[Span, NDArray[np.float32]]]
+) -> dict[str, float]:
+    decode = decode_genes if network.chain is None else network.chain.decode
+    true, said, known = {}, {}, {}
+    for (contig, start, end), scores in _join(scored):
+        name, path = f"{contig}:{start}", labels.cut(contig, start, end)
+        true[name] = [gene for gene in list_genes(path) if not _is_cut(gene, path)]
+        said[name], known[name] = decode(scores), labels.known(path)
+    rates = compare_genes(true, said, known)
+    return {
+        f"{level[:-1]} {what}": getattr(getattr(rates, level), what)
+        for level in rates._fields
+        for what in ("sensitivity", "precision", "f1")
+    }
+
+
+def _is_cut(gene: CodingGene, path: NDArray[np.integer]) -> bool:
+    """Whether what lies beside a gene is unknown, so that the gene may be part of another."""
+    first, last = gene.parts[0][0], gene.parts[-1][1]
+    return bool(
+        (first > 0 and path[first - 1] == UNKNOWN) or (last < len(path) and path[last] == UNKNOWN)
+    )
+
+
+def _join(
+    scored: list[tuple[Span, NDArray[np.float32]]],
+) -> Iterator[tuple[Span, NDArray[np.float32]]]:
+    """Cores that touch as one."""
+    run: list[tuple[Span, NDArray[np.float32]]] = []
+    for one in [*scored, None]:
+        if run and (one is None or one[0][:2] != (run[-1][0][0], run[-1][0][2])):
+            first, last = run[0][0], run[-1][0]
+            yield (first[0], first[1], last[2]), np.concatenate([scores for _, scores in run])
+            run = []
+        if one is not None:
+            run.append(one)
+
+
+def _read(task: BaseTask, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    return task.read(torch.from_numpy(scores)).numpy()
+
+
+def _count_labels(windows: BaseWindows, n: int) -> NDArray[np.int64]:
+    total = np.zeros(n, np.int64)
+    for span in windows.cores:
+        here = windows.labels.cut(*span)
+        total += np.bincount(here[here != UNKNOWN], minlength=n)
+    return total

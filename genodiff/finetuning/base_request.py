@@ -1,0 +1,183 @@
+"""What `finetune bases` is asked. No torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge, Gt
+
+from genodiff.errors import UsageError
+from genodiff.finetuning.unit_files import LABELLER
+from genodiff.io.target import check_new_folder, is_own_folder
+from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.request import Option
+from genodiff.runs.run_paths import check_input, check_run
+
+Loss = Literal["poisson", "mse"]
+_HELD = "a contig, or a part of one (chr1:1-50,000); may be given several times"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BasesRequest(FileRequest):
+    """Fine-tune a network to label each base of a genome, and keep the model in the folder `out`.
+
+    `fasta` is the genome. One of three says what its bases are: `genes` (GFF3, GTF, GenBank or
+    BED12; the states of coding genes, on both strands), `classes` (the names of BED rows, or rows
+    of GFF3 and GTF of the `types`) or `track` (NAME=FILE, bigWig or bedGraph; NAME+ and NAME- are
+    the strands of one). Contigs that a file says nothing of are unknown, and so are letters other
+    than A, C, G and T. `within` keeps the labels of intervals alone.
+
+    Labels are learned in windows: a scored core, with context on both sides that is read only.
+    `valid` chooses the epoch, `test` is measured once, at the end; both are contigs or parts of
+    them, which training never sees the labels of. Without `valid` it is the last tenth of each
+    contig. With `chain`, genes are learned as one path (a conditional random field).
+
+    A fit that is stopped goes on from OUT.partial to the same bits. What is returned is what
+    OUT/labeller.json says. `genodiff predict` and `genodiff.load` read the folder. Raises
+    `UsageError`, `DataError` with file and line, `CheckpointError`, `MachineError`.
+
+    >>> genodiff.finetune_bases("yeast", "genome.fa", genes="genes.gff3", out="runs/genes",
+    ...                         test=["chrXVI"], epochs=2)
+    """
+
+    work: ClassVar[str] = "genodiff.finetuning.base_job:BasesJob"
+    holds: ClassVar[str] = "the model"
+
+    fasta: Annotated[
+        str | Path, Option("The genome: a FASTA file.", ("--fasta",), is_word=True, is_input=True)
+    ] = field(kw_only=False)
+    out: Annotated[str | Path, Option("Folder of the model.", ("--out", "-o"))]
+    genes: Annotated[
+        str | Path | None,
+        Option("Coding genes: GFF3, GTF, GenBank, EMBL or BED12.", is_input=True),
+    ] = None
+    classes: Annotated[
+        str | Path | None,
+        Option("Classes of bases: BED by its names, or GFF3 and GTF with --types.", is_input=True),
+    ] = None
+    track: Annotated[
+        Sequence[str],
+        Option("NAME=FILE: values of bases, bigWig or bedGraph; may be given several times."),
+    ] = ()
+    types: Annotated[
+        Sequence[str], Option("Rows of --classes that are read, such as exon.", is_row=True)
+    ] = ()
+    all_as: Annotated[str, Option("One name for all rows of --classes.")] = ""
+    stranded: Annotated[bool, Option("Two classes of each: on + and on -.")] = False
+    mask_shared: Annotated[
+        bool, Option("Bases of two classes are unknown; without it they are an error.")
+    ] = False
+    fill: Annotated[
+        bool, Option("A base without a value has 0 where its --track has any on the contig.")
+    ] = False
+    within: Annotated[
+        str | Path | None, Option("BED file: labels elsewhere are unknown.", is_input=True)
+    ] = None
+    valid: Annotated[
+        Sequence[str],
+        Option(f"What chooses the epoch: {_HELD} [the last tenth of each].", is_row=True),
+    ] = ()
+    test: Annotated[
+        Sequence[str], Option(f"What is measured at the end: {_HELD}.", is_row=True)
+    ] = ()
+    head: Annotated[
+        Literal["linear", "conv", "unet"], Option("What reads the network's features.")
+    ] = "conv"
+    chain: Annotated[
+        bool, Option("Genes as one path: the steps between states are learned, too (CRF).")
+    ] = False
+    loss: Annotated[
+        Loss | None, Option("Of --track: poisson (counts, the default) or mse (any values).")
+    ] = None
+    class_power: Annotated[
+        float, Ge(0), Option("Weight of a class: 0 weighs bases alike, 1 classes alike.")
+    ] = 0.0
+    core: Annotated[int, Ge(1), Option("Scored bases of a window.")] = 4096
+    context: Annotated[int, Ge(0), Option("Bases beside the core, on each side.")] = 1024
+    method: Annotated[
+        Literal["full", "frozen"], Option("full: all weights; frozen: the head alone.")
+    ] = "full"
+    adapter: Annotated[
+        str | None,
+        Option("Few weights in the place of all: lora, or lora:r=8,on=in_proj+out_proj."),
+    ] = None
+    scratch: Annotated[bool, Option("Random weights in the place of RUN's.")] = False
+    epochs: Annotated[int, Ge(1), Option("Passes over the training windows.")] = 3
+    max_steps: Annotated[int | None, Ge(1), Option("Steps at most, in place of epochs.")] = None
+    batch_size: Annotated[int, Ge(1), Option("Windows of a step.")] = 4
+    lr: Annotated[float, Gt(0), Option("Highest learning rate.")] = 1e-3
+    patience: Annotated[
+        int | None, Ge(1), Option("Stop after so many epochs without a better validation.")
+    ] = None
+    ema: Annotated[
+        float, Ge(0), Option("Decay of the average of weights that is judged and kept.")
+    ] = 0.0
+    seed: Annotated[int, Ge(0), Option("Seed of every random draw.")] = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = [bool(self.genes), bool(self.classes), bool(self.track)]
+        if sum(given) != 1:
+            what = "no labels" if not any(given) else "labels of two kinds"
+            raise UsageError(what, fix="give one of --genes, --classes and --track")
+        of_classes = ("types", "all_as", "stranded", "mask_shared")
+        for kind, names in (("classes", of_classes), ("track", ("fill", "loss"))):
+            for name in names:
+                if getattr(self, name) and not getattr(self, kind):
+                    flag = f"--{name.replace('_', '-')}"
+                    raise UsageError(f"{flag} is of --{kind}", fix="leave it out")
+        if self.chain and not self.genes:
+            raise UsageError("--chain is of --genes", fix="leave it out")
+        if self.class_power and (self.track or self.chain):
+            what = "--class-power weighs classes, and here is none"
+            raise UsageError(what, fix="leave it out")
+        if self.ema >= 1:
+            raise UsageError(f"--ema {self.ema} is not below 1", fix="give less, such as 0.99")
+        if self.adapter is not None and self.method == "frozen":
+            what = "--adapter adapts the network, and --method frozen leaves it as it is"
+            raise UsageError(what, fix="give one of them")
+        _ = self.tracks
+
+    @property
+    def tracks(self) -> dict[str, str]:
+        """The files of values by name. Raises `UsageError`."""
+        found: dict[str, str] = {}
+        for word in self.track:
+            name, equals, path = word.partition("=")
+            if not (name and equals and path) or name in found:
+                what = f"--track {word} is no NAME=FILE of its own"
+                raise UsageError(what, fix="write --track dnase=dnase.bw")
+            if set("/\\") & set(name):
+                what = f"the track '{name}' cannot be the name of a file"
+                raise UsageError(what, fix="leave / and \\ out")
+            found[name] = path
+        return found
+
+    @property
+    def label_files(self) -> list[str | Path]:
+        """The files of labels."""
+        return [one for one in (self.genes, self.classes, *self.tracks.values()) if one is not None]
+
+    def list_inputs(self) -> list[str | Path]:
+        """The files that are read."""
+        return [*super().list_inputs(), *self.tracks.values()]
+
+    def list_files(self) -> list[str]:
+        """All files that are written."""
+        return [f"{str(self.out).rstrip('/')}/{name}" for name in ("model.safetensors", LABELLER)]
+
+    @property
+    def state_file(self) -> Path:
+        """The file that says where an unfinished fit is."""
+        return Path(f"{self.partial}.safetensors")
+
+    def check(self) -> None:
+        """As every request of a file; a folder is replaced where it is as genodiff wrote it."""
+        if str(self.out) == "-":
+            raise UsageError("a model is a folder, and no stream", fix="give --out FOLDER")
+        own = is_own_folder(self.out, LABELLER)
+        check_new_folder(self.out, force=self.force or own, inputs=self.list_inputs())
+        for one in self.list_inputs():
+            check_input(one)
+        check_run(self.run)

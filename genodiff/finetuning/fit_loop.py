@@ -1,0 +1,247 @@
+"""The loop of every fit: steps, validation, the best epoch, and a state that goes on exactly.
+
+With `ema`, validation judges an exponential moving average of the weights, and that is kept
+(Polyak and Juditsky, 1992; the decay rises to its value from (1 + n) / (10 + n) at update n).
+
+What is learned is a `Lesson`: examples, what a batch of them costs, and a measure on a validation
+part. There is no test part here: a fit cannot see one. Every draw is a function of (seed, epoch,
+example). So the state of a fit is the weights, AdamW's moments and a few numbers. It is one file,
+written atomically at the end of every epoch and every minute. A fit that is killed goes on to the
+same bits on the same machine.
+"""
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.optim import AdamW
+
+from genodiff.errors import GenodiffError, Interrupted
+from genodiff.finetuning.batches import draw_turned, shuffle_batches
+from genodiff.finetuning.fit_state import SAVE_SECONDS, FitState, read_state, write_state
+from genodiff.finetuning.head import FeatureReader
+from genodiff.finetuning.protocol import FitSettings
+from genodiff.finetuning.work_clock import WorkClock
+from genodiff.runs.model import collect_tensors, fill_module
+from genodiff.tasks.metrics import is_better
+from genodiff.training.optimizer import WeightAverage, has_weight_decay, read_moments, set_moments
+
+Index = NDArray[np.int64]
+
+
+class Epoch(NamedTuple):
+    """The result of an epoch: losses in nats per example, and the validation metric.
+
+    For regression the loss is that of the standardised value.
+    """
+
+    epoch: int
+    step: int
+    train_loss: float
+    valid_loss: float
+    valid: float
+
+
+class Tick(NamedTuple):
+    """Where a fit is, for a progress line."""
+
+    epoch: int
+    epochs: int
+    step: int
+    steps: int
+    seconds: float
+    valid: float | None
+
+
+Watch = Callable[[Tick], None]
+
+
+class Lesson(ABC):
+    """What a fit learns: `lengths` are those of its examples, `metric` chooses the epoch."""
+
+    metric: str
+    lengths: Index
+
+    def __init__(self, network: FeatureReader, settings: FitSettings, seed: int) -> None:
+        self.network, self.settings, self.seed = network, settings, seed
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return next(self.network.parameters()).device
+
+    def begin_epoch(self, epoch: int) -> None:  # noqa: B027  (most show the same in each)
+        """Make ready what an epoch shows."""
+
+    def draw_turned(self, epoch: int) -> NDArray[np.bool_] | None:
+        """Which examples are shown from the other strand in an epoch."""
+        if self.network.strands not in ("average", "augment"):
+            return None
+        return draw_turned(self.seed, epoch, len(self.lengths))
+
+    @abstractmethod
+    def learn(self, rows: Index, epoch: int, turned: NDArray[np.bool_] | None) -> float:
+        """Add the gradients of the mean cost of the examples at `rows`; the sum of their costs."""
+
+    @abstractmethod
+    def judge(self, network: Any) -> tuple[float, float]:
+        """(cost of an example, metric) of a network on the validation part."""
+
+
+class FitLoop:
+    """A fit that stands where its state says; `best` are the weights of the best epoch so far."""
+
+    def __init__(self, lesson: Lesson) -> None:
+        settings, network = lesson.settings, lesson.network
+        self.lesson = lesson
+        named = [
+            (name, parameter)
+            for name, parameter in network.named_parameters()
+            if parameter.requires_grad and not (network.frozen and name.startswith("backbone."))
+        ]
+        groups: list[dict[str, Any]] = [
+            {
+                "params": [p for n, p in named if has_weight_decay(n, p)],
+                "weight_decay": settings.weight_decay,
+            },
+            {"params": [p for n, p in named if not has_weight_decay(n, p)], "weight_decay": 0.0},
+        ]
+        self.optimizer = AdamW(
+            [g for g in groups if g["params"]], lr=settings.lr, betas=settings.betas, fused=True
+        )
+        self.average = WeightAverage(network, settings.ema) if settings.ema else None
+        self.epoch, self.batch, self.step, self.loss, self.seconds = 0, 0, 0, 0.0, 0.0
+        self.history: list[Epoch] = []
+        self.best_epoch = 0
+        self.best: dict[str, Tensor] = {}
+
+    @property
+    def trained(self) -> int:
+        """How many weights are trained."""
+        return sum(p.numel() for group in self.optimizer.param_groups for p in group["params"])
+
+    @property
+    def steps(self) -> int:
+        """Steps of the whole fit."""
+        return self.lesson.settings.steps(len(self.lesson.lengths))
+
+    def run(
+        self, *, state: Path | None = None, identity: str = "", watch: Watch | None = None
+    ) -> Iterator[Epoch]:
+        """Train, and give each epoch as it ends, those of `state` first; at last take the best.
+
+        `identity` names the fit that a state belongs to. `watch` is called after every step and may
+        raise `Interrupted` to save and stop. Raises `GenodiffError` for a loss that is not finite,
+        `CheckpointError` for a foreign or corrupt state.
+        """
+        lesson, settings = self.lesson, self.lesson.settings
+        per_epoch = math.ceil(len(lesson.lengths) / settings.batch_size)
+        steps = self.steps
+        epochs = math.ceil(steps / per_epoch)
+        if state is not None and state.exists():
+            self.load(state, identity)
+        yield from self.history
+        clock, saved = WorkClock(self.seconds, lesson.device.type), time.monotonic()
+        while self.epoch < epochs and not self._given_up():
+            batches = shuffle_batches(lesson.lengths, settings.batch_size, lesson.seed, self.epoch)
+            turned = lesson.draw_turned(self.epoch)
+            lesson.begin_epoch(self.epoch)
+            while self.batch < len(batches) and self.step < steps:
+                for group in self.optimizer.param_groups:
+                    group["lr"] = settings.learning_rate(self.step, steps)
+                self.loss += self._step(batches[self.batch], turned)
+                self.batch += 1
+                self.step += 1
+                self.seconds = clock.seconds
+                if state is not None and time.monotonic() - saved > SAVE_SECONDS:
+                    self.save(state, identity)
+                    saved = time.monotonic()
+                if watch is not None:
+                    valid = self.history[-1].valid if self.history else None
+                    try:
+                        watch(Tick(self.epoch, epochs, self.step, steps, self.seconds, valid))
+                    except Interrupted:
+                        if state is not None:
+                            self.save(state, identity)
+                        raise
+            self._close_epoch(sum(map(len, batches[: self.batch])))
+            self.seconds = clock.seconds
+            if state is not None:
+                self.save(state, identity)
+                saved = time.monotonic()
+            yield self.history[-1]
+        fill_module(lesson.network, {k: v.to(lesson.device) for k, v in self.best.items()})
+        lesson.network.eval()
+
+    def _step(self, rows: Index, turned: NDArray[np.bool_] | None) -> float:
+        """One step on the examples at `rows`; returns the loss summed over them."""
+        lesson = self.lesson
+        lesson.network.train()
+        total = lesson.learn(rows, self.epoch, turned)
+        parameters = lesson.network.parameters()
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, lesson.settings.clip))
+        if not (math.isfinite(norm) and math.isfinite(total)):
+            raise GenodiffError(
+                f"step {self.step + 1}: the loss or its gradient is not finite",
+                fix="lower --lr, or use --precision fp32",
+            )
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.average is not None:
+            self.average.update(lesson.network)
+        return total
+
+    def _close_epoch(self, seen: int) -> None:
+        """Validate, note the epoch, keep its weights if it is the best so far."""
+        judged = self.lesson.network if self.average is None else self.average.module
+        loss, value = self.lesson.judge(judged)
+        self.history.append(Epoch(self.epoch, self.step, self.loss / max(1, seen), loss, value))
+        best = self.history[self.best_epoch].valid
+        if len(self.history) == 1 or is_better(self.lesson.metric, value, best):
+            self.best_epoch = self.epoch
+            self.best = {k: v.clone() for k, v in collect_tensors(judged).items()}
+        self.epoch, self.batch, self.loss = self.epoch + 1, 0, 0.0
+
+    def _given_up(self) -> bool:
+        patience = self.lesson.settings.patience
+        return patience is not None and len(self.history) - 1 - self.best_epoch >= patience
+
+    def save(self, path: Path, identity: str) -> None:
+        """Write where the fit is."""
+        network = self.lesson.network
+        groups = {
+            "now": collect_tensors(network),
+            "best": self.best,
+            "adam": read_moments(self.optimizer, network),
+        }
+        if self.average is not None:
+            groups["average"] = collect_tensors(self.average.module)
+        counters = {
+            "epoch": self.epoch, "batch": self.batch, "step": self.step, "loss": self.loss,
+            "seconds": self.seconds,
+            "best_epoch": self.best_epoch, "history": [list(e) for e in self.history],
+        }  # fmt: skip
+        write_state(path, FitState(groups, counters), identity)
+
+    def load(self, path: Path, identity: str) -> None:
+        """Go on from what `save` wrote. Raises `CheckpointError` for a foreign or corrupt file."""
+        network = self.lesson.network
+        averaged = () if self.average is None else ("average",)
+        groups, counters = read_state(path, identity, ("now", "best", "adam", *averaged))
+        fill_module(network, groups["now"])
+        set_moments(self.optimizer, network, groups["adam"])
+        self.best = {k: v.to(self.lesson.device) for k, v in groups["best"].items()}
+        self.epoch, self.batch, self.step = counters["epoch"], counters["batch"], counters["step"]
+        self.loss, self.seconds = counters["loss"], counters["seconds"]
+        self.best_epoch = counters["best_epoch"]
+        if self.average is not None:
+            fill_module(self.average.module, groups["average"])
+            self.average.updates = self.step
+        self.history = [Epoch(*row) for row in counters["history"]]
