@@ -2,9 +2,8 @@
 
     python benchmarks/count_files.py score RUN v.vcf --fasta g.fa --out o.vcf
 
-The command runs twice in one process, the second time under `sys.setprofile`: a file counts where one
-of its functions is called then, whatever was imported before. What starts any verb is told apart:
-the package's root and `cli`, the only files that `genodiff config show` executes.
+The command runs twice in one process, the second time under `sys.setprofile`. A file counts where
+one of its functions is called then, whatever was imported before.
 """
 
 import contextlib
@@ -21,7 +20,8 @@ ROOT = str(Path(genodiff.__file__).parent) + "/"
 
 def run(words: list[str]) -> None:
     """The command, its output thrown away."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    shown = io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
         main(words)
 
 
