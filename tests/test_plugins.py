@@ -223,6 +223,7 @@ from genodiff.finetuning.model_words import BASELINES, Baseline
 
 def fit_gc_share(given):
     """Yes where more bases are G or C than in the mean of train."""
+
     def share(examples):
         return np.array([(s.count(b"G") + s.count(b"C")) / len(s) for s in examples.sequences])
 
