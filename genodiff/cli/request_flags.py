@@ -130,14 +130,15 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
         about["converter"] = partial(_convert_number, [w for one in kinds for w in get_args(one)])
     if default is MISSING:
         default = inspect.Parameter.empty
-    place = inspect.Parameter.KEYWORD_ONLY
+    place: Any = inspect.Parameter.KEYWORD_ONLY
     if option.is_word:
         place = inspect.Parameter.POSITIONAL_OR_KEYWORD
         if get_origin(one.kind) is Sequence:  # all words that stand there
             about = {"help": option.help}
             place, kind, default = inspect.Parameter.VAR_POSITIONAL, Path, inspect.Parameter.empty
-    annotation = Annotated[kind, Parameter(**about)]
-    return inspect.Parameter(name, place, default=default, annotation=annotation)
+    return inspect.Parameter(
+        name, place, default=default, annotation=Annotated[kind, Parameter(**about)]
+    )
 
 
 def _on_line(one: Field) -> Any:

@@ -114,12 +114,10 @@ class CompareRequest(Request[dict[str, Any]]):
     @property
     def options(self) -> EvalOptions:
         """How finished runs are scored."""
-        names = ("fasta", "bed", "text")
-        files = {name: None if (x := getattr(self, name)) is None else str(x) for name in names}
-        return EvalOptions(
-            split=self.split, repeats=self.repeats, max_windows=self.max_windows,
-            seed=self.seed, offline=self.offline, **files,
-        )  # fmt: skip
+        names = "fasta bed text split repeats max_windows seed offline".split()
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
+        given |= {name: str(x) for name, x in given.items() if isinstance(x, Path)}
+        return EvalOptions(**given)
 
     @cached_property
     def names(self) -> list[str]:
