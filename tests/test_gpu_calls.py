@@ -119,3 +119,36 @@ def test_without_a_gpu_nothing_is_measured(script: str, tmp_path: Path) -> None:
     assert done.returncode == 3, done.stderr
     assert "no CUDA device" in done.stderr
     assert not (tmp_path / "x.json").exists()
+
+
+def test_a_training_that_fails_is_recorded_in_words(tmp_path: Path) -> None:
+    out, keep = tmp_path / "train.json", tmp_path / "kept"
+    done = subprocess.run(
+        [sys.executable, str(GPU / "train.py"), "--out", str(out), "--rehearse", "--steps", "0",
+         "--folder", str(tmp_path / "runs")],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    found = json.loads(out.read_text())
+    assert found["code"] == 2
+    assert any("max-steps" in line or "max_steps" in line for line in found["said"])
+    done = subprocess.run(
+        [sys.executable, str(GPU / "keep.py"), str(tmp_path / "runs" / "genome"), str(keep)],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("nothing to keep: ")
+
+
+def test_at_length_1_errors_are_numbers() -> None:
+    """Nothing passes a decay there: the gradient of A is zero, and so is its size."""
+    code = (
+        "import json, torch, parity; truth = {'y': torch.ones(2), 'dA': torch.zeros(2)};"
+        "print(json.dumps(parity.errors(truth, truth), allow_nan=False))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=GPU, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"y": 0.0, "dA": 0.0}

@@ -74,6 +74,55 @@ def table(head: list[str], rows: list[list[Any]]) -> str:
     )
 
 
+ESTIMATE = """
+### What waiting costs, and what is left of it: an estimate
+
+Not measured. At 128 × 1024 × 256 a scheduler has two warps, each with 64 tiles of 16 states. At the
+H100's 1.96 GHz one state of one tile took them
+
+| form | forward | backward | where |
+| --- | --- | --- | --- |
+| instructions alone | 272 cycles | 764 | 2 warps × 136 and 382, counted |
+| B and C loaded where they are used | 1,784 | 2,060 | measured: .932 ms, and 2.007 ms a step |
+| loaded one state ahead | 1,495 | 1,956 | measured: .781 ms, and 1.803 ms a step |
+| and the next tile fetched, B and C tile by tile | 460 to 880 | 1,050 to 1,370 | estimate |
+
+- One state ahead is 60 to 130 instructions, 120 to 260 cycles with two warps: enough for an answer
+  of the L2 cache (about 270), not of memory (800 and more). `ncu` saw B and C come from memory: the
+  first pass over 128 rows read 154 MB, which is u, delta and B. Each state's B and C were in lines
+  of their own, since time was contiguous over the whole row: 32 lines a tile, each waited for.
+- Now a tile's B and C are 2 KB side by side (1 KB in bfloat16): 16 lines (8). Before it works
+  through a tile, a warp asks the L2 cache for all of the next one, at least 4,350 cycles ahead: 4
+  instructions forward, 6 backward, with u, delta, the outputs' gradients and the states that were
+  kept. That costs no register that counts and no slot: 135.0 became 128.2 forward, 393.2 became
+  382.4 backward, since addresses are simpler.
+- Lower ends: every load waits for the L2 cache alone, and a tile's first ones in full. Upper ends:
+  half of the waiting is left. Forward that is 71 to 137 G steps/s; mamba-ssm's 51.4 needs a fifth
+  of the waiting to go.
+- A whole step of ph-470k at 128 × 1024, from 30.2 ms: one state ahead and not splitting takes 3.6
+  ms off the scans, `conv_slope` in one pass 3.7 of its 4.7, the fetched tiles 3.0 to 5.4: 17.5 to
+  19.9 ms, 6.6 to 7.5 M tokens/s, 1.9 to 2.2 × mamba-ssm. ph-7.7m at 16 × 8192, from 239 ms: 32 for
+  `conv_slope`, 42 for half of the waiting of the passes over segments: 165 ms, .79 M, 1.7 ×.
+- Left out by the counts. Passes over segments are 109 and 127 of the 746 slots of a split scan,
+  forward and backward. Splitting the states between warps instead does a tile's work outside the
+  loop over states (26 and 47 slots) in each of them, and writes parts of y, ∂u and ∂delta: 583
+  slots in two warps, which fill the machine from 512 on, 729 in four, which do from 256 on. Rows
+  of 118 numbers, 236 bytes, give products 1.7 of 28 ms in kernels of an older kind: padding them
+  to 240 costs four copies a layer, .33 ms, for .7 ms at best, unless the norm writes them so.
+- `scan.py --choices` (call 4) measures it: `AHEAD` "" (no fetching), "L2" (chosen), "L1".
+
+### Memory of a step, counted
+
+ph-470k at 131,072 tokens on a faked GPU (`tests/fake_gpu.py`), in bytes a token: 17,809 are kept
+after the forward pass, of which 7,680 are states; the peak, in the backward pass of the last layer,
+was 26,925 (3.53 GB; 3.64 measured) and is 24,045 (3.15 GB). ∂u and ∂delta take the memory of ∂y and
+delta, and two gradients of the gate are let go before the scans. mamba-ssm's structure measured
+2.9 GB; what is left above it are the states of every 16th time, in float32, and the 2,048 bytes of
+slabs in which blocks of channels leave their share of ∂B and ∂C. Recomputed states
+(`--backbone.recompute-states`) take 5,850 bytes off (2.38 GB), for another pass over the scans.
+"""
+
+
 def sass(counts: list[dict[str, Any]]) -> str:
     releases = sorted(
         {row["triton"] for row in counts},
@@ -136,7 +185,7 @@ What the counts of commit afb835a said, which chose the kernels' form:
   that the scan would read x instead of c, byte for byte the same, and compute the convolution
   again. It is recomputed in the backward pass instead of kept.
 """
-    return text + (compared(counts, releases) if len(releases) > 1 else "")
+    return text + (compared(counts, releases) if len(releases) > 1 else "") + ESTIMATE
 
 
 def compared(counts: list[dict[str, Any]], releases: list[str]) -> str:

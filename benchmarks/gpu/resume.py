@@ -101,12 +101,17 @@ def main() -> None:
     with ThreadPoolExecutor() as pool:
         waiting = {
             f"{mode} {run}": pool.submit(
-                train, folder / f"{mode}-{run}", how + flag, stops * (run == "stopped"), end
+                train,
+                folder / f"{mode}-{run}",
+                how + flag,
+                stops * (run == "stopped"),
+                end,
+                GENODIFF_CUDA_GRAPH="off",
             )
             for mode, flag in list(MODES.items())[: 1 if arguments.rehearse else None]
             for run in RUNS
         }
-        graphs = {"GENODIFF_CUDA_GRAPH": "auto"}
+        graphs = {"GENODIFF_CUDA_GRAPH": "on"}
         waiting["default graphs"] = pool.submit(
             train, folder / "default-graphs", how, [], end, **graphs
         )

@@ -174,7 +174,8 @@ def counted(code: list[tuple[int, str]], unroll: int) -> dict[str, Any]:
     bound = max(slots, mufu, shuffles)
     return {
         "inner_loop": sum(inside[inner].values()), "outer_loop_alone": sum(once.values()),
-        "load_to_use": find_load_to_use(body), "slots_per_step": round(slots, 1),
+        "load_to_use": find_load_to_use(body), "fetches_per_tile": once["CCTL"],
+        "slots_per_step": round(slots, 1),
         "mufu_cycles_per_step": round(mufu, 1), "shuffle_cycles_per_step": round(shuffles, 1),
         "mufu_fraction": round(mufu / bound, 3),
         "bound_gsteps_per_s": round(SMSPS * CLOCK * 32 / bound / 1e9, 1),

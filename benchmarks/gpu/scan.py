@@ -100,7 +100,8 @@ SHAPES = [
     (1, 131072, 512),
     (2, 131072, 512),
 ]
-CHANGES: list[tuple[str, dict[str, int]]] = [
+CHANGES: list[tuple[str, dict[str, Any]]] = [
+    *((k, {"AHEAD": cache}) for cache in ("", "L1") for k in ("scan_forward", "scan_backward")),
     *((kernel, {"UNROLL": n}) for kernel in ("scan_forward", "scan_backward") for n in (1, 2, 4)),
     ("scan_forward", {"maxnreg": 168}),
     ("scan_backward", {"maxnreg": 168}),

@@ -10,7 +10,7 @@ size at these lengths, so that their kernels are compiled, a process for each le
 the same step is measured as one CUDA graph too, "captured", and at the default batch. The floor is
 the sum, not the largest, of three times per token and layer, forward and backward together:
 
-    scans     2 directions · E channels · (136 + 341) cycles of a scheduler for 32 channels, at
+    scans     2 directions · E channels · (136 + 382) cycles of a scheduler for 32 channels, at
               1.755 GHz (counted in the machine code)
     products  3 · 2 · (3 D E + 2 E (2 R + 2 N)) operations at the rate that the same machine reaches
               in bfloat16

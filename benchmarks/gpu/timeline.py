@@ -16,6 +16,7 @@ from step import training_step
 from torch.profiler import ProfilerActivity, profile
 
 from genodiff.backbones.backbone import PRESETS
+from genodiff.training.compiled import compile_blocks
 
 STEPS, SHOWN = 3, 40
 NETWORKS = [
@@ -25,17 +26,23 @@ NETWORKS = [
     ("caduceus-ps-470k", 64, 1024),
     ("dit-small", 32, 1024),
 ]
+COMPILED = {"dit-small"}  # measured a second time, as with `genodiff train --compile auto`
 
 
-def profile_steps(preset: str, batch: int, length: int, rehearsal: bool) -> dict[str, Any]:
-    """Where the time of a step goes."""
+def profile_steps(
+    preset: str, batch: int, length: int, rehearsal: bool, compiled: bool
+) -> dict[str, Any]:
+    """Where the time of a step goes; of a DiT also with its blocks `compiled`."""
     torch.manual_seed(0)
     complement = list(range(16)) if "-ps-" in preset else None
     network = PRESETS[preset].build(16, complement, seed=0).to(DEVICE)
+    if compiled:
+        compile_blocks(network)
     tokens = torch.randint(7, 11, (batch, length)).to(DEVICE)
     step = training_step(network, tokens, tokens > 8)
     timed = interleaved({"step": step}, 0.0 if rehearsal else 1.0, least=1 if rehearsal else 5)
-    found: dict[str, Any] = {"preset": preset, "batch": batch, "length": length}
+    found: dict[str, Any] = {"preset": preset + " compiled" * compiled, "batch": batch}
+    found["length"] = length
     found |= timed["step"]
     if "error" in found:
         return found
@@ -74,11 +81,12 @@ def main() -> None:
     require_kernels()
     networks = [("caduceus-ph-tiny", 2, 32)] if arguments.rehearse else NETWORKS
     start, rows = time.monotonic(), []
-    for preset, batch, length in networks:
+    ways = [(*n, again) for n in networks for again in (False, True)[: 1 + (n[0] in COMPILED)]]
+    for preset, batch, length, compiled in ways:
         if time.monotonic() - start > arguments.seconds:
             break
         try:
-            row = profile_steps(preset, batch, length, arguments.rehearse)
+            row = profile_steps(preset, batch, length, arguments.rehearse, compiled)
         except Exception as error:
             row = {"preset": preset, "batch": batch, "length": length}
             row["error"] = describe_error(error)

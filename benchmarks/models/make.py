@@ -67,7 +67,7 @@ RECIPES = {
     ),
     "human-pieces": Recipe(
         ("hg38", "--preset", "caduceus-ps-470k", "--max-steps", "1800"),
-        "14 million bases of the human genome, for trying out only.",
+        "7.4 million bases of the human genome, for trying out only.",
         "pieces of hg38: chr1, chr2, chr10 and chr17, 7.4 Mb",
         "pieces of chr21 and chr8 (test), of chr13 and chr20 (valid)",
         {},

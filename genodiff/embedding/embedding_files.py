@@ -4,6 +4,8 @@
               (bases, ...) and offsets (windows + 1)
     .parquet  a row for each window: contig, start, end, name, strand, and a list of numbers for
               each strand that was read and each layer
+    .csv      a row for each window, after a line of names: contig, start, end, name, strand, and a
+              column for each number, embedding_0 and on; pooled windows only; .tsv has tabs
     .zarr     a group of arrays as in .npz; names of contigs as attributes (needs genodiff[zarr])
 
 The strand of a window is - where its letters are the reverse complement of contig[start:end].
@@ -15,7 +17,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -23,7 +25,7 @@ import numpy as np
 import polars as pl
 
 from genodiff.embedding.embed import Array, Reading, Window
-from genodiff.embedding.embedding_format import find_embedding_format
+from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_format
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
 from genodiff.io.file_names import find_plain_path
@@ -63,9 +65,8 @@ def write_kept(
 
     Raises `MachineError`, `DataError`.
     """
-    writer = {".npz": _write_npz, ".parquet": _write_parquet, ".zarr": _write_zarr}[
-        find_embedding_format(path)
-    ]
+    writers = {".npz": _write_npz, ".parquet": _write_parquet, ".zarr": _write_zarr}
+    writer = writers.get(find_embedding_format(path), _write_text)
     rows = iter(found)
     first = next(rows, None)
     if first is None:
@@ -222,6 +223,30 @@ def _part(
                 )
             )
     return table
+
+
+def _write_text(
+    path: Path,
+    rows: Iterable[Array],
+    windows: list[Kept],
+    unpooled: bool,
+    shape: tuple[int, ...],
+    how: Reading,
+) -> tuple[int, ...]:
+    """Lines as they come; the shortest digits that give the same float32 back."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names, n, rest = name_columns(how), 0, iter(rows)
+    most = max(1, _PART // (16 * int(np.prod(shape))))
+    with atomic.open_atomic(path) as file:
+        while batch := list(islice(rest, most)):
+            table = _part(batch, windows[n:], names, shape, unpooled)
+            for name in names:
+                fields = [f"{name}_{i}" for i in range(shape[-1])]
+                table = table.with_columns(pl.col(name).arr.to_struct(fields)).unnest(name)
+            separator = SEPARATORS[path.suffix.lower()]
+            file.write(table.write_csv(include_header=n == 0, separator=separator).encode())
+            n += len(batch)
+    return (n, *shape)
 
 
 def _write_zarr(

@@ -4,7 +4,9 @@ from pathlib import Path
 
 from genodiff.errors import UsageError
 
-FORMATS = (".npz", ".parquet", ".zarr")
+FORMATS = (".npz", ".parquet", ".zarr", ".csv", ".tsv")
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+"""Of the formats that are tables of text."""
 
 
 def find_embedding_format(path: Path) -> str:

@@ -1,5 +1,6 @@
 """Shards of embeddings put together: the file that one run writes, by the code that writes it."""
 
+import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import polars as pl
 
 from genodiff.embedding.embed import Array, Reading
 from genodiff.embedding.embedding_files import Kept, Written, name_columns, write_kept
+from genodiff.embedding.embedding_format import SEPARATORS
 from genodiff.errors import MachineError
 from genodiff.io.file_names import find_plain_path
 
@@ -24,7 +26,8 @@ def join_embeddings(
     """
     how = Reading(tuple(told["layers"]), told["pool"], told["strand"])
     shape = tuple(told["shape"][1:])
-    read = {"npz": _read_npz, "parquet": _read_parquet, "zarr": _read_zarr}[kind]
+    readers = {"npz": _read_npz, "parquet": _read_parquet, "zarr": _read_zarr}
+    read = readers.get(kind, _read_text)
     rows = (row for shard in shards for row in read(Path(shard), how, shape))
     return write_kept(out, rows, how, shape)
 
@@ -74,3 +77,12 @@ def _read_parquet(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[
             bases = len(numbers) if how.pool == "none" else 0
             place = (row["contig"], row["start"], row["end"], row["name"], row["strand"])
             yield Kept(*place, bases=bases), numbers.reshape(*((bases,) if bases else ()), *shape)
+
+
+def _read_text(path: Path, how: Reading, shape: tuple[int, ...]) -> Iterator[tuple[Kept, Array]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        lines = csv.reader(file, delimiter=SEPARATORS[path.suffix.lower()])
+        next(lines)
+        for contig, start, end, name, strand, *numbers in lines:
+            kept = Kept(contig, int(start), int(end), name, strand, bases=0)
+            yield kept, np.array(numbers, np.float32).reshape(shape)

@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
-from genodiff.embedding.embedding_format import find_embedding_format
+from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_format
+from genodiff.errors import UsageError
 from genodiff.io.target import check_new_folder
 from genodiff.jobs.file_request import FileRequest
 from genodiff.jobs.options import Regions, RelativeFiles, ShardWords, Strains, TurnedBed
@@ -108,14 +109,18 @@ class EmbedRequest(EmbedFields, FileRequest):
 
     work: ClassVar[str] = "genodiff.embedding.embed_job:EmbedJob"
 
-    out: Annotated[str | Path, Option("File to write: .npz, .parquet or .zarr.", ("--out", "-o"))]
+    out: Annotated[
+        str | Path, Option("Ends in .npz, .parquet, .zarr, .csv or .tsv.", ("--out", "-o"))
+    ]
     relatives: RelativeFiles = ()
     strains: Strains = False
     shard: ShardWords = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        find_embedding_format(Path(self.out))
+        if self.ending in SEPARATORS and self.pool == "none":
+            what = f"{self.ending} has a row for each window, and --pool none keeps each base"
+            raise UsageError(what, fix="name the output .npz, .parquet or .zarr")
 
     @property
     def ending(self) -> str:

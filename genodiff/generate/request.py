@@ -198,7 +198,11 @@ class SampleRequest(SampleFields, DrawRequest):
 
     fasta: Annotated[
         str | Path | None,
-        Option("FASTA file to write; - for stdout, .gz for BGZF.", or_stream=True),
+        Option(
+            "FASTA file to write; - for stdout, .gz for BGZF. With --bed or --region and no "
+            "--template: the genome that they are of.",
+            or_stream=True,
+        ),
     ] = None
     out: Out = None  # type: ignore[assignment]
     n: Annotated[
@@ -268,7 +272,13 @@ class SampleRequest(SampleFields, DrawRequest):
             raise UsageError("--only-filled is for --bed and --region", fix="give one of them")
 
     def _name_output(self) -> None:
-        """Let `fasta` be `out`, and say that it is of DNA. Raises `UsageError` for no or two."""
+        """Let `fasta` be `out`, and say that it is of DNA; beside regions it is the template.
+
+        Raises `UsageError` for no file to write, or two.
+        """
+        if self.is_partly and self.template is None and self.known != "text":
+            for name, value in (("template", self.fasta), ("fasta", None), ("domain", "dna")):
+                object.__setattr__(self, name, value)
         if self.fasta is not None and self.known == "text":
             fix = "give --out FILE, or leave --domain text out"
             raise UsageError("--fasta is for DNA, and text goes to --out", fix=fix)
@@ -276,7 +286,7 @@ class SampleRequest(SampleFields, DrawRequest):
             fix = f"a genome to fill is read with --template {self.fasta}; else give one of the two"
             raise UsageError("--fasta and --out are both the file to write", fix=fix)
         if self.fasta is None and self.out is None:
-            fix = "give --out FILE, or --fasta FILE; - is stdout"
+            fix = "give --out FILE; - is stdout"
             raise UsageError("no file to write", fix=fix)
         if self.fasta is not None:
             for name, value in (("out", self.fasta), ("fasta", None), ("domain", "dna")):

@@ -1,7 +1,8 @@
-"""A function of tensors whose GPU launches are played back as one CUDA graph, if that is asked for.
+"""A function of tensors whose GPU launches are played back as one CUDA graph, where that is faster.
 
 A network at a small batch has launches that take the CPU longer than the GPU. A graph holds them
-all. What it could get wrong (inputs that are not those of this call, weights that have moved) gives
+all. Where the GPU takes longer a graph would gain a few hundredths and cost memory: there is none.
+What it could get wrong (inputs that are not those of this call, weights that have moved) gives
 numbers that look right. So nothing is believed: the first calls are run as they are, then a graph
 is recorded, and its first results are compared with the function's own, bit for bit, on the inputs
 of those calls; later every thousandth is. At a difference or an error the function is run as it is
@@ -11,9 +12,10 @@ a run gives the same bits with graphs and without.
 
 import logging
 import os
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -27,10 +29,12 @@ _WARM = 3  # calls as they are: kernels are compiled, tables and workspaces made
 _CHECKED = 3  # results of a graph that are compared before it is believed
 _EVERY = 1000  # then one in so many
 _MOST = 8  # graphs: shapes beyond are run as they are
+_BEHIND = 0.1  # of the time that launches take: a GPU that ends within it waits for them
 
 Outputs = tuple[Tensor, ...]
 
 
+@runtime_checkable
 class Recording(Protocol):
     """A function that was recorded once, for inputs of certain shapes."""
 
@@ -38,7 +42,8 @@ class Recording(Protocol):
         """The outputs for these inputs, in memory that the next call writes over."""
 
 
-Recorder = Callable[[Callable[..., Outputs], Sequence[Tensor]], Recording]
+Recorder = Callable[[Callable[..., Outputs], Sequence[Tensor]], Recording | None]
+"""What makes a recording of a function and inputs, or None where one would not be faster."""
 
 
 @contextmanager
@@ -85,16 +90,34 @@ class CudaRecording:
         return self._outputs
 
 
-def find_recorder(device: str) -> Recorder | None:
-    """What records graphs on this device; None where none are asked for, or none can be.
+def record_if_late(function: Callable[..., Outputs], inputs: Sequence[Tensor]) -> Recording | None:
+    """A recording where the GPU waits for the function's launches, None where they wait for it."""
+    torch.cuda.synchronize(inputs[0].device)
+    began = time.perf_counter()
+    function(*inputs)
+    launched = time.perf_counter()
+    torch.cuda.synchronize(inputs[0].device)
+    behind = time.perf_counter() - launched
+    return CudaRecording(function, inputs) if behind < _BEHIND * (launched - began) else None
 
-    The environment variable GENODIFF_CUDA_GRAPH asks: auto or off, off where it is not set. Raises
-    `UsageError` for another value.
+
+_RECORDERS: dict[str, Recorder | None] = {
+    "auto": record_if_late, "on": CudaRecording, "off": None
+}  # fmt: skip
+
+
+def find_recorder(device: str) -> Recorder | None:
+    """What records graphs on this device; None where none are wanted, or none can be.
+
+    The environment variable GENODIFF_CUDA_GRAPH says where: auto (where launches take longer than
+    the GPU; so too where it is not set), on or off. Raises `UsageError` for another value.
     """
-    asked = os.environ.get(VARIABLE) or "off"
-    if asked not in ("auto", "off"):
-        raise UsageError(f"{VARIABLE} is '{asked}'", fix="set it to auto or off, or unset it")
-    return CudaRecording if asked == "auto" and device.startswith("cuda") else None
+    asked = os.environ.get(VARIABLE) or "auto"
+    if asked not in _RECORDERS:
+        raise UsageError(
+            f"{VARIABLE} is '{asked}'", fix=f"set it to {', '.join(_RECORDERS)}, or unset it"
+        )
+    return _RECORDERS[asked] if device.startswith("cuda") else None
 
 
 class _ShapeOfCalls:
@@ -104,6 +127,7 @@ class _ShapeOfCalls:
         self.recording: Recording | None = None
         self.at: tuple[int, ...] = ()  # where the weights are that the recording reads
         self.runs = self.played = 0
+        self.left = False  # whether a recording would not be faster
 
 
 class Captured:
@@ -172,10 +196,13 @@ class Captured:
         if at != shape.at:  # a graph would read what was at the old places
             shape.recording, shape.at, shape.runs, shape.played = None, at, 0, 0
         shape.runs += 1
-        if shape.runs <= _WARM:
+        if shape.left or shape.runs <= _WARM:
             return None
         if shape.recording is None:
             shape.recording = self._record(run, inputs)
+            shape.left = shape.recording is None
+            if shape.recording is None:
+                return None
         shape.played += 1
         return tuple(x.clone() for x in shape.recording.play(inputs))
 

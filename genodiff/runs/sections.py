@@ -193,6 +193,13 @@ class TrainSettings(Settings):
             "fp32; auto: bf16 on a GPU, else fp32."
         ),
     ] = "auto"
+    compile: Annotated[
+        Literal["none", "auto"],
+        Field(
+            description="auto: on a GPU a DiT's blocks are compiled by torch, without choices by "
+            "timing: the same bits every time, but other last bits."
+        ),
+    ] = "none"
     checkpoint_every: Annotated[
         int, Field(ge=1, le=10**12, description="Steps between checkpoints.")
     ] = 500

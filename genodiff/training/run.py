@@ -55,6 +55,7 @@ from genodiff.runs.lock import forget_locks, hold_lock
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective, fill_module
 from genodiff.runs.tokenizer_files import write_tokenizer
 from genodiff.training.callbacks import Boundary, Counters
+from genodiff.training.compiled import compile_blocks, find_obstacle
 from genodiff.training.faults import keep_batches, name_fault
 from genodiff.training.horizon import open_plan
 from genodiff.training.loggers import RunLoggers
@@ -291,6 +292,11 @@ def _fit(
     given = objective, config, soft, world.size, spikes, keep
     in_parts = (backbone, average.module) if fsdp else ()
     module = Pretraining(backbone, *given, memory.train, find_recorder(device), in_parts=in_parts)
+    if config.train.compile == "auto":
+        obstacle = find_obstacle(backbone, device)
+        _log.info("%s: blocks are %s", out, f"as they are: {obstacle}" if obstacle else "compiled")
+        if not obstacle:
+            compile_blocks(backbone)
     loader = open_loader(
         batches.from_batch((counters.step + counters.passed) * config.train.accumulate),
         count_workers(config, device),

@@ -161,7 +161,7 @@ def test_a_region_that_is_not_there_is_one_line(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--bed", "gaps.bed"), "--template"),
+        (("--bed", "gaps.bed"), "no file to write; give --out FILE"),
         (("--only-filled", "--template", "in.fa"), "--bed and --region"),
         (("--bed", "gaps.bed", "--template", "-"), "in a file"),
     ],
@@ -247,7 +247,19 @@ def test_records_without_a_gap_keep_their_headers_and_the_summary_says_what_was_
     assert b.split("\n")[0].endswith(" of two")
 
 
-def test_a_genome_given_as_the_output_is_told_where_it_belongs(run: Path, sample: Command) -> None:
-    code, _, err = sample(run, "--fasta", "genome.fa", "--bed", "gap.bed", "-o", "o.fa")
+def test_a_genome_given_as_fasta_is_the_template_of_regions(
+    run: Path, sample: Command, here: Path
+) -> None:
+    (here / "in.fa").write_text(">a\nACGTACGTACGT\n")
+    (here / "gap.bed").write_text("a\t4\t7\n")
+    for flag, out in (("--fasta", "one.fa"), ("--template", "two.fa")):
+        code, _, err = sample(run, flag, "in.fa", "--bed", "gap.bed", "--steps", 3, "-o", out)
+        assert code == 0, err
+    assert (here / "one.fa").read_bytes() == (here / "two.fa").read_bytes()
+    assert (here / "in.fa").read_text() == ">a\nACGTACGTACGT\n"
+    code, _, err = sample(run, "--fasta", "in.fa", "--bed", "gap.bed", "--steps", 3)
     assert code == 2
-    assert "a genome to fill is read with --template genome.fa" in err
+    assert "no file to write" in err
+    code, _, err = sample(run, "--fasta", "in.fa", "--steps", 3, "-o", "three.fa")
+    assert code == 2
+    assert "a genome to fill is read with --template in.fa" in err

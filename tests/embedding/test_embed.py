@@ -188,7 +188,7 @@ def test_every_format_says_the_strand_of_a_window(tmp_path: Path) -> None:
         Window("a", 0, 4, "x", b"ACGT", strand) for strand in ("-", "+", ".")
     ]  # fmt: skip
     shape = how.shape(model.d_out, True)
-    for kind in ("npz", "parquet", "zarr"):
+    for kind in ("npz", "parquet", "zarr", "tsv"):
         write_embeddings(tmp_path / f"e.{kind}", embed(model, DNA, windows, how), how, shape)
         told = {"layers": how.layers, "pool": how.pool, "strand": how.strand, "shape": [3, *shape]}
         shards = [tmp_path / f"e.{kind}"]
@@ -198,6 +198,33 @@ def test_every_format_says_the_strand_of_a_window(tmp_path: Path) -> None:
         assert pl.read_parquet(tmp_path / f"{name}.parquet")["strand"].to_list() == ["-", "+", "."]
         group = zarr.open_group(tmp_path / f"{name}.zarr", mode="r")
         assert group.attrs["strands"] == "-+."
+        lines = (tmp_path / f"{name}.tsv").read_text().splitlines()
+        assert [line.split("\t")[4] for line in lines] == ["strand", "-", "+", "."]
+    assert (tmp_path / "e.tsv").read_bytes() == (tmp_path / "joined.tsv").read_bytes()
+
+
+@pytest.mark.parametrize(("layers", "strand"), [([-1], "average"), ([0, 2], "both")])
+def test_a_table_of_text_has_a_row_a_window_and_a_column_a_number(
+    tmp_path: Path, layers: list[int], strand: str
+) -> None:
+    model, how = network(), make_reading(network(), DNA, layers, "mean", strand)
+    windows = [*sequences(5), Window("c,9", 0, 1, 'a "name"', b"A")]
+    shape = how.shape(model.d_out, True)
+    for kind in ("csv", "npz"):
+        write_embeddings(tmp_path / f"e.{kind}", embed(model, DNA, windows, how), how, shape)
+    told = {"layers": how.layers, "pool": "mean", "strand": strand, "shape": [6, *shape]}
+    join_embeddings(tmp_path / "joined.csv", [tmp_path / "e.csv"], told, "csv")
+    assert (tmp_path / "joined.csv").read_bytes() == (tmp_path / "e.csv").read_bytes()
+    table = pl.read_csv(tmp_path / "e.csv")
+    numbers = table[:, 5:]
+    with np.load(tmp_path / "e.npz") as wanted:
+        flat = wanted["embeddings"].reshape(6, -1)
+        assert np.array_equal(numbers.to_numpy().astype(np.float32), flat)
+        assert table["name"].to_list() == wanted["name"].tolist()
+        assert table["contig"].to_list() == wanted["contig"].tolist()
+        assert table["end"].to_list() == wanted["end"].tolist()
+    first = "embedding_0" if len(layers) == 1 else "embedding_forward_layer0_0"
+    assert numbers.columns[0] == first
 
 
 def annotated(path: Path) -> SeqRecord:
@@ -276,7 +303,7 @@ def test_all_formats_hold_the_same_numbers(
     assert columns[0] == ("embedding" if len(layers) == 1 else "embedding_forward_layer0")
 
 
-@pytest.mark.parametrize("kind", ["npz", "parquet", "zarr"])
+@pytest.mark.parametrize("kind", ["npz", "parquet", "zarr", "csv"])
 def test_nothing_half_written_stays(tmp_path: Path, kind: str) -> None:
     if kind == "zarr":
         pytest.importorskip("zarr")
@@ -363,6 +390,7 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
         (["--layer", "2"], 2, "layer 2 is none of 0 to 1"),
         (["--layer", "1", "--layer", "-1"], 2, "twice"),
         (["--out", "e.txt"], 2, ".npz, .parquet, .zarr"),
+        (["--out", "e.csv", "--pool", "none"], 2, ".csv has a row for each window"),
         (["--bed", "none.bed"], 3, "none.bed"),
         (["--regions", "c9:1-2"], 2, "c9"),
         (["--batch-size", "0"], 2, "--batch-size"),

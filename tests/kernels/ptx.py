@@ -168,6 +168,8 @@ class Warp:
                 self._matrix(name, rest)
             elif name.startswith(("ld.global", "st.global", "ld.shared", "st.shared")):
                 self._memory(name, rest, active)
+            elif name.startswith("prefetch.global"):
+                self.memory.view(self._address(rest, "s64").view(np.uint64), 1)  # that is there
             elif name != "bar.warp.sync":
                 assert guard is None, f"{name} under a predicate"
                 with np.errstate(all="ignore"):

@@ -5,12 +5,17 @@ from typing import Any
 
 import pytest
 import torch
-from recordings import Breaking, Late, Played, Rounding, Stale, Unrecordable
+from recordings import Breaking, Late, Played, Rounding, Stale, Unrecordable, not_faster
 from torch import Tensor
 
 from genodiff.errors import UsageError
 from genodiff.kernels import captured
-from genodiff.kernels.captured import Captured, CudaRecording, find_recorder
+from genodiff.kernels.captured import (
+    Captured,
+    CudaRecording,
+    find_recorder,
+    record_if_late,
+)
 from genodiff.runs.denoiser import make_denoiser
 
 
@@ -118,14 +123,45 @@ def test_errors_of_the_function_are_its_own() -> None:
             f(torch.zeros(1))
 
 
+def test_where_a_graph_would_not_be_faster_the_function_is_run_as_it_is_and_asked_once() -> None:
+    f = Function(not_faster)
+    for i in range(6):
+        f.call(i)
+    assert (f.recorded, f.captured.played, f.captured.fault) == (1, 0, "")
+    f.call(1, rows=2)
+    f.call(2, rows=2)
+    assert f.recorded == 2  # another shape is another question
+
+
+@pytest.mark.parametrize(("behind", "made"), [(0.09, True), (0.11, False)])
+def test_a_graph_is_made_where_the_gpu_waits_for_launches(
+    behind: float, made: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, started = [0.0], []
+
+    def launch(x: Tensor) -> tuple[Tensor]:
+        now[0] += 1.0  # the CPU's time
+        started.append(now[0])
+        return (x,)
+
+    def wait(_: torch.device) -> None:
+        now[0] += behind if started else 50.0  # what was launched before does not count
+
+    monkeypatch.setattr(captured.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(torch.cuda, "synchronize", wait)
+    monkeypatch.setattr(captured, "CudaRecording", Played)
+    assert (record_if_late(launch, [torch.zeros(1)]) is not None) == made
+
+
 def test_graphs_are_made_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GENODIFF_CUDA_GRAPH", raising=False)
-    assert find_recorder("cuda") is None
-    monkeypatch.setenv("GENODIFF_CUDA_GRAPH", "auto")
-    assert find_recorder("cuda:1") is CudaRecording
+    assert find_recorder("cuda") is record_if_late
     assert find_recorder("cpu") is None
-    monkeypatch.setenv("GENODIFF_CUDA_GRAPH", "on")
-    with pytest.raises(UsageError, match="'on'"):
+    for asked, recorder in (("auto", record_if_late), ("on", CudaRecording), ("off", None)):
+        monkeypatch.setenv("GENODIFF_CUDA_GRAPH", asked)
+        assert find_recorder("cuda:1") is recorder
+    monkeypatch.setenv("GENODIFF_CUDA_GRAPH", "yes")
+    with pytest.raises(UsageError, match="'yes'"):
         find_recorder("cuda")
 
 

@@ -250,7 +250,9 @@ def test_on_a_gpu_real_shapes_agree_and_repeat_bit_for_bit(
 ) -> None:
     p = rounded(Problem(batch, length, channels, 16, reverse=reverse), torch.bfloat16)
     truth = solve(p, naive_scan if length < 5000 else chunked_scan, torch.float64, device="cuda")
-    for low, tolerance in ((None, 5e-6), (torch.bfloat16, 6e-3)):
+    # Of 16 cases an H100 had 1.0e-6 at most. What is computed in float32 and rounded to bfloat16 is
+    # off by 2^-9 of a number at most: it had 1.8e-3.
+    for low, tolerance in ((None, 3e-6), (torch.bfloat16, 1.25 * 2**-9)):
         got = solve(p, triton_scan.triton_scan, torch.float32, low, "cuda")
         assert max(differences(got, truth).values()) < tolerance, differences(got, truth)
         again = solve(p, triton_scan.triton_scan, torch.float32, low, "cuda")
@@ -277,13 +279,14 @@ def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_fu
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=compiling())
     assert done.returncode == 0, done.stdout + done.stderr
     found = list(map(json.loads, done.stdout.splitlines()))
-    # With Triton 3.9; 3.6 makes fewer. What B and C cost that are loaded one state ahead (forward
-    # 10 slots, backward 52) an H100 gives back: it waited for them. A load is so many instructions
-    # before the first that reads it; at 256 channels it was 23 and 40, and is 77 and 201.
-    most = {("forward", 256): 136, ("forward", 236): 143} | {
-        ("backward", 256): 403, ("backward", 236): 415
+    # The slots of Triton 3.9; 3.6 makes fewer. A load is so many instructions before the first that
+    # reads it; an H100, where they were 23 and 40, waited for loads most of its time.
+    most = {("forward", 256): 129, ("forward", 236): 137} | {
+        ("backward", 256): 390, ("backward", 236): 404
     }  # fmt: skip
-    ahead = {"forward": 30, "backward": 190}
+    ahead = {"forward": 60, "backward": 130}
+    # What a warp's 32 lanes ask for at once: B and C in 2 (in bfloat16 1), u, delta, dy, 16 states.
+    fetches = {"forward": 2 + 1 + 1, "backward": 1 + 3 + 2}
     for (way, d_inner), slots in most.items():
         (row,) = (
             row for row in found
@@ -291,6 +294,7 @@ def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_fu
         )  # fmt: skip
         assert row["slots_per_step"] <= slots, (way, d_inner, row)
         assert row["load_to_use"] >= ahead[way], (way, d_inner, row)
+        assert row["fetches_per_tile"] == fetches[way], (way, d_inner, row)
     rows = {(row["kernel"], row["dtype"]): row for row in found if row["d_inner"] == 256}
     assert rows["scan_forward", "bf16"]["mufu_fraction"] > 0.95
     # `scan_chain`, a scan over segments, moves its tiles through shared memory.

@@ -1,4 +1,4 @@
-"""Embeddings of DNA windows to .npz, .parquet or .zarr."""
+"""Embeddings of DNA windows to .npz, .parquet, .zarr, .csv or .tsv."""
 
 from collections.abc import Mapping
 from typing import Any

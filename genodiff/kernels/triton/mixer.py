@@ -282,6 +282,7 @@ class _Mixer(torch.autograd.Function):
                 z.stride(0), dz.stride(0), DIRECTIONS=n, BT=BT, BE=BE
             )  # fmt: skip
             d_out_weight = g_out.t() @ gated.view(tokens, channels)
+            del g, gated  # the scans need most memory
             m = _order(mask, ctx.reverse)
             s = _ScanInputs(w, x, ctx.reverse, m, projected)
             d_projected = torch.empty_like(projected)
@@ -291,7 +292,7 @@ class _Mixer(torch.autograd.Function):
                 )
             found = scan_backward(
                 gy, s.c, s.delta, w.A2, s.B, s.C, w.D, w.bias, states, softplus=True, reverse=False,
-                to=s.split_states(d_projected),
+                to=s.split_states(d_projected), over=True,
             )  # fmt: skip
             del states
             ddelta = found.delta.view(n, tokens, channels)

@@ -62,25 +62,26 @@ class _ScanLaunch:
 
     def options(self, kernel: str) -> dict[str, Any]:
         """The constants of a scan kernel."""
-        return self.constants | CHOICES[kernel] | self.kind.get(kernel, {})
+        found = self.constants | CHOICES[kernel] | self.kind.get(kernel, {})
+        return found | {"AHEAD": ""} if self.k.interpreted else found
 
     def staged(self, B: Tensor, C: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """B and C as the kernels read them: (rows, 2N, padded), time contiguous."""
+        """B and C as the kernels read them: (rows, tiles, 2N, T)."""
         bc = torch.empty(self.rows, 2 * self.N, self.padded, device=B.device, dtype=dtype)
         self.k.stage[self.staging](
             B, C, bc, self.length, self.padded, *B.stride(), *C.stride(), N=self.N,
-            REVERSE=self.reverse, BN=next_power_of_2(self.N), BT=_STAGED
+            REVERSE=self.reverse, T=self.k.T, BN=next_power_of_2(self.N), BT=_STAGED
         )  # fmt: skip
         return bc
 
     def unstaged(self, dbc: Tensor, to: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """The gradients of B and C, from one slab (rows, 2N, padded) for each block of channels."""
+        """The gradients of B and C, from a slab (rows, tiles, 2N, T) for each block of channels."""
         dB, dC = to
         self.k.unstage[self.staging](
             dbc, dB, dC, self.length, self.padded, self.blocks,
             self.rows * 2 * self.N * self.padded,
-            *dB.stride(), *dC.stride(), N=self.N, REVERSE=self.reverse, BN=next_power_of_2(self.N),
-            BT=_STAGED,
+            *dB.stride(), *dC.stride(), N=self.N, REVERSE=self.reverse, T=self.k.T,
+            BN=next_power_of_2(self.N), BT=_STAGED,
         )  # fmt: skip
         return dB, dC
 
@@ -177,11 +178,12 @@ def scan_backward(
     gy: Tensor, u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
     bias: Tensor | None, states: Tensor, *,
     softplus: bool, reverse: bool, g_last: Tensor | None = None,
-    to: tuple[Tensor, Tensor] | None = None,
+    to: tuple[Tensor, Tensor] | None = None, over: bool = False,
 ) -> Gradients:  # fmt: skip
     """The gradients of all inputs, from those of y and of the last state (B, E, N).
 
-    Those of B and C are written `to`, where it is given.
+    Those of B and C are written `to`, where it is given. With `over` those of u and delta take the
+    memory of gy and delta, which are contiguous: a program has read what it writes over.
     """
     go = _ScanLaunch(u, A2, softplus, reverse)
     d, b = _floats(D, A2), _floats(bias, A2)
@@ -191,7 +193,9 @@ def scan_backward(
     carry, dA, *rest = zeros.unbind()
     if g_last is not None:
         carry[:, -1] = g_last.transpose(1, 2)
-    du, ddelta = (torch.empty(x.shape, device=x.device, dtype=x.dtype) for x in (u, delta))
+    du, ddelta = gy, delta
+    if not over:
+        du, ddelta = (torch.empty(x.shape, device=x.device, dtype=x.dtype) for x in (u, delta))
     dbc = A2.new_empty(go.blocks, go.rows, 2 * go.N, go.padded)
     dD, dbias = (A2.new_empty(go.rows, go.segments, go.channels) for _ in range(2))
     with use_device(u):

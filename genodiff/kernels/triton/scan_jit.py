@@ -12,9 +12,11 @@ multiply-adds in each lane, without a shuffle:
 
 States and adjoints pass from tile to tile through memory: the state before each tile is what the
 backward pass needs saved. The loop over n can then be a loop, and its body stays in the instruction
-cache. B and C come as (rows, 2N, L′), with time contiguous and in the order of the scan, and padded
-with zeros: all lanes read the same 16 bytes at once. They are float32 for the forward pass, which
-saves it conversions, and as they came for the backward pass, which saves it registers. ∂B and ∂C
+cache. B and C come as (rows, tiles, 2N, T), in the order of the scan, and padded with zeros: all
+lanes read the same 16 bytes at once, and what a tile reads is in few lines of the cache. They are
+float32 for the forward pass, which saves it conversions, and as they came for the backward pass,
+which saves it registers. With AHEAD, a cache's name, a program has its next tile fetched there
+(`fetch`) before it works through one, so that no load waits for memory. ∂B and ∂C
 are summed over the lanes by the matrix unit (`sum_lanes`), then over programs in a fixed order,
 without atomics.
 
@@ -37,6 +39,9 @@ from genodiff.kernels.triton.tiles import (
     LN2,
     LOG2E,
     exp2,
+    fetch_row,
+    fetch_states,
+    fetch_tile,
     locate_tile,
     pointers,
     reverse_time,
@@ -55,7 +60,8 @@ def scan_forward(
     u_l: tl.constexpr, delta_l: tl.constexpr, y_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, OUTPUT: tl.constexpr,
     KEEP: tl.constexpr,
-    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
+    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr,
+    T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """y, and the states after each tile.
 
@@ -78,7 +84,8 @@ def scan_forward(
     d = tl.load(D + which * E + e, mask=there, other=0.0)
     slots = n_tiles + 1 if KEEP else tl.num_programs(1)
     state = states + (row * slots + (first if KEEP else segment)) * N * E + e
-    bc += row * (2 * N) * (n_tiles * T) + tl.arange(0, T)
+    bc_all = bc + row * (2 * N) * (n_tiles * T)
+    bc = bc_all + tl.arange(0, T)
     span = tl.zeros([BE], tl.float32)
     for tile in range(first, last):
         # row * 0 is a 64-bit zero.
@@ -89,13 +96,13 @@ def scan_forward(
         )
         dt, _ = step_sizes(
             pointers(delta, row * delta_b, start, e, way, delta_l),
-            mask,
-            live,
-            b,
-            SOFTPLUS,
-            EXACT,
-            ASM,
-        )
+            mask, live, b, SOFTPLUS, EXACT, ASM,
+        )  # fmt: skip
+        if AHEAD != "":
+            following = tl.minimum(tile + 1, last - 1)
+            fetch_row(bc_all, following * (2 * N * T), (2 * N if OUTPUT else N) * T, AHEAD)
+            fetch_tile(u, row * u_b, following, L, E, REVERSE, u_l, T, BE, AHEAD)
+            fetch_tile(delta, row * delta_b, following, L, E, REVERSE, delta_l, T, BE, AHEAD)
         x = dt * u_
         acc = u_ * d[:, None]
         if not OUTPUT:
@@ -109,20 +116,19 @@ def scan_forward(
         next_tile = tl.full([BE], tile + 1, tl.int32)
         kept = there & ((next_tile < last) | (next_tile == n_tiles)) if KEEP else there
         # Loads are issued one n ahead, to hide their latency: a GPU waited for B and C most.
-        next_A, next_before = (
-            tl.load(A2, mask=there, other=0.0),
-            tl.load(state, mask=there, other=0.0),
-        )
-        next_B = tl.load(bc + tile * T)
+        next_A = tl.load(A2, mask=there, other=0.0)
+        next_before = tl.load(state, mask=there, other=0.0)
+        bc_ = bc + tile * (2 * N * T)
+        next_B = tl.load(bc_)
         if OUTPUT:
-            next_C = tl.load(bc + N * (n_tiles * T) + tile * T)
+            next_C = tl.load(bc_ + N * T)
         for n in tl.range(0, N, loop_unroll_factor=UNROLL):
             A_n, before, B = next_A, next_before, next_B.to(tl.float32)
             ahead = tl.minimum(n + 1, N - 1)
-            next_B = tl.load(bc + ahead * (n_tiles * T) + tile * T)
+            next_B = tl.load(bc_ + ahead * T)
             if OUTPUT:
                 C = next_C.to(tl.float32)
-                next_C = tl.load(bc + (N + ahead) * (n_tiles * T) + tile * T)
+                next_C = tl.load(bc_ + (N + ahead) * T)
             next_A = tl.load(A2 + ahead * E, mask=there, other=0.0)
             next_before = tl.load(state + ahead * E, mask=there, other=0.0)
             a = exp2(dt * A_n[:, None], EXACT, ASM)
@@ -148,7 +154,8 @@ def scan_carry(
     delta, dy, A2, bc, bias, carry, spans, L, tiles, group, delta_b, dy_b,
     delta_l: tl.constexpr, dy_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr,
-    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
+    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr,
+    T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """The first c of a segment, for the segment before it in the backward pass.
 
@@ -164,7 +171,8 @@ def scan_carry(
     A2 += which * N * E
     b = tl.load(bias + which * E + e, mask=there, other=0.0)
     carry += (row * tl.num_programs(1) + segment) * N * E + e
-    bc += row * (2 * N) * (n_tiles * T) + tl.arange(0, T)
+    bc_all = bc + row * (2 * N) * (n_tiles * T)
+    bc = bc_all + tl.arange(0, T)
     span = tl.zeros([BE], tl.float32)
     for back in range(first, last):
         tile = last - 1 - (back - first)
@@ -175,25 +183,24 @@ def scan_carry(
         )
         dt, _ = step_sizes(
             pointers(delta, row * delta_b, start, e, way, delta_l),
-            mask,
-            live,
-            b,
-            SOFTPLUS,
-            EXACT,
-            ASM,
-        )
+            mask, live, b, SOFTPLUS, EXACT, ASM,
+        )  # fmt: skip
+        if AHEAD != "":
+            following = tl.maximum(tile - 1, first)
+            fetch_row(bc_all, (following * 2 + 1) * (N * T), N * T, AHEAD)
+            fetch_tile(dy, row * dy_b, following, L, E, REVERSE, dy_l, T, BE, AHEAD)
+            fetch_tile(delta, row * delta_b, following, L, E, REVERSE, delta_l, T, BE, AHEAD)
         dy_ = reverse_time(dy_, ASM)
         span += tl.sum(dt, 1)
         ends = (tl.arange(0, T) == T - 1)[None, :]
-        next_A, next_c = (
-            tl.load(A2 + e, mask=there, other=0.0),
-            tl.load(carry, mask=there, other=0.0),
-        )
-        next_C = tl.load(bc + N * (n_tiles * T) + tile * T)
+        next_A = tl.load(A2 + e, mask=there, other=0.0)
+        next_c = tl.load(carry, mask=there, other=0.0)
+        bc_ = bc + tile * (2 * N * T)
+        next_C = tl.load(bc_ + N * T)
         for n in tl.range(0, N, loop_unroll_factor=UNROLL):
             A_n, c_after, C = next_A, next_c, next_C.to(tl.float32)
             ahead = tl.minimum(n + 1, N - 1)
-            next_C = tl.load(bc + (N + ahead) * (n_tiles * T) + tile * T)
+            next_C = tl.load(bc_ + (N + ahead) * T)
             next_A = tl.load(A2 + ahead * E + e, mask=there, other=0.0)
             next_c = tl.load(carry + ahead * E, mask=there, other=0.0)
             a = exp2(dt * A_n[:, None], EXACT, ASM)
@@ -254,13 +261,14 @@ def scan_backward(
     L, tiles, group, u_b, delta_b, dy_b,
     u_l: tl.constexpr, delta_l: tl.constexpr, dy_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, SUMS: tl.constexpr,
-    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
+    EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr,
+    T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """All gradients.
 
     `carry` (rows, segments, N, E) comes with c after each segment, and ends with its first c; dA,
     of its shape, comes as zero. du and ddelta are (rows, L, E). The caller sums dA, dbc (blocks of
-    channels, rows, 2N, L′), and dD and dbias (rows, segments, E), in a fixed order.
+    channels, rows, tiles, 2N, T), and dD and dbias (rows, segments, E), in a fixed order.
     """
     block = tl.program_id(0)
     lane = tl.arange(0, BE)
@@ -281,11 +289,13 @@ def scan_backward(
     own = (row * tl.num_programs(1) + segment) * N * E + e
     carry += own
     dA += own
-    states += row * (n_tiles + 1) * N * E + e
-    bc += row * (2 * N) * padded + t
+    states_all = states + row * (n_tiles + 1) * N * E
+    states = states_all + e
+    bc_all = bc + row * (2 * N) * padded
+    bc = bc_all + t
     dbc += (block.to(tl.int64) * tl.num_programs(2) + row) * (2 * N) * padded
     # Where each lane stores the sum that `sum_lanes` leaves it with: of B below lane 16, else of C.
-    lane_step = (lane // 16) * N * padded + 4 * (lane % 4) + 2 * (lane // 8 % 2) + lane // 4 % 2
+    lane_step = (lane // 16) * N * T + 4 * (lane % 4) + 2 * (lane // 8 % 2) + lane // 4 % 2
     dD_ = tl.zeros([BE], tl.float32)
     dbias_ = tl.zeros([BE], tl.float32)
     for back in range(first, last):
@@ -299,6 +309,13 @@ def scan_backward(
         )
         delta_at = pointers(delta, row * delta_b, start, e, way, delta_l)
         dt, _ = step_sizes(delta_at, mask, live, b, SOFTPLUS, EXACT, ASM)
+        if AHEAD != "":
+            following = tl.maximum(tile - 1, first)
+            fetch_row(bc_all, following * (2 * N * T), 2 * N * T, AHEAD)
+            fetch_tile(u, row * u_b, following, L, E, REVERSE, u_l, T, BE, AHEAD)
+            fetch_tile(dy, row * dy_b, following, L, E, REVERSE, dy_l, T, BE, AHEAD)
+            fetch_tile(delta, row * delta_b, following, L, E, REVERSE, delta_l, T, BE, AHEAD)
+            fetch_states(states_all, following, N, E, BE, AHEAD)
         dy_back = reverse_time(dy_, ASM)
         x = dt * u_
         dD_ += tl.sum(dy_ * u_, 1)
@@ -306,23 +323,22 @@ def scan_backward(
         across = tl.zeros([BE, T], tl.float32)  # Σ_n g B
         begins, ends = (t == 0)[None, :], (t == T - 1)[None, :]
         state = states + (row * 0 + tile * N) * E
-        next_A, next_before = (
-            tl.load(A2 + e, mask=there, other=0.0),
-            tl.load(state, mask=there, other=0.0),
-        )
+        next_A = tl.load(A2 + e, mask=there, other=0.0)
+        next_before = tl.load(state, mask=there, other=0.0)
         next_c, next_dA = tl.load(carry, mask=there, other=0.0), tl.load(dA, mask=there, other=0.0)
+        bc_ = bc + tile * (2 * N * T)
         if LOW:
-            next_B, next_C = tl.load(bc + tile * T), tl.load(bc + N * padded + tile * T)
+            next_B, next_C = tl.load(bc_), tl.load(bc_ + N * T)
         for n in tl.range(0, N, loop_unroll_factor=UNROLL):
             A_n, before, c_after, sum_before = next_A, next_before, next_c, next_dA
             ahead = tl.minimum(n + 1, N - 1)
             if LOW:
                 B, C = next_B.to(tl.float32), next_C.to(tl.float32)
-                next_B = tl.load(bc + ahead * padded + tile * T)
-                next_C = tl.load(bc + (N + ahead) * padded + tile * T)
+                next_B = tl.load(bc_ + ahead * T)
+                next_C = tl.load(bc_ + (N + ahead) * T)
             else:
-                B = tl.load(bc + n * padded + tile * T)
-                C = tl.load(bc + (N + n) * padded + tile * T)
+                B = tl.load(bc_ + n * T)
+                C = tl.load(bc_ + (N + n) * T)
             next_A = tl.load(A2 + ahead * E + e, mask=there, other=0.0)
             next_before = tl.load(state + ahead * E, mask=there, other=0.0)
             next_c, next_dA = (
@@ -350,10 +366,10 @@ def scan_backward(
             across += g * B[None, :]
             # dA is summed in memory, by this program alone.
             tl.store(dA + n * E, sum_before + tl.sum(w * dt, 1), mask=there)
-            at = dbc + n * padded + tile * T
+            at = dbc + (tile * (2 * N) + n) * T
             if SUMS == "plain":
                 tl.store(at + t, tl.sum(g * x, 0))
-                tl.store(at + N * padded + t, dC)
+                tl.store(at + N * T + t, dC)
             else:
                 tl.store(at + lane_step, sum_lanes(sum_quarters(g * x, SUMS), dC, T))
         # Read again rather than kept: registers are scarce, and the numbers are in the cache.

@@ -9,13 +9,24 @@ import triton.language as tl
 
 @triton.jit
 @no_type_check
+def _locate(before, which, position, n, N: tl.constexpr, T: tl.constexpr):
+    """Where B (`which` 0) or C of these positions and states is in (rows, tiles, 2N, T).
+
+    `before` are the positions of the rows before, in 64 bits.
+    """
+    tile = before * (2 * N) + position // T * (2 * N * T)
+    return (tile + position % T)[:, None] + ((which * N + n) * T)[None, :]
+
+
+@triton.jit
+@no_type_check
 def stage(
     B, C, bc, L, padded, B_b, B_l, B_n, C_b, C_l, C_n, N: tl.constexpr, REVERSE: tl.constexpr,
-    BN: tl.constexpr, BT: tl.constexpr,
+    T: tl.constexpr, BN: tl.constexpr, BT: tl.constexpr,
 ):  # fmt: skip
-    """Write bc (rows, 2N, padded) in its dtype: B, then C, and zero past the end.
+    """Write bc (rows, tiles, 2N, T) in its dtype: B, then C, and zero past the end.
 
-    Time is contiguous, and runs in the order of the scan.
+    Time runs in the order of the scan.
     """
     position, n = tl.program_id(0) * BT + tl.arange(0, BT), tl.arange(0, BN)
     row, which = tl.program_id(1).to(tl.int64), tl.program_id(2)
@@ -30,7 +41,7 @@ def stage(
         x = tl.load(C + row * C_b + t[:, None] * C_l + n[None, :] * C_n, mask=live, other=0.0).to(
             bc.dtype.element_ty
         )
-    at = bc + (row * 2 * N + which * N) * padded + n[None, :] * padded + position[:, None]
+    at = bc + _locate(row * padded, which, position, n, N, T)
     tl.store(at, x, mask=(position < padded)[:, None] & (n < N)[None, :])
 
 
@@ -38,13 +49,13 @@ def stage(
 @no_type_check
 def unstage(
     dbc, dB, dC, L, padded, slabs, slab, dB_b, dB_l, dB_n, dC_b, dC_l, dC_n,
-    N: tl.constexpr, REVERSE: tl.constexpr, BN: tl.constexpr, BT: tl.constexpr,
+    N: tl.constexpr, REVERSE: tl.constexpr, T: tl.constexpr, BN: tl.constexpr, BT: tl.constexpr,
 ):  # fmt: skip
-    """Write dB and dC (rows, L, N): the sum of the slabs (rows, 2N, padded), in their order."""
+    """Write dB and dC (rows, L, N): the sum of the slabs (rows, tiles, 2N, T), in their order."""
     position, n = tl.program_id(0) * BT + tl.arange(0, BT), tl.arange(0, BN)
     row, which = tl.program_id(1).to(tl.int64), tl.program_id(2)
     live = (position < L)[:, None] & (n < N)[None, :]
-    at = dbc + (row * 2 * N + which * N) * padded + n[None, :] * padded + position[:, None]
+    at = dbc + _locate(row * padded, which, position, n, N, T)
     total = tl.zeros([BT, BN], tl.float32)
     for _ in range(slabs):
         total += tl.load(at, mask=live, other=0.0)

@@ -258,3 +258,60 @@ def locate_tile(tile, L, zero, T: tl.constexpr, EVEN: tl.constexpr, REVERSE: tl.
         start, way = zero + tile * T, t
     live = (tile * T + t < L)[None, :] | EVEN
     return start, way, live
+
+
+@triton.jit
+@no_type_check
+def fetch(at, CACHE: tl.constexpr):
+    """Have what these 32 pointers point at fetched into the L1 or L2 cache; nothing waits for it.
+
+    That takes sectors of 32 bytes, so a lane asks for one of its own. All pointers must be valid.
+    """
+    if CACHE == "L1":
+        tl.inline_asm_elementwise(
+            "prefetch.global.L1 [$1]; mov.b32 $0, 0;", "=r,l", [at.to(tl.int64)], dtype=tl.int32,
+            is_pure=False, pack=1,
+        )  # fmt: skip
+    else:
+        tl.inline_asm_elementwise(
+            "prefetch.global.L2 [$1]; mov.b32 $0, 0;", "=r,l", [at.to(tl.int64)], dtype=tl.int32,
+            is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+@no_type_check
+def fetch_row(x, start, length: tl.constexpr, CACHE: tl.constexpr):
+    """`fetch` `length` elements from x + start on, side by side."""
+    lane = tl.arange(0, 32)
+    EACH: tl.constexpr = 32 // (x.dtype.element_ty.primitive_bitwidth // 8)
+    for first in tl.static_range(0, length, 32 * EACH):
+        fetch(x + start + tl.minimum(first + lane * EACH, length - 1), CACHE)
+
+
+@triton.jit
+@no_type_check
+def fetch_tile(x, row, tile, L, E: tl.constexpr, REVERSE: tl.constexpr, stride: tl.constexpr,
+               T: tl.constexpr, BE: tl.constexpr, CACHE: tl.constexpr):  # fmt: skip
+    """`fetch` a tile of T times and this program's BE channels; `row` is where x's row begins."""
+    EACH: tl.constexpr = 32 // (x.dtype.element_ty.primitive_bitwidth // 8)
+    SECTORS: tl.constexpr = BE // EACH
+    for first in tl.static_range(0, T * SECTORS, 32):
+        i = first + tl.arange(0, 32)
+        t = tl.minimum(tile * T + i // SECTORS, L - 1)
+        t = L - 1 - t if REVERSE else t
+        e = tl.minimum(tl.program_id(0) * BE + i % SECTORS * EACH, E - 1)
+        fetch(x + row + t.to(tl.int64) * stride + e, CACHE)
+
+
+@triton.jit
+@no_type_check
+def fetch_states(x, tile, N: tl.constexpr, E: tl.constexpr, BE: tl.constexpr,
+                 CACHE: tl.constexpr):  # fmt: skip
+    """`fetch` the states of this program's channels before a tile, from x (tiles, N, E)."""
+    SECTORS: tl.constexpr = BE // 8
+    for first in tl.static_range(0, N * SECTORS, 32):
+        i = first + tl.arange(0, 32)
+        n = tl.minimum(i // SECTORS, N - 1)
+        e = tl.minimum(tl.program_id(0) * BE + i % SECTORS * 8, E - 1)
+        fetch(x + tile.to(tl.int64) * (N * E) + n * E + e, CACHE)
