@@ -1,8 +1,9 @@
 """Registries: the pieces of one kind by name, ours and those of plug-ins.
 
 There is one registry for each kind of piece: schedules, samplers, objectives, backbones, suites of
-tasks, methods of scoring, formats of tracks, verbs. All code that lists, checks, documents or runs
-a piece asks its registry. There is no second list. A piece registers itself where it is defined:
+tasks, baselines, methods of scoring, formats of tracks, verbs. All code that lists, checks,
+documents or runs a piece asks its registry. There is no second list. A piece registers itself where
+it is defined:
 
     OBJECTIVES = Registry("objective", package="genodiff.diffusion.objectives")
 

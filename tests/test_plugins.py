@@ -215,6 +215,26 @@ class Wig(TrackFormat):
 '''
 
 
+BASELINE = '''
+import numpy as np
+
+from genodiff.finetuning.model_words import BASELINES, Baseline
+
+
+def fit_gc_share(given):
+    """Yes where more bases are G or C than in the mean of train."""
+
+    def share(examples):
+        return np.array([(s.count(b"G") + s.count(b"C")) / len(s) for s in examples.sequences])
+
+    usual = share(given.train).mean()
+    return lambda examples: np.eye(given.n_out)[(share(examples) > usual).astype(int)]
+
+
+BASELINES.add("gc-share", Baseline(fit_gc_share))
+'''
+
+
 class Piece(NamedTuple):
     """One file of the plug-in and a quick command that needs what the file registers."""
 
@@ -268,6 +288,12 @@ PIECES = {
         ["tracks", "run", "--fasta", "ref.fa", "--out", "tracks", "--format", "wig"],
         "run: is not there",
         "'wig' is no format",
+    ),
+    "toy_baseline": Piece(
+        BASELINE,
+        "finetune gue --task EMP/H3 --model gc-share --data nowhere --offline --out o".split(),
+        "nowhere: the data of gue are not here",
+        "no model 'gc-share'",
     ),
 }  # fmt: skip
 
@@ -383,6 +409,8 @@ def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(tmp_path: Path) -
     assert fitted[0] == 0, fitted
     rows = (tmp_path / "sweep" / "results.jsonl").read_text().splitlines()
     assert {json.loads(row)["suite"] for row in rows} == {"toysuite"}
+    (ours,) = (row for row in map(json.loads, rows) if row["model"] == "gc-share")
+    assert ours["method"] == "baseline"
     assert re.search(r"toysuite +Two words told apart", helped[1])
 
 

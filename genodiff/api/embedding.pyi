@@ -49,7 +49,7 @@ def embed(
         run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         sequences: FASTA, GenBank or EMBL file, - for stdin; each record is a window unless --bed,
             --region, --features or --window says otherwise.
-        out: File to write: .npz, .parquet or .zarr.
+        out: Ends in .npz, .parquet, .zarr, .csv or .tsv.
         bed: BED file of regions; a row on - is read as its reverse complement.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
             times.

@@ -25,6 +25,7 @@ def evaluate(
     order: str | None = None,
     order_options: collections.abc.Mapping[str, float] | None = None,
     order_evaluations: int | None = None,
+    block: int | None = None,
     batch_size: int = 32,
     seed: int = 1,
     offline: bool = False,
@@ -86,6 +87,8 @@ def evaluate(
             base with each evaluation); may be given several times.
         order_evaluations: Of a fixed order take so many evaluations of each window, evenly spread
             [all].
+        block: Bases of a block, which knows all before it and nothing after it (default: as
+            trained).
         batch_size: Windows at a time: changes the speed, not the figures.
         seed: Seed of every random draw.
         offline: Never touch the network.

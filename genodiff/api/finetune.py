@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.margin import check_margin
 from genodiff.errors import DataError, UsageError, printable
 from genodiff.io.target import check_folder, check_target, read_json_object, set_aside
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.run_paths import check_input, find_model_folder
+from genodiff.statistics.margin import check_margin
 from genodiff.tasks.split_names import Level as Level
 from genodiff.tasks.split_names import OwnSplit as OwnSplit
 from genodiff.tasks.split_names import (

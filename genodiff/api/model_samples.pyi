@@ -21,6 +21,7 @@ class ModelSamples:
         allow_n: bool = False,
         batch_size: int | None = None,
         memory: typing.Literal['on', 'off', 'novel'] | None = None,
+        block: int | None = None,
         seed: int = 1,
         length: int | None = None,
         prompt: str | None = None,
@@ -48,6 +49,8 @@ class ModelSamples:
             memory: on: with a memory of the training genome; novel: and no record copies more of it
                 than 9 in 10 held-out sequences (default: on for a run of train --memory). Of --bed and
                 --region each window leaves its own locus out; novel is not for them.
+            block: Bases of a block, which knows all before it and nothing after it (default: as
+                trained).
             seed: Seed of every random draw.
             length: Positions of each (default: the trained length).
             prompt: Of text: how each begins.
@@ -68,6 +71,7 @@ class ModelSamples:
         allow_n: bool = False,
         batch_size: int | None = None,
         memory: typing.Literal['on', 'off', 'novel'] | None = None,
+        block: int | None = None,
         seed: int = 1,
         records: bool = False,
     ) -> typing.Any:
@@ -94,6 +98,8 @@ class ModelSamples:
             memory: on: with a memory of the training genome; novel: and no record copies more of it
                 than 9 in 10 held-out sequences (default: on for a run of train --memory). Of --bed and
                 --region each window leaves its own locus out; novel is not for them.
+            block: Bases of a block, which knows all before it and nothing after it (default: as
+                trained).
             seed: Seed of every random draw.
             records: Give names and evaluations, too.
         """

@@ -26,6 +26,7 @@ def sample(
     allow_n: bool = False,
     batch_size: int | None = None,
     memory: typing.Literal['on', 'off', 'novel'] | None = None,
+    block: int | None = None,
     fasta: str | pathlib.Path | None = None,
     n: int | None = None,
     length: int | None = None,
@@ -91,7 +92,10 @@ def sample(
         memory: on: with a memory of the training genome; novel: and no record copies more of it
             than 9 in 10 held-out sequences (default: on for a run of train --memory). Of --bed and
             --region each window leaves its own locus out; novel is not for them.
-        fasta: FASTA file to write; - for stdout, .gz for BGZF.
+        block: Bases of a block, which knows all before it and nothing after it (default: as
+            trained).
+        fasta: FASTA file to write; - for stdout, .gz for BGZF. With --bed or --region and no
+            --template: the genome that they are of.
         n: Sequences (default 16), or fillings of each template (default 1).
         length: Bases per sequence (default: the trained length); more grow by windows.
         template: FASTA file (- for stdin) whose N and ? are filled, every other letter kept.

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from genodiff.backbones.backbone import NETWORKS, Backbone
+from genodiff.backbones.blocks import read_streams
 from genodiff.backbones.conditioning import embed_classes
 from genodiff.backbones.kinds.caduceus import RECALLED, CaduceusSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
@@ -162,13 +163,20 @@ class Caduceus(Backbone):
         rows: Bool[Tensor, "B L"] | None = None,
         labels: Int[Tensor, " B"] | None = None,
         recalled: Float[Tensor, "B L 4"] | None = None,
+        clean: Int[Tensor, "B L"] | None = None,
+        block: int | None = None,
     ) -> Float[Tensor, "*positions {self.vocab_size}"]:
         """Logits (B, L, V), or those of the true positions of `rows`, (n, V), in reading order.
 
         `lengths` gives each row's length where rows are padded on the right; padding then changes
         nothing. `labels` are the rows' classes, -1 for none. `recalled` is what a memory says of
         each position: weights of four tokens, those of the other strand in reverse order.
+
+        With `block` a position sees its own block of so many, and of those before it the tokens of
+        `clean`; without `clean`, those of xt (`blocks.py`).
         """
+        if block is not None:
+            return read_streams(self, xt if clean is None else clean, xt, block, lengths, labels)
         hidden = take_last(self._stream(xt, lengths, labels, recalled=recalled))
         head = self.embedding if self.head is None else self.head
         if self.complement is None:
@@ -185,7 +193,7 @@ class Caduceus(Backbone):
         assert isinstance(last, Block)
         if not last.mixer.adds or self.settings.alternate_strands or self.residual_dtype:
             return self(xt)[:, at]
-        residual = self._embed(xt, None, None)
+        residual = self.embed(xt)
         for i in range(len(self.blocks) - 1):
             residual, _ = self._step(i, residual, None, False)
         strands = [(residual, at)]
@@ -230,13 +238,13 @@ class Caduceus(Backbone):
             states.append(join_strands(rows, lengths) if self.paired else rows)
         return states
 
-    def _embed(
+    def embed(
         self,
-        xt: Tensor,
-        lengths: Tensor | None,
-        labels: Tensor | None,
-        recalled: Tensor | None = None,
-    ) -> Tensor:
+        xt: Int[Tensor, "B L"],
+        labels: Int[Tensor, " B"] | None = None,
+        lengths: Int[Tensor, " B"] | None = None,
+        recalled: Float[Tensor, "B L 4"] | None = None,
+    ) -> Float[Tensor, "rows L D"]:
         """What the first block reads. With paired strands, the strands are rows.
 
         Both strands have the same class, and what is recalled of the other one is turned, so the
@@ -271,7 +279,7 @@ class Caduceus(Backbone):
         come.
         """
         mask = None
-        hidden = self._embed(xt, lengths, labels, recalled)
+        hidden = self.embed(xt, labels, lengths, recalled)
         row_lengths = (
             torch.cat([lengths, lengths]) if lengths is not None and self.paired else lengths
         )
@@ -361,7 +369,7 @@ class Caduceus(Backbone):
         self, x: Int[Tensor, "B n"], cache: StateCache, sigma: Tensor | None = None
     ) -> Float[Tensor, "B n {self.vocab_size}"]:
         """Logits of the n positions that follow those in the cache, which then holds them too."""
-        residual = self._embed(x, None, None)
+        residual = self.embed(x)
         for i, block in enumerate(self.blocks):
             assert isinstance(block, Block)
             if i == len(cache.edges):

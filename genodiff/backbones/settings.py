@@ -57,6 +57,11 @@ class BackboneSettings(Settings):
         """Whether the network is told what a memory of the training genome says of each base."""
         return False
 
+    @property
+    def reads_blocks(self) -> bool:
+        """Whether the network reads a block after its clean past (block diffusion)."""
+        return False
+
     @abstractmethod
     def build(
         self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0

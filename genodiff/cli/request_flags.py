@@ -130,13 +130,14 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
         about["converter"] = partial(_convert_number, [w for one in kinds for w in get_args(one)])
     if default is MISSING:
         default = inspect.Parameter.empty
+    place: Any = inspect.Parameter.KEYWORD_ONLY
+    if option.is_word:
+        place = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if get_origin(one.kind) is Sequence:  # all words that stand there
+            about = {"help": option.help}
+            place, kind, default = inspect.Parameter.VAR_POSITIONAL, Path, inspect.Parameter.empty
     return inspect.Parameter(
-        name,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD
-        if option.is_word
-        else inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[kind, Parameter(**about)],
+        name, place, default=default, annotation=Annotated[kind, Parameter(**about)]
     )
 
 

@@ -34,11 +34,11 @@ TOLERANCE = 1e-4
 def check_torch() -> tuple[list[Check], str | None]:
     """All checks that need torch, and the name of the scan that runs here, if one does."""
     scan, name = check_scans()
-    numbers = [check_numbers("auto"), *check_forecast(), bound(), check_strands()]
-    return [build(), device(), *scan, *numbers], name
+    numbers = [check_numbers("auto"), *check_forecast(), check_bound(), check_strands()]
+    return [check_build(), check_device(), *scan, *numbers], name
 
 
-def build() -> Check:
+def check_build() -> Check:
     """How this torch was built, and with how many threads it runs."""
     kind = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU build"
     libraries = (("MKL", torch.backends.mkl), ("oneDNN", torch.backends.mkldnn))
@@ -56,13 +56,12 @@ def build() -> Check:
     return Check("torch", "ok", detail)
 
 
-def device() -> Check:
+def check_device() -> Check:
     """The accelerator, or why there is none."""
     if torch.cuda.is_available():
-        found = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
-        return Check(
-            "gpu", "ok", ", ".join(f"{p.name} ({p.total_memory / 2**30:.0f} GiB)" for p in found)
-        )
+        cards = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
+        names = (f"{card.name} ({card.total_memory / 2**30:.0f} GiB)" for card in cards)
+        return Check("gpu", "ok", ", ".join(names))
     if shutil.which("nvidia-smi") is None and not os.path.exists("/dev/nvidia0"):
         return Check("gpu", "ok", "none here; everything runs on the CPU")
     if torch.version.cuda is None:
@@ -144,25 +143,25 @@ def check_numbers(provider: str) -> Check:
             truth = selective_scan(**problem, provider="naive")
             selective_scan(**problem, provider=provider)
             began = time.perf_counter()
-            found = selective_scan(**problem, provider=provider)
+            scanned = selective_scan(**problem, provider=provider)
             if where == "cuda":
                 torch.cuda.synchronize()
-            passed = time.perf_counter() - began
+            seconds = time.perf_counter() - began
     except (GenodiffError, RuntimeError) as fault:
         return Check(
             "scan numbers", "fail", f"the scan does not run: {fault}", "set GENODIFF_SCAN=torch"
         )
     assert isinstance(truth, torch.Tensor)
-    assert isinstance(found, torch.Tensor)
-    worst = float((truth - found).abs().max())
+    assert isinstance(scanned, torch.Tensor)
+    worst = float((truth - scanned).abs().max())
     if not worst <= TOLERANCE:
         fix = "set GENODIFF_SCAN=torch, and report this"
         return Check("scan numbers", "fail", f"differs from the naive scan by {worst:.0e}", fix)
-    pace = f"{batch * length / passed / 1000:,.0f} thousand tokens/s forward at width {channels}"
+    pace = f"{batch * length / seconds / 1000:,.0f} thousand tokens/s forward at width {channels}"
     return Check("scan numbers", "ok", f"within {worst:.0e} of the naive scan; {pace}")
 
 
-def bound() -> Check:
+def check_bound() -> Check:
     """The exact-count bound of the best denoiser in a world of four equal letters: ln 4 nats."""
     n = 4
     diffusion = MaskedDiffusion(schedule("linear"), DNA.mask_id, DNA.targets)

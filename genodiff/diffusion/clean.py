@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -26,8 +27,11 @@ class Clean:
         denoiser: Callable[..., Tensor],
         xt: Int[Tensor, "B L"],
         sigma: Float[Tensor, " B"],
-        **rows: Bool[Tensor, "B L"],
+        **more: Any,
     ) -> Float[Tensor, "*positions V"]:
-        """Those of `denoiser` for xt; it is told the lengths only where there are any."""
+        """Those of `denoiser` for xt; it is told the lengths only where there are any.
+
+        `more` are arguments that not every denoiser takes, such as `rows`.
+        """
         told = (xt, sigma) if self.lengths is None else (xt, sigma, self.lengths)
-        return denoiser(*told, **rows)
+        return denoiser(*told, **more)

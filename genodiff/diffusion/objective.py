@@ -24,7 +24,7 @@ from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, times
 from genodiff.diffusion.registries import OBJECTIVES as OBJECTIVES
-from genodiff.diffusion.sampler import SAMPLERS, Kind, Sampler
+from genodiff.diffusion.sampler import Kind, Sampler, list_samplers
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError, did_you_mean
 
@@ -93,8 +93,12 @@ class Objective(ABC):
     @property
     def samplers(self) -> dict[str, Sampler]:
         """The samplers that fit the trained network; the first is the default."""
-        fitting = {name: one for name, one in SAMPLERS.items() if self.kind in one.fits}
-        return {name: fitting[name] for name in self.first_samplers} | fitting
+        return list_samplers(self.kind, self.first_samplers)
+
+    @property
+    def only_goes_on(self) -> bool:
+        """Whether a base is drawn and scored from those before it, not from those after it."""
+        return self.kind in ("causal", "block")
 
     @property
     def curve(self) -> bool:

@@ -31,8 +31,9 @@ from genodiff.diffusion.registries import SAMPLERS as SAMPLERS
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 
-Kind = Literal["masked", "score", "causal"]
-"""A network's logits: of x_theta at the masks, ratios of score entropy, or of the next token."""
+Kind = Literal["masked", "score", "causal", "block"]
+"""A network's logits: of x_theta at the masks, ratios of score entropy, of the next token, or of
+x_theta at the masks of a block that knows nothing to its right."""
 
 Order = Literal["fixed", "read"]
 """When a position is revealed: by its `u_order` and its place alone; or by the distributions at the
@@ -153,6 +154,12 @@ class Sampler:
         return {one.name: one.default for one in given}
 
 
+def list_samplers(kind: Kind, first: tuple[str, ...]) -> dict[str, Sampler]:
+    """The samplers for such a network, those named `first` before the others."""
+    fitting = {name: one for name, one in SAMPLERS.items() if kind in one.fits}
+    return {name: fitting[name] for name in first} | fitting
+
+
 Draws = TypeVar("Draws", bound=Callable[..., Sampled])
 
 
@@ -189,6 +196,12 @@ def count_revealing_steps(n: int, share: Float[Tensor, " S"]) -> float:
     """The expected number of steps that reveal any of n masks, each at a step drawn by itself."""
     each = np.diff(share.numpy(), prepend=0.0)
     return float((1 - (1 - each) ** n).sum())
+
+
+def of_rows(denoiser: Denoiser, rows: Int[Tensor, " A"]) -> Denoiser:
+    """`denoiser` for these rows of its batch, where it must be told which they are (`of_rows`)."""
+    chosen: Denoiser = denoiser.of_rows(rows) if hasattr(denoiser, "of_rows") else denoiser
+    return chosen
 
 
 def revealed_share(schedule: Schedule, steps: int) -> Float[Tensor, " S"]:
@@ -256,13 +269,13 @@ class Filling:
             and getattr(self.denoiser, "selects_rows", False)
         ):
             return self.denoiser(self.x[rows], sigma, rows=due), sigma
-        return self.denoiser(self.x[rows], sigma), sigma
+        return of_rows(self.denoiser, rows)(self.x[rows], sigma), sigma
 
     def refined(self, row: Int[Tensor, "1"], sigma: Float[Tensor, "1"]) -> Float[Tensor, "1 L V"]:
         """The double-precision logits of one sequence alone, computed once between two reveals."""
         assert self.refine is not None
         if row.item() not in self.exact:
-            self.exact[int(row)] = self.refine(self.x[row], sigma)
+            self.exact[int(row)] = of_rows(self.refine, row)(self.x[row], sigma)
         return self.exact[int(row)]
 
     def _refine_together(self, rows: Int[Tensor, " A"], sigma: Float[Tensor, " A"]) -> None:
@@ -272,7 +285,7 @@ class Filling:
         most = max(1, _TOGETHER // (self.x.shape[1] * len(self.diffusion.targets)))
         for start in range(0, len(new), most):
             part = torch.tensor(new[start : start + most], device=rows.device)
-            found = self.refine(self.x[rows[part]], sigma[part])
+            found = of_rows(self.refine, rows[part])(self.x[rows[part]], sigma[part])
             self.exact |= zip(rows[part].tolist(), found.split(1), strict=True)
 
     def reveal(

@@ -120,8 +120,8 @@ def _row_of(
     windows: Windows, rows: NDArray[np.int64], start: int, length: int
 ) -> NDArray[np.int64]:
     """For each base of an interval, which of its windows holds it; len(rows) where none does."""
-    found = np.full(length, len(rows), np.int64)
+    row_of = np.full(length, len(rows), np.int64)
     for i, row in enumerate(rows.tolist()):
         at = int(windows.flat_start[row]) - start
-        found[at : at + int(windows.length[row])] = i
-    return found
+        row_of[at : at + int(windows.length[row])] = i
+    return row_of

@@ -17,6 +17,7 @@ from genodiff.data.store import Store
 from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.windows import Windows
+from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.errors import DataError, GenodiffError
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.io.identity import sha256_file, stamp_time
@@ -195,6 +196,7 @@ def describe_request(model: TrainedModel, options: EvalOptions) -> dict[str, Any
         "step": model.step,
         "objective": model.config.diffusion.objective,
         "figure": model.objective.figure,
+        **({"block": model.objective.block} if isinstance(model.objective, BlockDiffusion) else {}),
     }
 
 

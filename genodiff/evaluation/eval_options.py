@@ -12,7 +12,7 @@ from genodiff.data.recipe import ALL, SPLITS
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DNA, DOMAINS, TEXT
 from genodiff.errors import UsageError, did_you_mean
-from genodiff.jobs.options import Offline, Seed
+from genodiff.jobs.options import Block, Offline, Seed
 from genodiff.jobs.request import Option, list_fields
 
 RANDOM = "random"
@@ -119,6 +119,7 @@ class EvalOptions:
         Ge(1),
         Option("Of a fixed order take so many evaluations of each window, evenly spread [all]."),
     ] = field(default=None, metadata=_OF_DNA)
+    block: Block = None
     batch_size: Annotated[
         int, Ge(1), Option("Windows at a time: changes the speed, not the figures.")
     ] = 32

@@ -87,6 +87,8 @@ def _describe_options(options: EvalOptions) -> dict[str, Any]:
     given = {key: value for key, value in options.describe().items() if key != "offline"}
     if options.memory in (None, "off"):  # as in requests of before there was a memory
         del given["memory"]
+    if options.block is None:
+        del given["block"]
     if options.order is None:
         for name in ("order", "order_options", "order_evaluations"):
             del given[name]

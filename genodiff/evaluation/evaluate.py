@@ -69,7 +69,7 @@ def open_evaluated(asked: EvalRequest) -> TrainedModel:
         else getattr(asked.run, "inner", asked.run)
     )
     asked.check_of(model.alphabet.domain)
-    return model
+    return model.in_blocks(asked.block)
 
 
 def evaluate_request(asked: EvalRequest) -> dict[str, Any]:

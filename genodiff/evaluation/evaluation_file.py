@@ -32,7 +32,7 @@ from genodiff.runs.sealed_files import read_json
 log = logging.getLogger("genodiff")
 
 EVAL = "eval.json"
-_GROUP = ("fingerprint", "split", "context", "seq_len")
+_GROUP = ("fingerprint", "split", "context", "seq_len", "block")
 _IDENTITY = (*_GROUP, "checkpoint", "windows", "windows_total", "repeats", "seed", "soft_masked")
 _ORDER = ("name", "steps", "options", "complete", "evaluations")
 _SHORTENED = 8  # digits of a fingerprint or checkpoint that tell two like names apart
@@ -159,6 +159,7 @@ def name_evaluation(result: dict[str, Any], trained_on: str | None) -> str:
         name += f" of {name_data(result)}"
         name += f" ({Path(result['bed']).name})" if result.get("bed") else ""
     name += " in whole contigs" * (result["context"] == "contig")
+    name += f" in blocks of {result['block']}" if result.get("block") else ""
     return name + _describe_memory(result)
 
 

@@ -78,6 +78,9 @@ def read_order(model: TrainedModel, options: EvalOptions) -> Order | None:
     if objective.kind == "causal":
         what = f"--order is for masked networks, and the figure of {objective.name} is exact"
         raise UsageError(what, fix="leave it out")
+    if objective.kind == "block":
+        what = "--order draws whole windows, and this model draws blocks"
+        raise UsageError(what, fix="leave it out; with --block 1 the bound is the likelihood")
     if name not in known:
         what = f"no likelihood of sampler '{name}' is exact: it judges tokens or takes them back"
         raise UsageError(what, fix=f"choose {', '.join([RANDOM, *known])}")

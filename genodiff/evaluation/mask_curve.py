@@ -30,8 +30,8 @@ Floats = NDArray[np.float64]
 
 def count_draws(tokens: Floats, repeats: int, shared: NDArray[np.int64] | None) -> int:
     """How many counts of masks were drawn for windows of `tokens` (2, windows)."""
-    some = tokens.sum(0) > 0
-    return repeats * (int(some.sum()) if shared is None else len(np.unique(shared[some])))
+    counts = tokens.sum(0) > 0
+    return repeats * (int(counts.sum()) if shared is None else len(np.unique(shared[counts])))
 
 
 def remove_curve(
@@ -57,10 +57,10 @@ def remove_curve(
     columns = _powers(rate[drawn], degree) - _mean_powers(counted[drawn], degree)
     fold = np.unique(number[drawn], return_inverse=True)[1] % _FOLDS
     explained = np.zeros(rate.shape)
-    found = np.zeros(len(y))
+    curve = np.zeros(len(y))
     for held, fitted in cross_fit(y, root, columns, fold):
-        found[held] = columns[held] @ fitted[1:]
-    explained[drawn] = found
+        curve[held] = columns[held] @ fitted[1:]
+    explained[drawn] = curve
     result: Floats = nats - tokens[:, None] * explained
     return result
 

@@ -10,6 +10,8 @@
                    settings chosen on the validation part (see `tuned_baselines`)
   bow-lr, char-lr  of text: logistic regression on words, on characters (see `text_baselines`)
 
+Each is a piece of `model_words.BASELINES`, which names its function here.
+
 Predictions are probabilities (n, classes), probabilities of yes (n, classes) for several answers,
 or values (n,).
 """
@@ -21,18 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
-from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.errors import DataError
 from genodiff.finetuning.cnn import fit_cnn
 from genodiff.finetuning.kmer_regression import fit_kmers
-from genodiff.finetuning.model_words import list_baselines
-from genodiff.finetuning.text_baselines import SHAPES, fit_text
+from genodiff.finetuning.model_words import BASELINES, list_baselines
+from genodiff.finetuning.text_baselines import fit_text
 from genodiff.finetuning.tuned_baselines import (
-    TUNED,
     Given,
     Options,
     choose_options,
     fit_tuned,
 )
+from genodiff.jobs.request import find_named
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import predict_by_length, predict_by_lookup
@@ -41,9 +43,10 @@ Floats = NDArray[np.float64]
 Predict = Callable[[Examples], Floats]
 
 
-class _Given(NamedTuple):
-    """What a baseline is fitted on."""
+class BaselineData(NamedTuple):
+    """What the baseline called `name` is fitted on."""
 
+    name: str
     task: Task
     train: Examples
     valid: Examples
@@ -52,6 +55,7 @@ class _Given(NamedTuple):
 
     @property
     def n_out(self) -> int:
+        """How many answers a prediction has."""
         return max(1, len(self.task.classes))
 
 
@@ -71,19 +75,18 @@ def fit_baseline(
     Raises `UsageError` for an unknown name, `DataError` where a baseline needs coordinates or
     classes that the data do not have.
     """
-    if name not in _FITS:
-        raise UsageError(f"no baseline '{name}'; {did_you_mean(name, _FITS)}")
+    fit = BASELINES[name].fit
     if not train.n:
         raise DataError(f"task {task.name}: no train example", fix="give some")
-    return _FITS[name](_Given(task, train, valid, seed, minutes))
+    given = BaselineData(name, task, train, valid, seed, minutes)
+    predict: Predict = (find_named(fit) if isinstance(fit, str) else fit)(given)
+    return predict
 
 
 def list_allowed_baselines(task: Task, train: Examples) -> tuple[str, ...]:
     """The baselines that these data allow: lookups need classes and coordinates."""
     can_look_up = train.coordinates is not None and task.kind in ("binary", "multiclass")
-    return tuple(
-        name for name in list_baselines(task.domain) if can_look_up or not name.startswith("lookup")
-    )
+    return list_baselines(task.domain, **({} if can_look_up else {"needs_places": False}))
 
 
 def fit_predict(
@@ -93,20 +96,22 @@ def fit_predict(
     return fit_baseline(name, task, train, valid, seed)(test)
 
 
-def _majority(given: _Given) -> Predict:
+def fit_majority(given: BaselineData) -> Predict:
+    """The shares of the classes in train; of values, their mean."""
     shares = np.atleast_1d(_one_hot(given.train.labels, given).mean(axis=0))
     if given.task.kind == "regression":
         return lambda examples: np.full(examples.n, shares[0])
     return lambda examples: np.tile(shares, (examples.n, 1))
 
 
-def _one_hot(labels: NDArray[Any], given: _Given) -> Floats:
+def _one_hot(labels: NDArray[Any], given: BaselineData) -> Floats:
     if given.task.kind in ("regression", "multilabel"):
         return labels.astype(np.float64)
     return (labels[:, None] == np.arange(given.n_out)).astype(np.float64)
 
 
-def _length_tree(given: _Given) -> Predict:
+def fit_length_tree(given: BaselineData) -> Predict:
+    """A decision tree on the length alone."""
     if given.task.kind in ("binary", "multiclass"):
         return lambda examples: predict_by_length(
             given.train.lengths, given.train.labels, examples.lengths, given.n_out
@@ -129,7 +134,8 @@ def _length_tree(given: _Given) -> Predict:
     )
 
 
-def _kmer_lr(given: _Given) -> Predict:
+def fit_kmer_lr(given: BaselineData) -> Predict:
+    """A regression on GC content and counts of 3- and 6-mers."""
     task = given.task
     return fit_kmers(
         task.kind, given.n_out, task.max_length, given.train, given.valid,
@@ -156,7 +162,8 @@ def _loss(kind: str, labels: NDArray[Any], predicted: Floats) -> float:
     return float(errors + 1e-6 * -np.log(np.maximum(right, 1e-12)).mean())
 
 
-def _cnn(given: _Given) -> Predict:
+def fit_network(given: BaselineData) -> Predict:
+    """The benchmark's own convolutional network."""
     task = given.task
     return fit_cnn(
         task.kind, given.n_out, task.max_length, given.train, given.valid, given.seed,
@@ -164,39 +171,30 @@ def _cnn(given: _Given) -> Predict:
     )  # fmt: skip
 
 
-def _lookup(exact: bool) -> Callable[[_Given], Predict]:
-    def fit(given: _Given) -> Predict:
-        if given.task.kind not in ("binary", "multiclass"):
-            raise DataError(
-                f"task {given.task.name}: a lookup answers with classes, and this is a "
-                f"{given.task.kind} task"
-            )
-        if given.train.coordinates is None:
-            raise DataError(
-                f"task {given.task.name}: a lookup needs coordinates, which these data lack",
-                fix="leave it out",
-            )
-
-        def predict(examples: Examples) -> Floats:
-            if examples.coordinates is None:
-                raise DataError(
-                    f"task {given.task.name}: a lookup needs coordinates, which these data lack",
-                    fix="leave it out",
-                )
-            return predict_by_lookup(given.train, examples.coordinates, given.n_out, exact=exact)
-
-        return predict
-
-    return fit
-
-
-def _of_text(name: str) -> Callable[[_Given], Predict]:
-    def fit(given: _Given) -> Predict:
-        return fit_text(
-            name, given.train, given.valid, given.n_out, given.task.metrics[0], given.task.kind
+def fit_lookup(given: BaselineData) -> Predict:
+    """The labels of train intervals: of the same one, or of those that share a base."""
+    if given.task.kind not in ("binary", "multiclass"):
+        raise DataError(
+            f"task {given.task.name}: a lookup answers with classes, and this is a "
+            f"{given.task.kind} task"
         )
+    what = f"task {given.task.name}: a lookup needs coordinates, which these data lack"
+    if given.train.coordinates is None:
+        raise DataError(what, fix="leave it out")
+    exact = given.name == "lookup-same"
 
-    return fit
+    def predict(examples: Examples) -> Floats:
+        if examples.coordinates is None:
+            raise DataError(what, fix="leave it out")
+        return predict_by_lookup(given.train, examples.coordinates, given.n_out, exact=exact)
+
+    return predict
+
+
+def fit_words(given: BaselineData) -> Predict:
+    """Of text: a regression on words, or on characters."""
+    task = given.task
+    return fit_text(given.name, given.train, given.valid, given.n_out, task.metrics[0], task.kind)
 
 
 def make_given(task: Task, train: Examples, valid: Examples, seed: int) -> Given:
@@ -211,21 +209,8 @@ def fit_chosen(
     return fit_tuned(name, options, make_given(task, train, valid, seed))[0]
 
 
-def _tuned(name: str) -> Callable[[_Given], Predict]:
-    def fit(given: _Given) -> Predict:
-        whole = make_given(given.task, given.train, given.valid, given.seed)
-        return fit_tuned(name, choose_options(name, [whole], given.minutes).options, whole)[0]
-
-    return fit
-
-
-_FITS: dict[str, Callable[[_Given], Predict]] = {
-    "majority": _majority,
-    "length-tree": _length_tree,
-    "kmer-lr": _kmer_lr,
-    "cnn": _cnn,
-    "lookup-same": _lookup(True),
-    "lookup-overlap": _lookup(False),
-    **{name: _tuned(name) for name in TUNED},
-    **{name: _of_text(name) for name in SHAPES},
-}
+def fit_by_choice(given: BaselineData) -> Predict:
+    """A tuned baseline, its options chosen on the validation part."""
+    whole = make_given(given.task, given.train, given.valid, given.seed)
+    options = choose_options(given.name, [whole], given.minutes).options
+    return fit_tuned(given.name, options, whole)[0]

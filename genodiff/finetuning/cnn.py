@@ -81,6 +81,11 @@ class Cnn(nn.Module):
             x = F.max_pool1d(F.relu(norm(F.conv1d(x, weight, convolution.bias))), 2)
         return self.out(self.hidden(x.flatten(1)))
 
+    def score(self, letters: Tensor) -> Tensor:
+        """Scores as they are predicted."""
+        scores: Tensor = self(letters)
+        return scores
+
 
 def _uniforms(seed: int, index: int, like: Tensor) -> Tensor:
     return torch.from_numpy(uniforms(seed, Purpose.INIT, index, like.numel())).reshape(like.shape)
@@ -106,23 +111,29 @@ class CnnShape(NamedTuple):
 class CnnPredictor:
     """A fitted network as a function of examples."""
 
-    form: ClassVar[Literal["cnn"]] = "cnn"
+    form: ClassVar[Literal["cnn", "motif-cnn"]] = "cnn"
+    padding: ClassVar[int] = _LETTERS - 1
+    at_once: ClassVar[int] = 1024
 
-    def __init__(self, network: Cnn, shape: CnnShape) -> None:
+    def __init__(self, network: Any, shape: CnnShape) -> None:
         self.network, self.shape = network, shape
 
     def __call__(self, examples: Examples) -> Floats:
         """Predictions as `metrics` reads them."""
-        return self.predict(examples.sequences, 1024)
+        return self.predict(examples.sequences, self.at_once)
 
     def predict(self, sequences: list[bytes], rows: int) -> Floats:
         """The same for sequences, so many at a time, which changes the last bits."""
-        shape, network = self.shape, self.network.eval()
-        z = encode_letters([s[: shape.max_length] for s in sequences], shape.length)
+        shape, network, z = self.shape, self.network.eval(), self.encode(sequences)
         with torch.no_grad():
-            scores = [network(z[i : i + rows].long()) for i in range(0, len(z), rows)]
+            scores = [network.score(z[i : i + rows].long()) for i in range(0, len(z), rows)]
         found = torch.cat([torch.zeros(0, shape.n_out), *scores]).double()
         return probabilities(shape.kind, found.numpy(), (shape.mean, shape.scale))
+
+    def encode(self, sequences: list[bytes]) -> Tensor:
+        """The letters of sequences, (n, length) uint8."""
+        cut = [s[: self.shape.max_length] for s in sequences]
+        return encode_letters(cut, self.shape.length, self.padding)
 
     @property
     def longest(self) -> int:
@@ -154,52 +165,69 @@ def fit_cnn(
     """A predictor: the network of the epoch with the least `loss(labels, predicted)` on `valid`."""
     length = max(SHORTEST, min(max_length, int(train.lengths.max())))
     network = Cnn(length, n_out, seed)
-    optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
-    x, labels = (
-        encode_letters([s[:max_length] for s in train.sequences], length),
-        torch.from_numpy(train.labels),
-    )
-    mean, scale = (
-        (float(train.labels.mean()), float(train.labels.std()) or 1.0)
-        if kind == "regression"
-        else (0.0, 1.0)
-    )
+    shape = CnnShape(kind, n_out, length, max_length, *measure_scale(kind, train))
+    predict = CnnPredictor(network, shape)
+    x = predict.encode(train.sequences)
+    keep_best_epoch(
+        predict, torch.optim.Adam(network.parameters(), lr=RATE), train, valid, seed,
+        score=lambda rows, epoch, step: network(x[rows].long()), loss=loss, epochs=EPOCHS,
+        batch=BATCH,
+    )  # fmt: skip
+    return predict
 
-    predict = CnnPredictor(network, CnnShape(kind, n_out, length, max_length, mean, scale))
+
+def measure_scale(kind: str, train: Examples) -> tuple[float, float]:
+    """Mean and standard deviation of the values in train; (0, 1) of classes."""
+    if kind != "regression":
+        return 0.0, 1.0
+    return float(train.labels.mean()), float(train.labels.std()) or 1.0
+
+
+def keep_best_epoch(
+    predict: CnnPredictor, optimizer: torch.optim.Optimizer, train: Examples, valid: Examples,
+    seed: int, *, score: Callable[[Tensor, int, int], Tensor],
+    loss: Callable[[NDArray[np.generic], Floats], float], epochs: int, batch: int,
+) -> None:  # fmt: skip
+    """Train the network of `predict`; it is left at the epoch with the least `loss` on `valid`.
+
+    `score(rows, epoch, step)` is what it says of these rows of train at a step of an epoch.
+    """
+    network, labels = predict.network, torch.from_numpy(train.labels)
     best: tuple[float, dict[str, Tensor]] | None = None
-    for epoch in range(EPOCHS):
+    for epoch in range(epochs):
         network.train()
         order = np.argsort(uniforms(seed, Purpose.FINETUNE_ORDER, epoch, train.n), kind="stable")
-        for start in range(0, train.n, BATCH):
-            rows = torch.from_numpy(order[start : start + BATCH])
+        for step, start in enumerate(range(0, train.n, batch)):
+            rows = torch.from_numpy(order[start : start + batch])
             if len(rows) < 2 and train.n > 1:  # a batch norm of one is undefined
                 continue
             optimizer.zero_grad()
-            _train_loss(kind, network(x[rows].long()), labels[rows], mean, scale).backward()
+            _train_loss(predict.shape, score(rows, epoch, step), labels[rows]).backward()
             optimizer.step()
         value = loss(valid.labels, predict(valid))
         if best is None or value < best[0]:
             best = value, {name: t.clone() for name, t in network.state_dict().items()}
     if best is not None:
         network.load_state_dict(best[1])
-    return predict
+    network.eval()
 
 
-def encode_letters(sequences: list[bytes], length: int) -> Tensor:
-    """(n, length) letters 0 to 5 as uint8: A, C, G, T, any other, padding on the right.
+def encode_letters(sequences: list[bytes], length: int, padding: int = _LETTERS - 1) -> Tensor:
+    """(n, length) letters as uint8: 0 to 3 for A, C, G, T, 4 for any other, padding on the right.
 
     Longer sequences are cut.
     """
-    found = np.full((len(sequences), length), _LETTERS - 1, np.uint8)
+    found = np.full((len(sequences), length), padding, np.uint8)
     for row, sequence in zip(found, sequences, strict=True):
         cut = sequence[:length]
         row[: len(cut)] = _CODES[np.frombuffer(cut, np.uint8)]
     return torch.from_numpy(found)
 
 
-def _train_loss(kind: str, scores: Tensor, labels: Tensor, mean: float, scale: float) -> Tensor:
-    if kind == "regression":
-        return F.mse_loss(scores[:, 0], ((labels - mean) / scale).to(scores.dtype))
-    if kind == "multilabel":
+def _train_loss(shape: CnnShape, scores: Tensor, labels: Tensor) -> Tensor:
+    if shape.kind == "regression":
+        wanted = (labels - shape.mean) / shape.scale
+        return F.mse_loss(scores[:, 0], wanted.to(scores.dtype))
+    if shape.kind == "multilabel":
         return F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
     return F.cross_entropy(scores, labels)

@@ -37,7 +37,7 @@ from genodiff.finetuning.fit import (
 from genodiff.finetuning.fit_state import STATE
 from genodiff.finetuning.head import Classifier
 from genodiff.finetuning.kmer_regression import KmerPredictor
-from genodiff.finetuning.model_words import DRAWN_BASELINES, TUNED_BASELINES
+from genodiff.finetuning.model_words import BASELINES
 from genodiff.finetuning.motif_cnn import MotifPredictor
 from genodiff.finetuning.predictor_files import KeptFit
 from genodiff.finetuning.probe import compute_embeddings, fit_probe
@@ -181,7 +181,7 @@ def _fit_baseline_once(
         _undrawn.clear()
         train, valid = data.train.take(rows), data.train.take(valid_rows)
         fitted = _fit_baseline(unit, data, train, valid, out)
-        if unit.model.preset in DRAWN_BASELINES:
+        if BASELINES[str(unit.model.preset)].is_drawn:
             return fitted
         _undrawn[key] = fitted
     known = _undrawn[key]
@@ -194,7 +194,7 @@ def _fit_baseline(
     if unit.model.preset is None:
         raise GenodiffError(f"no baseline '{unit.model.name}' here")
     task, name = data.task, unit.model.preset
-    chosen = find_choice(unit, data, out) if name in TUNED_BASELINES else None
+    chosen = find_choice(unit, data, out) if BASELINES[name].is_tuned else None
     clock = WorkClock()
     if chosen is None:
         predict = fit_baseline(name, task, train, valid, unit.seed, minutes=unit.settings.budget)

@@ -1,9 +1,11 @@
 """The words of `--model`, judged before any network is loaded: this module imports no torch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import UsageError, did_you_mean
+from genodiff.registry import Registry
 from genodiff.runs.ready_models import list_ready_models
 from genodiff.runs.run_paths import find_model_folder
 
@@ -13,24 +15,52 @@ ADAPTED = "adapted:"
 EVERY_BASELINE = "baselines"
 EVERY_TUNED = "tuned-baselines"
 
-BASELINES = (
-    "majority", "length-tree", "kmer-lr", "cnn", "lookup-same", "lookup-overlap",
-)  # fmt: skip
-"""The names of the baselines of DNA (see `baselines`)."""
 
-TUNED_BASELINES = ("kmer-tuned", "gkm-svm", "pos-kmer-lr", "pos-kmer-gb", "cnn-tuned")
-"""Baselines of DNA whose settings are chosen by validation (see `tuned_baselines`)."""
+class Baseline(NamedTuple):
+    """What is fitted beside the networks of a table, and where its function stands.
 
-DRAWN_BASELINES = ("cnn", "cnn-tuned")
-"""Baselines whose fit draws from the seed. Another is the same for all seeds on the same rows."""
+    `fit` makes a predictor of a `BaselineData`; as "module:name" it is imported when it is fitted.
+    """
 
-TEXT_BASELINES = ("majority", "length-tree", "bow-lr", "char-lr")
-"""The names of the baselines of text."""
+    fit: str | Callable[[Any], Any]
+    domains: tuple[DomainName, ...] = (DNA.name,)
+    is_tuned: bool = False
+    """Its settings are chosen by validation."""
+    is_drawn: bool = False
+    """Its fit draws from the seed. Another is the same for all seeds on the same rows."""
+    is_kept: bool = False
+    """Its fits have a form in which they are kept."""
+    needs_places: bool = False
+    """It reads coordinates, and answers with classes."""
 
 
-def list_baselines(domain: DomainName) -> tuple[str, ...]:
-    """The baselines of a domain."""
-    return {DNA.name: BASELINES + TUNED_BASELINES, TEXT.name: TEXT_BASELINES}[domain]
+BASELINES: Registry[Baseline] = Registry("baseline")
+"""A plug-in adds its own: `BASELINES.add("gc", Baseline(fit_gc))`."""
+_IN = "genodiff.finetuning.baselines"
+BASELINES.add("majority", Baseline(f"{_IN}:fit_majority", (DNA.name, TEXT.name)))
+BASELINES.add("length-tree", Baseline(f"{_IN}:fit_length_tree", (DNA.name, TEXT.name)))
+BASELINES.add("kmer-lr", Baseline(f"{_IN}:fit_kmer_lr", is_kept=True))
+BASELINES.add("cnn", Baseline(f"{_IN}:fit_network", is_drawn=True, is_kept=True))
+for _name in ("lookup-same", "lookup-overlap"):
+    BASELINES.add(_name, Baseline(f"{_IN}:fit_lookup", needs_places=True))
+for _name in ("kmer-tuned", "gkm-svm", "pos-kmer-lr", "pos-kmer-gb"):
+    _kept = _name != "pos-kmer-gb"
+    BASELINES.add(_name, Baseline(f"{_IN}:fit_by_choice", is_tuned=True, is_kept=_kept))
+BASELINES.add(
+    "cnn-tuned", Baseline(f"{_IN}:fit_by_choice", is_tuned=True, is_drawn=True, is_kept=True)
+)
+for _name in ("bow-lr", "char-lr"):
+    BASELINES.add(_name, Baseline(f"{_IN}:fit_words", (TEXT.name,)))
+
+
+def list_baselines(domain: DomainName | None = None, **wanted: bool) -> tuple[str, ...]:
+    """The baselines, of a domain, that are as `wanted`: `is_tuned=True`, for example."""
+    return tuple(
+        name
+        for name, one in BASELINES.items()
+        if domain in (None, *one.domains)
+        and all(getattr(one, what) == value for what, value in wanted.items())
+    )
 
 
 def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[str | None, str]]:
@@ -43,7 +73,7 @@ def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[st
     for word in words:
         if word in (EVERY_BASELINE, EVERY_TUNED):
             tuned = word == EVERY_TUNED
-            meant = [name for name in baselines if (name in TUNED_BASELINES) == tuned]
+            meant = [name for name in baselines if BASELINES[name].is_tuned == tuned]
             if not meant:
                 raise UsageError(f"no {word} for such data", fix=f"give --model {EVERY_BASELINE}")
             found += [(None, name) for name in meant]

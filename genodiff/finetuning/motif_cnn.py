@@ -11,6 +11,7 @@ It follows the plan of DeepBind and Basset (Alipanahi et al., 2015; Kelley et al
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from genodiff.counter import Purpose, uniforms
-from genodiff.finetuning.fit import probabilities
+from genodiff.finetuning.cnn import CnnPredictor, CnnShape, keep_best_epoch, measure_scale
 from genodiff.settings import Settings
 from genodiff.tasks.examples import Examples
 
@@ -29,8 +30,6 @@ Floats = NDArray[np.float64]
 
 SECOND_WIDTH, POOL = 7, 4
 
-_CODES = np.full(256, 4, np.uint8)  # N, the ambiguity codes and padding
-_CODES[list(b"ACGT")] = range(4)
 _TURNED = torch.tensor([3, 2, 1, 0, 4])
 
 
@@ -86,48 +85,25 @@ def turn(letters: Tensor) -> Tensor:
     return _TURNED[letters.flip(-1)]
 
 
-class MotifPredictor:
-    """A fitted network as a function of examples."""
+class MotifPredictor(CnnPredictor):
+    """A fitted network as a function of examples. Padding is a letter as N is."""
 
-    form: ClassVar[Literal["motif-cnn"]] = "motif-cnn"
-
-    def __init__(self, network: MotifCnn, about: dict[str, Any]) -> None:
-        self.network, self._about = network, about
-
-    def __call__(self, examples: Examples) -> Floats:
-        """Predictions as `metrics` reads them."""
-        return self.predict(examples.sequences, 512)
-
-    def predict(self, sequences: list[bytes], rows: int) -> Floats:
-        """The same for sequences, so many at a time, which changes the last bits."""
-        about, network = self._about, self.network.eval()
-        z = _encode(sequences, about["length"])
-        with torch.no_grad():
-            scores = [network.score(z[i : i + rows].long()) for i in range(0, len(z), rows)]
-        found = torch.cat([torch.zeros(0, about["n_out"]), *scores]).double()
-        scale = (about["mean"], about["scale"]) if about["kind"] == "regression" else (0.0, 1.0)
-        return probabilities(about["kind"], found.numpy(), scale)
-
-    @property
-    def longest(self) -> int:
-        """Bases that are read of a sequence."""
-        return int(self._about["length"])
-
-    def tensors(self) -> dict[str, Tensor]:
-        """What is kept of it; batches are not counted."""
-        state = self.network.state_dict()
-        return {name: t for name, t in state.items() if not name.endswith("num_batches_tracked")}
+    form: ClassVar[Literal["cnn", "motif-cnn"]] = "motif-cnn"
+    padding: ClassVar[int] = 4
+    at_once: ClassVar[int] = 512
 
     def about(self) -> dict[str, Any]:
         """What is kept beside the tensors."""
-        return self._about | {"settings": self.network.settings.model_dump(mode="json")}
+        kept = {name: x for name, x in super().about().items() if name != "max_length"}
+        return kept | {"settings": self.network.settings.model_dump(mode="json")}
 
     @classmethod
     def of(cls, about: dict[str, Any], tensors: dict[str, Tensor]) -> Self:
         """The predictor that `about` and `tensors` describe."""
         network = MotifCnn(MotifSettings.parse(about["settings"]), about["n_out"], 0)
         network.load_state_dict(tensors, strict=False)
-        return cls(network.eval(), {k: v for k, v in about.items() if k != "settings"})
+        known = {name: x for name, x in about.items() if name != "settings"}
+        return cls(network.eval(), CnnShape(**known, max_length=about["length"]))
 
 
 def fit_motif_cnn(
@@ -145,39 +121,30 @@ def fit_motif_cnn(
     optimizer = torch.optim.AdamW(
         network.parameters(), lr=settings.rate, weight_decay=settings.decay
     )
-    x, labels = _encode(train.sequences, length), torch.from_numpy(train.labels)
-    about: dict[str, Any] = {"kind": kind, "n_out": n_out, "length": length}
-    values = kind == "regression"
-    about["mean"] = float(train.labels.mean()) if values else 0.0
-    about["scale"] = (float(train.labels.std()) or 1.0) if values else 1.0
-    predict = MotifPredictor(network, about)
+    shape = CnnShape(kind, n_out, length, length, *measure_scale(kind, train))
+    predict = MotifPredictor(network, shape)
+    x = predict.encode(train.sequences)
     epochs = max(1, round(settings.epochs * share))
     per_epoch = math.ceil(train.n / settings.batch)
-    best: tuple[float, dict[str, Tensor]] | None = None
-    for epoch in range(epochs):
-        network.train()
-        order = np.argsort(uniforms(seed, Purpose.FINETUNE_ORDER, epoch, train.n), kind="stable")
-        turned = torch.from_numpy(
-            uniforms(seed, Purpose.FINETUNE_STRAND, epoch, train.n) < 0.5 * settings.both_strands
-        )
-        for i in range(per_epoch):
-            rows = torch.from_numpy(order[i * settings.batch : (i + 1) * settings.batch])
-            if len(rows) < 2 and train.n > 1:  # a batch norm of one is undefined
-                continue
-            done = (epoch + i / per_epoch) / epochs
-            optimizer.param_groups[0]["lr"] = settings.rate * (1 + math.cos(math.pi * done)) / 2
-            letters = x[rows].long()
-            letters = torch.where(turned[rows, None], turn(letters), letters)
-            optimizer.zero_grad()
-            kept = _draw_dropout(network, len(rows), seed, epoch * per_epoch + i)
-            _train_loss(kind, network(letters, kept), labels[rows], about).backward()
-            optimizer.step()
-        value = loss(valid.labels, predict(valid))
-        if best is None or value < best[0]:
-            best = value, {name: t.clone() for name, t in network.state_dict().items()}
-    if best is not None:
-        network.load_state_dict(best[1])
-    network.eval()
+
+    @lru_cache(1)
+    def draw_turned(epoch: int) -> Tensor:
+        drawn = uniforms(seed, Purpose.FINETUNE_STRAND, epoch, train.n)
+        return torch.from_numpy(drawn < 0.5 * settings.both_strands)
+
+    def score(rows: Tensor, epoch: int, step: int) -> Tensor:
+        done = (epoch + step / per_epoch) / epochs
+        optimizer.param_groups[0]["lr"] = settings.rate * (1 + math.cos(math.pi * done)) / 2
+        letters = x[rows].long()
+        letters = torch.where(draw_turned(epoch)[rows, None], turn(letters), letters)
+        kept = _draw_dropout(network, len(rows), seed, epoch * per_epoch + step)
+        scores: Tensor = network(letters, kept)
+        return scores
+
+    keep_best_epoch(
+        predict, optimizer, train, valid, seed,
+        score=score, loss=loss, epochs=epochs, batch=settings.batch,
+    )  # fmt: skip
     return predict
 
 
@@ -187,21 +154,3 @@ def _draw_dropout(network: MotifCnn, rows: int, seed: int, step: int) -> Tensor 
         return None
     drawn = torch.from_numpy(uniforms(seed, Purpose.FINETUNE_DROPOUT, step, rows * width))
     return (drawn.reshape(rows, width) >= share).float() / (1 - share)
-
-
-def _encode(sequences: list[bytes], length: int) -> Tensor:
-    """(n, length) letters, padded on the right."""
-    found = np.full((len(sequences), length), 4, np.uint8)
-    for row, sequence in zip(found, sequences, strict=True):
-        cut = sequence[:length]
-        row[: len(cut)] = _CODES[np.frombuffer(cut, np.uint8)]
-    return torch.from_numpy(found)
-
-
-def _train_loss(kind: str, scores: Tensor, labels: Tensor, about: dict[str, Any]) -> Tensor:
-    if kind == "regression":
-        wanted = (labels - about["mean"]) / about["scale"]
-        return F.mse_loss(scores[:, 0], wanted.to(scores.dtype))
-    if kind == "multilabel":
-        return F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
-    return F.cross_entropy(scores, labels)

@@ -26,6 +26,7 @@ from genodiff.backbones.backbone import BACKBONES, BackboneSettings
 from genodiff.domain import DomainName
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetuning.model_spec import ModelSpec
+from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.unit import MODEL, PREDICTOR, README, Unit
 from genodiff.finetuning.unit_card import format_card
@@ -48,10 +49,6 @@ from genodiff.version import __version__
 from genodiff.vocabulary import alphabet_from_json
 
 Form = Literal["network", "probe", "cnn", "kmer-lr", "features", "motif-cnn"]
-KEPT_BASELINES: tuple[str, ...] = (
-    "cnn", "kmer-lr", "kmer-tuned", "gkm-svm", "pos-kmer-lr", "cnn-tuned",
-)  # fmt: skip
-"""Baselines whose fits are kept."""
 
 
 class KeptFit(NamedTuple):
@@ -142,12 +139,12 @@ def read_alphabet(network: NetworkShape) -> Alphabet:
 
 def can_keep(unit: Unit) -> bool:
     """Whether a unit's fit has a form in which it can be kept."""
-    return unit.model.kind != "baseline" or unit.model.preset in KEPT_BASELINES
+    return unit.model.kind != "baseline" or unit.model.preset in list_baselines(is_kept=True)
 
 
 def can_keep_row(row: dict[str, Any]) -> bool:
     """The same of a row of results."""
-    return row.get("method") != "baseline" or row.get("model") in KEPT_BASELINES
+    return row.get("method") != "baseline" or row.get("model") in list_baselines(is_kept=True)
 
 
 def write_predictor(

@@ -290,5 +290,3 @@ _BASELINES: dict[str, _Tuned] = {
     "pos-kmer-gb": _Tuned(_list_boosted, _fit_boosted, (0.25, 1.0)),
     "cnn-tuned": _Tuned(_list_networks, _fit_network, (0.25, 1.0)),
 }
-
-TUNED = tuple(_BASELINES)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.diffusion.sampler import SAMPLERS
 from genodiff.domain import DNA, Domain
 from genodiff.errors import CheckpointError
@@ -108,6 +109,7 @@ class Drawing(ABC):
             "seed": seed,
             "n": self.n,
             "how": how,
+            **find_block(self.model),
             "of": self.describe(),
         }
 
@@ -129,7 +131,7 @@ class Drawing(ABC):
             "steps": count_steps(how),
             "temperature": how.temperature,
             "top_p": how.top_p,
-            "stride": choose_stride(model, how),
+            **(find_block(model) or {"stride": choose_stride(model, how)}),
             **({"allow_n": how.allow_n} if self.domain is DNA else {}),
             **self.sources,
             **({} if self.guiding is None else self.guiding.describe()),
@@ -147,6 +149,11 @@ class Drawing(ABC):
         """What a record's header says of it."""
         draw = describe_draw(self.how, nfe)
         return f"length={length} seed={seed} {draw} nfe={nfe} checkpoint={self.model.digest}"
+
+
+def find_block(model: TrainedModel) -> dict[str, int]:
+    """The bases of a block, of a model that draws one after the other; else nothing."""
+    return {"block": model.objective.block} if isinstance(model.objective, BlockDiffusion) else {}
 
 
 def name_filling(name: str, n: int, number: int) -> str:

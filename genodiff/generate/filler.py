@@ -14,15 +14,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from genodiff.backbones.blocks import check_network
 from genodiff.counter import Purpose, uniforms_from
 from genodiff.diffusion.guided import GuidedChain
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.errors import UsageError
+from genodiff.generate.block_reading import ByRows, ExactCopy, RecordBlocks
 from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, ConstrainedRows
 from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
 from genodiff.generate.sample_memory import TRIES, SampleMemory
-from genodiff.generate.samples import Ids
+from genodiff.generate.samples import Ids, refuse_after_gap
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
 from genodiff.memory.memory import NOWHERE
 from genodiff.runs.denoiser import BackboneDecoder, ExactNetwork, make_denoiser
@@ -84,8 +86,12 @@ class Filler:
         self.memory = memory
         if how.memory != "off" and memory is None:
             self.memory = SampleMemory(model, how)
-        self.forward_only = model.objective.kind == "causal"
-        self.decoder = BackboneDecoder(model.backbone, tick) if self.forward_only else None
+        self.model, self.tick = model, tick
+        causal = model.objective.kind == "causal"
+        self.decoder = BackboneDecoder(model.backbone, tick) if causal else None
+        self.exact_blocks: ExactCopy | None = None
+        if model.objective.kind == "block":
+            self.exact_blocks = ExactCopy(check_network(model.backbone))
         self.guiding, conditional = guiding, None
         if guiding is not None:
             self.sampler = SAMPLERS[str(how.sampler)]
@@ -134,9 +140,10 @@ class Filler:
         """For each piece its ids, filled, and the evaluations for it; then what guided it."""
         ids = [piece.ids.copy() for piece in pieces]
         masked = [piece.ids == self.alphabet.mask_id for piece in pieces]
-        if self.forward_only and any((m[:-1] & ~m[1:]).any() for m in masked):
-            what = "an autoregressive model only goes on: nothing may stand after a gap"
-            raise UsageError(what, fix="fill gaps with a diffusion model")
+        goes_on = self.model.objective.only_goes_on
+        if goes_on and any((m[:-1] & ~m[1:]).any() for m in masked):
+            raise refuse_after_gap(self.model)
+        blocks = self._open_blocks(pieces, ids)
         draws = [self._draws(piece, attempt) for piece in pieces]
         nfe = [0] * len(pieces)
         guided: list[tuple[int, float | None]] = [(0, None)] * len(pieces)
@@ -157,6 +164,9 @@ class Filler:
                 ]
                 together = ConstrainedRows(parts, self.alphabet)
             networks = self._remember(own)
+            if blocks is not None:
+                blocks.take(rows)
+                networks = _Networks(ByRows(blocks.denoiser), ByRows(blocks.refine), None)
             if self.guiding is None:
                 x0, evaluations = self._call(networks, xt, u, together)
             else:
@@ -173,9 +183,22 @@ class Filler:
                 open_here = masked[i][span]
                 ids[i][span][open_here] = x0[row, : span.stop - span.start][open_here]
                 nfe[i] += int(evaluations[row])
+            if blocks is not None:
+                each = zip(rows, spans, strict=True)
+                blocks.keep([i for i, span in each if span.stop < pieces[i].rounds[-1][1]])
         if self.guiding is None:
             return list(zip(ids, nfe, strict=True))
         return [(a, b, *c) for a, b, c in zip(ids, nfe, guided, strict=True)]
+
+    def _open_blocks(self, pieces: list[DraftPart], ids: list[Ids]) -> RecordBlocks | None:
+        """The records block by block; None for a model that draws whole windows."""
+        if self.exact_blocks is None:
+            return None
+        if any(piece.together is not None for piece in pieces):
+            what = "constraints are for models that draw whole windows, and this one draws blocks"
+            raise UsageError(what, fix="give a run of --objective mdlm")
+        with torch.inference_mode():
+            return RecordBlocks(self.model, self.exact_blocks, ids, self.tick)
 
     def _list_rounds(
         self, pieces: list[DraftPart]
@@ -243,7 +266,7 @@ class Filler:
             top_p=float(self.how.top_p),
             refine=networks.refine,
             decoder=self.decoder,
-            causal=self.forward_only,
+            causal=self.decoder is not None,
         )
 
     def _draws(self, piece: DraftPart, attempt: int) -> NDArray[np.float64]:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.errors import UsageError
 from genodiff.generate.drawing import Drawing, name_filling
 from genodiff.generate.gaps import Gap, Stretch, merge_gaps, split_contig
 from genodiff.generate.output_file import SampleFile
@@ -20,7 +19,7 @@ from genodiff.generate.sample import (
     fill_pieces,
     measure_planned_workload,
 )
-from genodiff.generate.samples import Sample
+from genodiff.generate.samples import Sample, refuse_after_gap
 from genodiff.generate.sampling import Sampling
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record
@@ -65,9 +64,8 @@ class GapDrawing(Drawing):
     ) -> None:
         """Plan the windows. With `only_filled` the regions alone are written."""
         super().__init__(model, how, n, sources)
-        if model.objective.kind == "causal":
-            what = "an autoregressive model only goes on: nothing may stand after a gap"
-            raise UsageError(what, fix="fill gaps with a diffusion model")
+        if model.objective.only_goes_on:
+            raise refuse_after_gap(model)
         self.genome, self.given, self.merged = genome, list(gaps), merge_gaps(gaps)
         self.only_filled = only_filled
         self.lengths = (

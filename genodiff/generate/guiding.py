@@ -124,7 +124,7 @@ class Guiding:
         """Raises `UsageError`, `CheckpointError` where model or sampler cannot be guided so."""
         if model.alphabet.domain != "dna":
             raise UsageError("guidance is for DNA, and this is a model of text", fix="leave it out")
-        if not sampler.steers or model.objective.kind == "causal":
+        if not sampler.steers or model.objective.only_goes_on:
             raise UsageError(
                 f"sampler '{name}' cannot be guided", fix="use ancestral or first-hitting, say"
             )

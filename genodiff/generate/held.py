@@ -31,7 +31,8 @@ def draw_sequences(asked: HeldSampleRequest, holder: Any) -> list[Any]:
     """What `genodiff.Model.sample` gives: strings, or records. Raises `UsageError`."""
     require_positive("number of sequences", asked.n)
     require_positive("length", asked.length)
-    model, how = refuse_fitted(holder.inner), asked.read_sampling(holder.memory)
+    model = refuse_fitted(holder.inner).in_blocks(asked.block)
+    how = asked.read_sampling(holder.memory)
     drawing: DnaDrawing | TextDrawing
     if model.alphabet.domain == "text":
         tokenizer = holder.tokenizer
@@ -48,7 +49,8 @@ def draw_sequences(asked: HeldSampleRequest, holder: Any) -> list[Any]:
 
 def fill_sequences(asked: InfillRequest, holder: Any) -> Any:
     """What `genodiff.Model.infill` gives: the sequences filled, in the form of what was given."""
-    model, how = refuse_fitted(holder.inner), asked.read_sampling(holder.memory)
+    model = refuse_fitted(holder.inner).in_blocks(asked.block)
+    how = asked.read_sampling(holder.memory)
     given = asked.sequences
     if model.alphabet.domain == "text":
         texts = [parse_template(one) for one in read_texts(given)]

@@ -12,7 +12,7 @@ from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import Screener, open_screener
 from genodiff.io.target import is_stream
 from genodiff.jobs.file_request import FileRequest, OptionalRun
-from genodiff.jobs.options import COUNT, RegionsInPlace, RelativeFiles, Seed, Strains
+from genodiff.jobs.options import COUNT, Block, RegionsInPlace, RelativeFiles, Seed, Strains
 from genodiff.jobs.request import Option, Request
 from genodiff.runs.run_paths import choose_run
 
@@ -64,6 +64,7 @@ class SampleFields:
     allow_n: Annotated[bool, Option("Let N be drawn as well as A, C, G and T.")] = False
     batch_size: BatchSize = None
     memory: Annotated[Literal["on", "off", "novel"] | None, Option(MEMORY)] = None
+    block: Block = None
     seed: Seed = 1
 
     def read_sampling(self, memory: str | None = None) -> Sampling:

@@ -19,8 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, revealed_share
 from genodiff.errors import UsageError
+from genodiff.generate.block_reading import plan_blocks
 from genodiff.generate.filler import DraftPart, Filler, find_device
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import plan_rounds
@@ -33,6 +35,7 @@ from genodiff.runs.model import TrainedModel
 
 Tick = Callable[[int], None]
 """Told after each call of the network on how many windows it was."""
+_LEAST_BLOCK = 64  # bases: the states of a record take about as much as these
 _TOKENS_ON_CPU, _TOKENS_ON_GPU = 8192, 1 << 18
 
 
@@ -78,10 +81,9 @@ def infill(
     `first` is the number of the first draft's record. With `guiding` each draft is guided, window
     after window. `memory` is as in `fill_pieces`.
     """
-    window, stride = model.config.data.seq_len, choose_stride(model, how or Sampling())
-    mask = model.alphabet.mask_id
+    plan, mask = partial(plan_draft, model, how or Sampling()), model.alphabet.mask_id
     pieces = (
-        DraftPart(number, 0, draft, plan_rounds(draft == mask, window, stride))
+        DraftPart(number, 0, draft, plan(draft == mask))
         for number, draft in enumerate(drafts, first)
     )
     return fill_pieces(
@@ -128,10 +130,17 @@ def measure_workload(
 
     A gap is True where a base is to be drawn.
     """
-    window, stride = model.config.data.seq_len, choose_stride(model, how or Sampling())
-    return measure_planned_workload(
-        model, ((text, plan_rounds(text, window, stride)) for text in gaps), how=how
-    )
+    plan = partial(plan_draft, model, how or Sampling())
+    return measure_planned_workload(model, ((text, plan(text)) for text in gaps), how=how)
+
+
+def plan_draft(
+    model: TrainedModel, how: Sampling, gaps: NDArray[np.bool_]
+) -> list[tuple[int, int]]:
+    """The windows (start, end) of a text's gaps, or its blocks, one after the other."""
+    if isinstance(model.objective, BlockDiffusion):
+        return plan_blocks(gaps, model.objective.block)
+    return plan_rounds(gaps, model.config.data.seq_len, choose_stride(model, how))
 
 
 def measure_planned_workload(
@@ -169,6 +178,8 @@ def choose_batch_size(model: TrainedModel, length: int | None = None) -> int:
     The default length is the trained one.
     """
     window = min(model.config.data.seq_len, length or model.config.data.seq_len)
+    if isinstance(model.objective, BlockDiffusion):
+        window = min(max(model.objective.block, _LEAST_BLOCK), length or window)
     tokens = _TOKENS_ON_CPU if find_device(model).type == "cpu" else _TOKENS_ON_GPU
     return max(1, tokens // window)
 

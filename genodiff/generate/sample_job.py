@@ -42,6 +42,7 @@ class SampleJob(DrawJob[SampleRequest]):
         opened = open_any(asked.find_run(), self.device)
         model, own = opened if isinstance(opened, Published) else (refuse_fitted(opened), None)
         fasta = asked.template if asked.is_partly and asked.template != "-" else None
+        model = model.in_blocks(asked.block)
         model = relate_model(model, asked.relatives, strains=asked.strains, fasta=fasta)
         domain = model.alphabet.domain
         if asked.known not in (None, domain):

@@ -56,9 +56,20 @@ def choose_sampler(how: Sampling | None, model: TrainedModel) -> Sampling:
     if how.memory != "off" and objective.kind != "masked":
         what = f"--memory is for masked networks, and this is {objective.name}"
         raise UsageError(what, fix="leave it out")
+    if how.stride is not None and objective.kind == "block":
+        what = "--stride is for windows, and this model draws one block after the other"
+        raise UsageError(what, fix="leave it out")
     own = list(known[str(how.sampler)].settings)
     for name in how.options:
         if name not in own:
             fix = did_you_mean(name, own) if own else "leave --sampler-option out"
             raise UsageError(f"sampler '{how.sampler}' has no setting '{name}'", fix=fix)
     return how
+
+
+def refuse_after_gap(model: TrainedModel) -> UsageError:
+    """The error of a gap that something stands after, for a model that only goes on."""
+    what = (
+        f"a model of objective {model.objective.name} only goes on: nothing may stand after a gap"
+    )
+    return UsageError(what, fix="fill gaps with a model of --objective mdlm")

@@ -61,6 +61,13 @@ Genes = Annotated[
     ),
 ]
 WindowBatch = Annotated[int, Ge(1), Option("Windows at a time: changes the speed, never the map.")]
+Block = Annotated[
+    int | None,
+    Ge(1),
+    Option(
+        "Bases of a block, which knows all before it and nothing after it (default: as trained)."
+    ),
+]
 Seed = Annotated[int, Ge(0), Option("Seed of every random draw.", on_line=False)]
 JsonLines = Annotated[bool, Option("One JSON line on stdout for each row.", is_general=True)]
 ShardWords = Annotated[str | None, Option("i/n: the i-th of n parts; `genodiff merge` joins them.")]

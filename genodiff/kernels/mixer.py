@@ -83,7 +83,7 @@ def scan_direction(
 ) -> Float[Tensor, "B L E"]:
     """y_d of one direction, under autograd."""
     c = causal_conv1d(x, weights.conv_weight, weights.conv_bias, reverse)
-    return _scan(c if mask is None else c * mask, weights, reverse)[0]
+    return scan_projected(c if mask is None else c * mask, weights, reverse)[0]
 
 
 def scan_piece(
@@ -97,13 +97,18 @@ def scan_piece(
     joined = torch.cat([x, before.inputs] if reverse else [before.inputs, x], 1)
     c = causal_conv1d(joined, weights.conv_weight, weights.conv_bias, reverse)
     # The outputs at the known inputs belong to the piece before.
-    y, state = _scan(c[:, :length] if reverse else c[:, known:], weights, reverse, before.state)
+    own = c[:, :length] if reverse else c[:, known:]
+    y, state, _ = scan_projected(own, weights, reverse, before.state)
     return y, DirectionState(joined[:, :known] if reverse else joined[:, length:], state)
 
 
-def _scan(
-    c: Tensor, weights: DirectionWeights, reverse: bool, h0: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def scan_projected(
+    c: Float[Tensor, "B L E"],
+    weights: DirectionWeights,
+    reverse: bool,
+    h0: Float[Tensor, "B E N"] | None = None,
+) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"], Float[Tensor, "B L E"]]:
+    """y_d, the last state, and the step sizes before their bias, of what the convolution gave."""
     rank, n = weights.dt_weight.shape[1], weights.A.shape[1]
     r, B, C = linear(c, weights.x_weight).split([rank, n, n], -1)
     delta = linear(r, weights.dt_weight)
@@ -112,7 +117,7 @@ def _scan(
         reverse=reverse, h0=h0, return_state=True,
     )  # fmt: skip
     assert isinstance(found, tuple)
-    return found
+    return *found, delta
 
 
 def _run_by_parts(

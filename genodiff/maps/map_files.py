@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -163,10 +163,10 @@ def _describe(regions: Sequence[MapRegion]) -> dict[str, Array]:
 def _pad(arrays: Sequence[Array], fill: float) -> Array:
     """All arrays in one, each axis as long as the longest."""
     shape = np.max([one.shape for one in arrays], axis=0)
-    found = np.full((len(arrays), *shape), fill, arrays[0].dtype)
-    for into, one in zip(found, arrays, strict=True):
-        into[tuple(slice(n) for n in one.shape)] = one
-    return found
+    padded = np.full((len(arrays), *shape), fill, arrays[0].dtype)
+    for row, array in zip(padded, arrays, strict=True):
+        row[tuple(slice(n) for n in array.shape)] = array
+    return padded
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Array]) -> None:
@@ -176,7 +176,7 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Array]) -> None:
             about = zipfile.ZipInfo(f"{name}.npy")  # of 1980, so that time changes no byte
             about.compress_type = zipfile.ZIP_DEFLATED
             with into.open(about, "w", force_zip64=True) as member:
-                np.lib.format.write_array(_as_file(member), array, allow_pickle=False)
+                np.lib.format.write_array(cast(Any, member), array, allow_pickle=False)
 
 
 def write_frame(path: str | Path, frame: pl.DataFrame) -> None:
@@ -193,7 +193,3 @@ def write_frame(path: str | Path, frame: pl.DataFrame) -> None:
 
 def _format_table(frame: pl.DataFrame) -> str:
     return frame.write_csv(separator="\t", float_precision=6)
-
-
-def _as_file(member: IO[bytes]) -> Any:
-    return member

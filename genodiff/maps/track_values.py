@@ -75,8 +75,8 @@ class BaseTracks:
         """(L,), in bits: −log2 of the chance of the reference base."""
         columns = find_columns(self.letters)
         chance = self.p[np.arange(len(columns)), np.maximum(columns, 0)].astype(np.float64)
-        found = -np.log2(np.maximum(chance, _LEAST))
-        return np.where(columns < 0, np.nan, found).astype(np.float32)
+        bits = -np.log2(np.maximum(chance, _LEAST))
+        return np.where(columns < 0, np.nan, bits).astype(np.float32)
 
 
 class TrackKind(NamedTuple):
@@ -104,14 +104,14 @@ def _take_height(column: int, one: BaseTracks) -> Track:
 
 
 def _list_kinds() -> dict[str, TrackKind]:
-    found = {}
+    kinds = {}
     for column, base in enumerate(BASES):
-        found[f"p_{base}"] = TrackKind(
+        kinds[f"p_{base}"] = TrackKind(
             f"Chance of {base} given all other bases", (0, 1), _COLOURS[column],
             partial(_take_chance, column),
         )  # fmt: skip
     for column, base in enumerate(BASES):
-        found[f"logo_{base}"] = TrackKind(
+        kinds[f"logo_{base}"] = TrackKind(
             f"Height of {base}: its chance times information, in bits", (0, 2), _COLOURS[column],
             partial(_take_height, column),
         )  # fmt: skip
@@ -120,8 +120,8 @@ def _list_kinds() -> dict[str, TrackKind]:
         ("information", "Information of the base given all others", 2, "11,99,176"),
         ("surprisal", "Surprisal of the reference base", 8, "180,83,11"),
     ):
-        found[name] = TrackKind(f"{label}, in bits", (0, highest), colour, attrgetter(name))
-    return found
+        kinds[name] = TrackKind(f"{label}, in bits", (0, highest), colour, attrgetter(name))
+    return kinds
 
 
 TRACKS: dict[str, TrackKind] = _list_kinds()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from genodiff.finetuning.model_words import list_baselines
 from genodiff.statistics.seeds import ONE_SEED, JointEstimate
 from genodiff.tasks.metrics import measure
 from genodiff.tasks.near_duplicates import number_clusters
@@ -21,8 +22,6 @@ from genodiff.tasks.paired_bootstrap import ModelPredictions, ResampledScores, r
 
 ROLES = ("baseline", "scratch", "model")
 Pair = tuple[str, str, JointEstimate]
-NETWORK_BASELINES = ("cnn", "cnn-tuned")
-"""Baselines whose seeds are averaged too, as those of networks are."""
 
 
 def resample_task(
@@ -80,8 +79,8 @@ def compare_lines(
 
 
 def can_average(row: dict[str, Any]) -> bool:
-    """Whether the seeds of a row's line are networks."""
-    return row["method"] != "baseline" or row["model"] in NETWORK_BASELINES
+    """Whether the seeds of a row's line are networks, or of a baseline that draws as they do."""
+    return row["method"] != "baseline" or row["model"] in list_baselines(is_drawn=True)
 
 
 def average_seeds(

@@ -29,7 +29,7 @@ from genodiff.settings import OneOf, Settings
 OWN = "own"
 """The recipe's name for a user's own file that no recipe describes."""
 
-_OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate")
+_OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate", "block")
 
 _MAPPINGS = ("diffusion.schedule_options", "diffusion.objective_options")
 
@@ -60,8 +60,8 @@ class DiffusionSettings(Settings):
     objective: Annotated[
         str,
         Field(
-            description="Masked diffusion, its two forerunners, BERT's masked language model, "
-            "or the next token",
+            description="Masked diffusion, in one piece or in blocks, its two forerunners, "
+            "BERT's masked language model, or the next token",
             json_schema_extra=show_choices(OBJECTIVES),
         ),
     ] = "mdlm"
@@ -104,6 +104,14 @@ class DiffusionSettings(Settings):
         float | None, Field(gt=0, le=1, description="Share of tokens that mlm selects (mlm: 0.15)")
     ] = None
 
+    block: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="Positions of a block, which is drawn after those before it (block: 64)",
+        ),
+    ] = None
+
     def own(self) -> dict[str, Any]:
         """The objective's own settings, those that were given. Raises `UsageError` for one that it
         does not have.
@@ -135,6 +143,8 @@ class DiffusionSettings(Settings):
         written: dict[str, Any] = dump(self)
         if not self.objective_options:
             written.pop("objective_options", None)
+        if self.block is None:
+            written.pop("block")
         return written
 
 
@@ -242,6 +252,12 @@ class RunConfig(Settings):
                 f"one reads one way (causal)"
             )
             raise UsageError(what, file=file, fix="give another --preset, or --objective ar")
+        if OBJECTIVES[name].kind == "block" and not self.backbone.reads_blocks:
+            what = (
+                f"objective {name} needs a Caduceus of single strands and without memory: a strand "
+                f"is read from left to right, block after block"
+            )
+            raise UsageError(what, file=file, fix="train with --preset caduceus-ph-470k, say")
         if self.backbone.reads_memory and OBJECTIVES[name].kind != "masked":
             what = f"--memory is for masked networks, and this is {name}"
             raise UsageError(what, file=file, fix="leave it out, or give another --objective")

@@ -14,7 +14,7 @@ from genodiff.backbones.backbone import Backbone
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import Objective, objective
 from genodiff.diffusion.schedule import schedule
-from genodiff.errors import CheckpointError
+from genodiff.errors import CheckpointError, UsageError
 from genodiff.runs.checkpoint import (
     CARD,
     MANIFEST,
@@ -27,7 +27,7 @@ from genodiff.runs.checkpoint import (
     read_state,
     verify_folder,
 )
-from genodiff.runs.config import RunConfig
+from genodiff.runs.config import DiffusionSettings, RunConfig
 from genodiff.runs.labels import find_class
 from genodiff.runs.ready_models import suggest_ready_model
 from genodiff.runs.run_paths import find_model_folder
@@ -73,6 +73,28 @@ class TrainedModel(NamedTuple):
         number = find_class(self.config.classes, label, self.run)
         one, digest = self.backbone.of_class(number), f"{self.digest}:{label}"
         return self._replace(backbone=one, label=label, digest=digest)
+
+    def in_blocks(self, size: int | None) -> "TrainedModel":
+        """This model with its sequences in blocks of `size` positions; as it is for None.
+
+        Raises `UsageError` for a network that reads no blocks, and for another kind of objective.
+        """
+        if size is None:
+            return self
+        if self.objective.kind not in ("masked", "block"):
+            what = f"--block is for masked diffusion, and this is {self.objective.name}"
+            raise UsageError(what, file=self.run, fix="leave it out")
+        given = self.config.diffusion
+        diffusion = DiffusionSettings(
+            objective="block",
+            block=size,
+            schedule=given.schedule,
+            schedule_options=given.schedule_options,
+            time_sampling=given.time_sampling,
+        )
+        config = self.config.model_copy(update={"diffusion": diffusion})
+        config.check_together(self.run)
+        return self._replace(config=config)
 
     @property
     def recalls(self) -> bool:

@@ -167,6 +167,9 @@ def resolve_config(
             file=file,
             fix="leave out the preset, or the kind",
         )
+    diffusion = merge_settings(under.get("diffusion") or {}, top.get("diffusion") or {})
+    if diffusion.get("block") is not None and "objective" not in diffusion:
+        under = merge_settings({"diffusion": {"objective": "block"}}, under)
     below = merge_settings({"backbone": PRESETS[name].model_dump()} | domain.settings, under)
     if top:
         # By itself first, so that a message about the file's settings names the file.

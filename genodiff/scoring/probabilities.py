@@ -34,8 +34,8 @@ def _check(model: TrainedModel, batch_size: int) -> None:
     """Raises `UsageError` for a network that sees the left alone, and for an empty batch."""
     if batch_size < 1:
         raise UsageError(f"batch size {batch_size} is below 1", fix="give 1 or more")
-    if model.objective.kind == "causal":
-        what = "an autoregressive model sees only what stands before a base"
+    if model.objective.only_goes_on:
+        what = f"a model of objective {model.objective.name} sees nothing that stands after a base"
         raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
 
 

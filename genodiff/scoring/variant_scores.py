@@ -150,8 +150,8 @@ def check_model(model: TrainedModel) -> None:
     if model.alphabet.domain != "dna":
         what = f"the model is of {model.alphabet.domain}, and variants are of DNA"
         raise UsageError(what, fix="give a run of DNA")
-    if model.objective.kind == "causal":
-        what = "an autoregressive model sees only what stands before a base"
+    if model.objective.only_goes_on:
+        what = f"a model of objective {model.objective.name} sees nothing that stands after a base"
         raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
 
 

@@ -144,9 +144,8 @@ def write_scores(
 def write_lines(out: str | Path, lines: Iterable[str], ending: str) -> None:
     """Write text lines, atomically where `out` is a file. Raises `MachineError`."""
     with ExitStack() as stack:
-        file: Any = sys.stdout.buffer
-        if str(out) != "-":
-            file = stack.enter_context(open_atomic(out))
+        is_file = str(out) != "-"
+        file: Any = stack.enter_context(open_atomic(out)) if is_file else sys.stdout.buffer
         sink: Any = bgzf.BgzfWriter(fileobj=StaysOpen(file)) if ending.endswith(".gz") else file
         rows = iter(lines)
         while some := list(islice(rows, 256)):

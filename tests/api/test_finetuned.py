@@ -8,7 +8,7 @@ import genodiff
 from genodiff.errors import UsageError
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.model_spec import parse_models
-from genodiff.finetuning.model_words import BASELINES
+from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import run_unit
 from genodiff.finetuning.unit import Unit
@@ -20,7 +20,7 @@ from tests.tiny_run import write_run
 @pytest.fixture(scope="module")
 def unit_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fitted")
-    (model,) = parse_models([f"ours={write_run(folder)}"], BASELINES)
+    (model,) = parse_models([f"ours={write_run(folder)}"], list_baselines("dna", is_tuned=False))
     settings = FitSettings.parse({"epochs": 1, "batch_size": 16, "lr": 1e-2, "rc": "conjoin"})
     unit = Unit(
         suite="own", task="motif", split="official", data="x", model=model, settings=settings,

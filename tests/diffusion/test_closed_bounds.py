@@ -30,7 +30,9 @@ IN_STEPS = {
 }
 
 
-def denoise(xt: Tensor, sigma: Tensor, lengths: Tensor | None = None) -> Tensor:
+def denoise(
+    xt: Tensor, sigma: Tensor, lengths: Tensor | None = None, **of_blocks: object
+) -> Tensor:
     """Certain of what is visible, undecided about the rest, and never the mask."""
     logits = WORLD.denoiser(xt, sigma) + math.log(len(WORLD.targets))  # scores that sum to one
     logits[..., WORLD.mask_id] = NEVER

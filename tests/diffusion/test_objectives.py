@@ -249,7 +249,9 @@ def test_padding_and_batch_mates_change_nothing(name: str) -> None:
     x0 = torch.randint(7, 11, (4, 6), generator=generator)
     t = torch.rand(4, generator=generator, dtype=torch.float64)
 
-    def net(xt: Tensor, sigma: Tensor, lengths: Tensor | None = None) -> Tensor:
+    def net(
+        xt: Tensor, sigma: Tensor, lengths: Tensor | None = None, **of_blocks: object
+    ) -> Tensor:
         return table[xt]
 
     def sums(rows: slice, width: int, pad: int) -> tuple[float, float]:
@@ -282,7 +284,7 @@ def test_a_window_with_nothing_to_predict_costs_nothing(name: str) -> None:
     )
     nothing = torch.zeros(1, 4, dtype=torch.bool)
 
-    def net(xt: Tensor, sigma: Tensor) -> Tensor:
+    def net(xt: Tensor, sigma: Tensor, **of_blocks: object) -> Tensor:
         return torch.zeros(1, 4, 16)
 
     terms = of.loss(net, Clean(x0, nothing), given)

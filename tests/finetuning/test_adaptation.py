@@ -18,7 +18,7 @@ from genodiff.finetuning.batches import EncodedPart, encode
 from genodiff.finetuning.fit_state import STATE
 from genodiff.finetuning.fitted_unit import build_classifier, fit_unit
 from genodiff.finetuning.model_spec import parse_models
-from genodiff.finetuning.model_words import BASELINES
+from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.results import read_results
 from genodiff.finetuning.scored_unit import remove_test
@@ -46,7 +46,7 @@ def adapt(
     out: Path, part: EncodedPart, plan: AdaptationPlan = PLAN, **more: Any
 ) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """(record, weights) of an adaptation of an untrained network."""
-    (model,) = parse_models([SCRATCH], BASELINES)
+    (model,) = parse_models([SCRATCH], list_baselines("dna", is_tuned=False))
     backbone, alphabet = model.network(1)
     given = (backbone, model.find_objective(), part, plan, out, alphabet.complement)
     record = adapt_network(*given, **more)  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def test_a_sweep_adapts_to_the_train_rows_of_each_seed_and_to_nothing_else(
 def test_labels_validation_and_test_examples_change_no_bit_of_an_adaptation(tmp_path: Path) -> None:
     data = remove_test(task_data(40))
     rows, valid = seed_split(data, 1)
-    (model,) = parse_models([ADAPTED], BASELINES)
+    (model,) = parse_models([ADAPTED], list_baselines("dna", is_tuned=False))
     settings = FitSettings(epochs=1, batch_size=16, adapt=2, rc="average")
     found = []
     for i, change in enumerate(("nothing", "labels", "validation", "train")):

@@ -13,14 +13,14 @@ from sklearn.tree import DecisionTreeClassifier
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.baselines import (
-    _FITS,
     fit_baseline,
     fit_predict,
     list_allowed_baselines,
 )
 from genodiff.finetuning.cnn import Cnn, encode_letters, fit_cnn
 from genodiff.finetuning.kmer_regression import kmer_features
-from genodiff.finetuning.model_words import BASELINES, TEXT_BASELINES, TUNED_BASELINES
+from genodiff.finetuning.model_words import BASELINES, list_baselines
+from genodiff.jobs.request import find_named
 from genodiff.tasks.examples import Coordinates, Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.trivial_predictors import accuracy, predict_by_length, predict_by_lookup
@@ -168,7 +168,7 @@ def test_a_lookup_answers_with_the_class_found_there_or_else_the_class_that_is_n
     assert predict_by_lookup(train, test, 2, exact=True).argmax(axis=1).tolist() == [1, 0, 0, 0]
     assert predict_by_lookup(train, test, 2, exact=False).argmax(axis=1).tolist() == [1, 1, 0, 0]
     task = Task(suite="own", name="t", max_length=9)
-    assert list_allowed_baselines(task, train) == BASELINES + TUNED_BASELINES
+    assert list_allowed_baselines(task, train) == list_baselines("dna")
     found = fit_predict(
         "lookup-overlap", task, train, train, Examples([], np.zeros(4), list("abcd"), test), 1
     )
@@ -234,12 +234,12 @@ def test_the_network_of_the_best_epoch_is_kept(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_cannot_be_fitted_says_why() -> None:
     task, data = motif_examples(10)
-    assert list_allowed_baselines(task, data) == BASELINES[:4] + TUNED_BASELINES
+    assert list_allowed_baselines(task, data) == list_baselines("dna", needs_places=False)
     with pytest.raises(UsageError, match="did you mean 'kmer-lr'"):
         fit_baseline("kmer", task, data, data, 1)
     with pytest.raises(DataError, match="needs coordinates"):
         fit_baseline("lookup-same", task, data, data, 1)
 
 
-def test_the_names_are_those_of_the_fits() -> None:
-    assert set(_FITS) == {*BASELINES, *TUNED_BASELINES, *TEXT_BASELINES}
+def test_each_baseline_names_a_function() -> None:
+    assert all(callable(find_named(str(one.fit))) for one in BASELINES.values())

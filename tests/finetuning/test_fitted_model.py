@@ -15,7 +15,7 @@ from genodiff.alphabet import reverse_complement
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.finetuning.fitted_model import FittedModel, load_fitted, predict_queries
 from genodiff.finetuning.model_spec import parse_models
-from genodiff.finetuning.model_words import BASELINES
+from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.pooling.conv import ConvPooling
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import read_predictions, run_unit
@@ -45,7 +45,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def unit_of(home: Path, word: str, *, seed: int = 1, **settings: object) -> Unit:
     path = {"run": f"ours={home / 'run'}", "dit": str(home / "dit")}.get(word, word)
-    (model,) = parse_models([path], BASELINES)
+    (model,) = parse_models([path], list_baselines("dna", is_tuned=False))
     if model.kind == "baseline":
         own = FitSettings()
     else:

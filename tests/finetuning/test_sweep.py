@@ -16,7 +16,7 @@ from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageErro
 from genodiff.finetuning.estimate import estimate, format_estimate
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.model_spec import parse_models
-from genodiff.finetuning.model_words import BASELINES
+from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.protocol import FitSettings, list_grid_settings, list_protocol_settings
 from genodiff.finetuning.results import FILE, TIMES, add_rows, read_results, strip_variable_keys
 from genodiff.finetuning.scored_unit import Sealed
@@ -30,6 +30,8 @@ from genodiff.tasks.metrics import is_better
 from genodiff.tasks.suite import load_suite
 from tests.finetuning.motif_task import examples
 from tests.tiny_run import write_run
+
+BASELINES = list_baselines("dna", is_tuned=False)
 
 OVER = {"epochs": 2, "batch_size": 16, "lr": 1e-2}
 
@@ -67,7 +69,12 @@ def request_of(home: Path) -> DataRequest:
 
 def plan_of(home: Path, words: list[str], **more: object) -> SweepPlan:
     values: dict[str, object] = {"seeds": 2, "over": OVER} | more
-    return SweepPlan(request_of(home), ["motif"], parse_models(words, BASELINES), **values)  # type: ignore[arg-type]
+    return SweepPlan(
+        request_of(home),
+        ["motif"],
+        parse_models(words, BASELINES),
+        **values,
+    )  # type: ignore[arg-type]
 
 
 def rows_of(out: Path) -> list[dict[str, object]]:
@@ -297,7 +304,8 @@ def test_a_unit_that_fails_is_named_and_the_others_are_kept(
 def test_models_are_named_by_paths_presets_and_baselines(home: Path) -> None:
     run = str(home / "run")
     found = parse_models(
-        ["baselines", run, "scratch:caduceus-ps-tiny", f"twin={run}", "scratch"], BASELINES
+        ["baselines", run, "scratch:caduceus-ps-tiny", f"twin={run}", "scratch"],
+        BASELINES,
     )
     assert [c.name for c in found] == [
         *BASELINES,

@@ -12,7 +12,7 @@ import pytest
 from genodiff.finetuning import choosing_seeds, scored_unit, selection
 from genodiff.finetuning import sweep as sweeping
 from genodiff.finetuning.model_spec import parse_models
-from genodiff.finetuning.model_words import BASELINES, TUNED_BASELINES, list_baselines
+from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.results import read_results
 from genodiff.finetuning.sweep import SweepPlan, sweep
 from genodiff.tasks import data_request
@@ -133,11 +133,12 @@ def test_a_grid_is_tried_without_the_test_part(home: Path, readers: Readers) -> 
 
 
 def test_baselines_are_fitted_and_tuned_without_the_test_part(home: Path, readers: Readers) -> None:
-    words = [name for name in (*BASELINES, *TUNED_BASELINES) if not name.startswith("lookup")]
+    words = [name for name in list_baselines("dna") if not name.startswith("lookup")]
     rows = check_sweep(make_plan(home, words, budget=0.01), home / "baselines", readers)
     assert {row["model"] for row in rows} == set(words)
-    tuned = [row for row in rows if row["model"] in TUNED_BASELINES]
-    assert len(tuned) == 2 * len(TUNED_BASELINES)
+    tuned_names = list_baselines("dna", is_tuned=True)
+    tuned = [row for row in rows if row["model"] in tuned_names]
+    assert len(tuned) == 2 * len(tuned_names)
     assert all(row["choices"][0]["trials"] for row in tuned)
 
 

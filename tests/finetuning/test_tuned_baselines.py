@@ -17,18 +17,12 @@ from genodiff.finetuning.feature_regression import FeaturePredictor
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.fitted_unit import fit_unit
 from genodiff.finetuning.model_spec import ModelSpec
-from genodiff.finetuning.model_words import (
-    BASELINES,
-    TUNED_BASELINES,
-    list_baselines,
-    split_words,
-)
+from genodiff.finetuning.model_words import list_baselines, split_words
 from genodiff.finetuning.motif_cnn import MotifCnn, MotifSettings, turn
 from genodiff.finetuning.position_kmers import count_bins, position_features
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import run_unit
 from genodiff.finetuning.tuned_baselines import (
-    TUNED,
     Given,
     TunedChoice,
     choose_options,
@@ -43,6 +37,8 @@ from genodiff.tasks.task import TaskData, seed_split
 from genodiff.tasks.trivial_predictors import accuracy
 from tests.finetuning.test_baselines import motif_examples
 from tests.labelled_files import random_dna
+
+TUNED = list_baselines("dna", is_tuned=True)
 
 
 @pytest.fixture(autouse=True)
@@ -248,9 +244,10 @@ def test_a_budget_ends_a_choice_after_the_first_candidate() -> None:
 
 def test_the_words_name_plain_and_tuned_baselines_apart() -> None:
     names = list_baselines("dna")
-    assert TUNED == TUNED_BASELINES
-    assert [w for _, w in split_words(["baselines"], names)] == list(BASELINES)
-    assert [w for _, w in split_words(["tuned-baselines"], names)] == list(TUNED_BASELINES)
+    assert set(TUNED) == set(tuned_baselines._BASELINES)
+    plain = list(list_baselines("dna", is_tuned=False))
+    assert [w for _, w in split_words(["baselines"], names)] == plain
+    assert [w for _, w in split_words(["tuned-baselines"], names)] == list(TUNED)
     with pytest.raises(UsageError, match="no tuned-baselines for such data"):
         split_words(["tuned-baselines"], list_baselines("text"))
 

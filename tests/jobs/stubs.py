@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STUBBED = tuple(
     f"genodiff.api.{name}"
     for name in (
-        "embedding", "evaluate", "finetune_bases", "judge", "maps", "model_maps",
+        "compare", "embedding", "evaluate", "finetune_bases", "judge", "maps", "model_maps",
         "model_samples", "model_scores", "predict", "redesign", "sample", "score", "scorecard",
     )
 )  # fmt: skip

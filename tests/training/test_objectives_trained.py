@@ -19,7 +19,7 @@ ONE_WAY = {"preset": "mamba-tiny"}
 
 
 def shape(name: str) -> dict[str, Any]:
-    return ONE_WAY if OBJECTIVES[name].kind == "causal" else {}
+    return {"causal": ONE_WAY, "block": {"strands": "single"}}.get(OBJECTIVES[name].kind, {})
 
 
 @pytest.mark.few(2)

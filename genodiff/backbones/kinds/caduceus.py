@@ -102,6 +102,11 @@ class CaduceusSettings(BackboneSettings):
         return self.recalls
 
     @property
+    def reads_blocks(self) -> bool:
+        """Whether the network reads a block after its clean past (block diffusion)."""
+        return self.bidirectional and not self.paired and not self.recalls
+
+    @property
     def paired(self) -> bool:
         """Whether both strands are read."""
         return self.strands == "paired"

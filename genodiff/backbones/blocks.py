@@ -1,0 +1,204 @@
+"""Block diffusion: a network of Mamba blocks reads a block of the sequence after its clean past.
+
+    x¹ … x^B   blocks of `size` positions, the last one maybe shorter; z^b is x^b with masks
+    ahead      reads x¹ … x^(b−1), then z^b
+    back       reads z^b alone, from its right end
+
+So the logits at z^b know what is before the block and, on both sides, what is visible in it. With
+one block they are the network's own; with blocks of one position the network reads one way, and
+has a likelihood. The clean past is read in the same blocks, and all that is kept of it is what the
+way ahead has at its end: per layer the scan's state and the convolution's last inputs.
+
+`read_by_pass` is the definition, one pass over past and block for each block. `read_streams` reads
+all blocks at once, on a clean and a noised stream. `BlockPast` keeps the states and goes on.
+
+What is past on one strand is to come on the other, so the network is one of single strands, and its
+law is that of the strand that is read.
+
+Source: Arriola et al. 2025, arXiv 2503.09573, whose networks keep keys and values instead.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from genodiff.errors import UsageError
+from genodiff.kernels.blocks import cut, scan_blocks
+from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
+from genodiff.kernels.linear import linear
+from genodiff.kernels.mixer import scan_direction, scan_piece
+
+if TYPE_CHECKING:
+    from genodiff.backbones.caduceus import Block, Caduceus
+    from genodiff.backbones.mamba import Reader
+
+
+def read_by_pass(
+    network: "Caduceus",
+    clean: Int[Tensor, "B L"],
+    xt: Int[Tensor, "B L"],
+    size: int,
+    labels: Int[Tensor, " B"] | None = None,
+) -> Float[Tensor, "B L V"]:
+    """Logits at xt, each block from a pass over the clean past and itself."""
+
+    def read(x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
+        if not reverse:
+            return scan_direction(x, weights, False)
+        return torch.cat([scan_direction(part, weights, True) for part in x.split(size, 1)], 1)
+
+    logits = []
+    for start in range(0, xt.shape[1], size):
+        end = min(start + size, xt.shape[1])
+        seen = torch.cat([clean[:, :start], xt[:, start:end]], 1)
+
+        found = _pass(network, network.embed(seen, labels), lambda _: read)
+        logits.append(_head(network, found)[:, start:])
+    return torch.cat(logits, 1)
+
+
+def read_streams(
+    network: "Caduceus",
+    clean: Int[Tensor, "B L"],
+    xt: Int[Tensor, "B L"],
+    size: int,
+    lengths: Int[Tensor, " B"] | None = None,
+    labels: Int[Tensor, " B"] | None = None,
+) -> Float[Tensor, "B L V"]:
+    """As `read_by_pass`, with one clean and one noised stream; `lengths` as in a Caduceus.
+
+    Raises `UsageError` for a network that cannot read blocks.
+    """
+    check_network(network)
+    length, size = xt.shape[1], min(size, max(xt.shape[1], 1))
+    more = -length % size
+    streams = F.pad(torch.cat([clean, xt]), (0, more))
+    mask = None
+    if more or lengths is not None:
+        at = torch.arange(length + more, device=xt.device)
+        ends = torch.full_like(xt[:, 0], length) if lengths is None else lengths
+        mask = (at < ends.repeat(2)[:, None])[..., None].to(network.embedding.dtype)
+    own = None if mask is None else cut(mask, size)
+
+    def read(x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
+        if not reverse:
+            return scan_blocks(x, weights, size)
+        return scan_direction(cut(x, size), weights, True, own).reshape(x.shape)
+
+    both = None if labels is None else labels.repeat(2)
+    found = _pass(network, network.embed(streams, both), lambda _: read, mask)
+    return _head(network, found[len(xt) :, :length])
+
+
+class BlockPast:
+    """The states at the end of what has been read of B sequences; its size is the same throughout.
+
+    `length` positions have been read.
+    """
+
+    def __init__(self, network: "Caduceus", batch: int) -> None:
+        """Raises `UsageError` for a network that cannot read blocks."""
+        check_network(network)
+        self.network, self.length = network, 0
+        weights = [block.mixer.ahead.weights() for block in list_blocks(network)]
+        self._edges = [zero_state(one, batch) for one in weights]
+
+    def read(
+        self,
+        xt: Int[Tensor, "A n"],
+        rows: Int[Tensor, " A"] | None = None,
+        lengths: Int[Tensor, " A"] | None = None,
+    ) -> Float[Tensor, "A n V"]:
+        """Logits at the block that follows, of these rows [all]; the states stay as they are."""
+        return self._go(xt, rows, lengths, False)
+
+    def add(self, x: Int[Tensor, "A n"], rows: Int[Tensor, " A"] | None = None) -> None:
+        """Read a clean block into the states of these rows [all]; others have no further block."""
+        self._go(x, rows, None, True)
+        self.length += x.shape[1]
+
+    def _go(
+        self, x: Tensor, rows: Tensor | None, lengths: Tensor | None, keep: bool
+    ) -> Float[Tensor, "A n V"]:
+        mask = None
+        if lengths is not None:
+            at = torch.arange(x.shape[1], device=x.device)
+            mask = (at < lengths[:, None])[..., None].to(self.network.embedding.dtype)
+
+        def of_layer(i: int) -> "Reader":
+            return partial(read, i)
+
+        def read(i: int, x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
+            if reverse:
+                return scan_direction(x, weights, True, mask)
+            before = self._edges[i]
+            if rows is not None:
+                before = DirectionState(*(part[rows] for part in before))
+            y, after = scan_piece(x, weights, False, before)
+            if keep and rows is not None:
+                for part, new in zip(self._edges[i], after, strict=True):
+                    part[rows] = new
+            elif keep:
+                self._edges[i] = after
+            return y
+
+        return _head(self.network, _pass(self.network, self.network.embed(x), of_layer, mask))
+
+
+def check_network(network: nn.Module) -> "Caduceus":
+    """The network, typed. Raises `UsageError` for a network that cannot read blocks."""
+    s: Any = network.settings
+    if not getattr(s, "reads_blocks", False) and s.kind != "caduceus":
+        raise UsageError(
+            f"block diffusion (--block) needs a network of Mamba blocks, and this is a {s.kind}",
+            fix="give a Caduceus of single strands",
+        )
+    if s.paired or not s.bidirectional:
+        what = "with both strands at once" if s.paired else "one way already"
+        raise UsageError(
+            f"block diffusion (--block) reads a strand from left to right, and this network reads "
+            f"{what}",
+            fix="give a preset of single strands, such as caduceus-ph-470k",
+        )
+    if s.recalls:
+        raise UsageError("block diffusion (--block) reads no memory", fix="leave --memory out")
+    return network  # type: ignore[return-value]
+
+
+def list_blocks(network: "Caduceus") -> "list[Block]":
+    """The network's blocks, typed."""
+    return list(network.blocks)  # type: ignore[arg-type]
+
+
+def _pass(
+    network: "Caduceus",
+    residual: Tensor,
+    of_layer: "Callable[[int], Reader]",
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The residual stream after all blocks, each of whose directions is read by its reader."""
+    recompute = network.settings.checkpointing and torch.is_grad_enabled()
+    for i, block in enumerate(list_blocks(network)):
+        mix = partial(_mix, block, of_layer(i), mask)
+        if recompute:
+            added = checkpoint(mix, residual, use_reentrant=False, preserve_rng_state=False)
+        else:
+            added = mix(residual)
+        residual = residual + added
+    return residual
+
+
+def _mix(block: "Block", reader: "Reader", mask: Tensor | None, residual: Tensor) -> Tensor:
+    mixed: Tensor = block.mixer(block.norm(residual), mask, False, reader)
+    return mixed
+
+
+def _head(network: "Caduceus", residual: Tensor) -> Tensor:
+    head = network.embedding if network.head is None else network.head
+    return linear(network.final_norm(residual), head)

@@ -1,0 +1,183 @@
+"""What `compare` is asked: finished runs on the same bases, or rows that are trained. No torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Ge
+
+from genodiff.errors import UsageError, printable
+from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.io.target import check_target
+from genodiff.jobs.options import Device, Force, Offline, Plan, Seed
+from genodiff.jobs.request import Option, Request
+from genodiff.runs.run_paths import check_input, check_run, find_domain_of_run
+from genodiff.statistics.margin import check_margin
+
+_SPEC = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareRequest(Request[dict[str, Any]]):
+    """Two or more finished runs scored on the same bases, or the rows of a specification trained
+    and scored; the results as plain values.
+
+    `runs` are run folders, or one YAML file. Each row has bits per base (of text: per byte) with
+    its interval, and its paired difference from the run `against` (default: the first); `pairs` has
+    every two runs, with p values, Holm's correction and a verdict; runs are called equivalent only
+    where their difference is shown to be within ±`margin` bits.
+
+    Differences are paired by window. Runs of other lengths read the same bases in
+    windows of their own; text of other tokens is refused. `tokens` and `seeds` are for a
+    specification. `out` (default: under runs/) holds table.md, compare.html, results.json and the
+    figures of all windows, so the same comparison again only reads; files there that genodiff did
+    not write are replaced with `force` only. With `plan` nothing is scored
+    or trained, and what it would take is returned. Raises `UsageError`, `DataError`,
+    `CheckpointError`, `MachineError`.
+
+    >>> genodiff.compare(["runs/a", "runs/b"], margin=0.01)["pairs"]
+    """
+
+    work: ClassVar[str] = "genodiff.studies.comparing:compare"
+
+    runs: Annotated[
+        Sequence[str | Path],
+        Option(
+            "Two or more run folders; or one YAML file that names rows to train, see "
+            "benchmarks/objectives.",
+            is_word=True,
+        ),
+    ] = field(kw_only=False)
+    fasta: Annotated[
+        str | Path | None, Option("FASTA in place of the first run's, or of the recipe's.")
+    ] = None
+    bed: Annotated[
+        str | Path | None,
+        Option("BED file whose 4th column names the splits; the strand is not used."),
+    ] = None
+    text: Annotated[
+        str | Path | None,
+        Option("File or folder of text in place of the first run's, or of the recipe's."),
+    ] = None
+    split: Annotated[
+        Literal["test", "valid", "train", "all"],
+        Option("Which split of the first run's data finished runs are scored on."),
+    ] = "test"
+    max_windows: Annotated[int | None, Ge(1), Option("At most so many windows, evenly spread.")] = (
+        None
+    )
+    repeats: Annotated[int, Ge(1), Option("Masks for each window.")] = 1
+    against: Annotated[
+        str | None, Option("Run that the others are set against (default: the first).")
+    ] = None
+    margin: Annotated[
+        float | None,
+        Option(
+            "Call two models equivalent where their difference is shown to be within this margin."
+        ),
+    ] = None
+    tokens: Annotated[int | None, Option("Tokens of each run, in place of the spec's.")] = None
+    seeds: Annotated[Sequence[int] | None, Option("Seeds, in place of the spec's.")] = None
+    out: Annotated[
+        str | Path | None,
+        Option("Where tables go (default: runs/SPEC, or runs/compare-RUN-RUN).", ("--out", "-o")),
+    ] = None
+    seed: Seed = 1
+    device: Device = "auto"
+    offline: Offline = False
+    plan: Plan = False
+    force: Force = False
+
+    @cached_property
+    def paths(self) -> list[Path]:
+        """The runs, or the specification."""
+        given = [self.runs] if isinstance(self.runs, str | Path) else self.runs
+        return [Path(run) for run in given]
+
+    @property
+    def is_specification(self) -> bool:
+        """Whether rows are trained."""
+        return any(path.suffix.lower() in _SPEC for path in self.paths)
+
+    @property
+    def over(self) -> dict[str, Any]:
+        """What stands in the place of the specification's own."""
+        files = {"fasta": self.fasta, "text": self.text}
+        over: dict[str, Any] = {
+            name: str(Path(path).absolute()) for name, path in files.items() if path is not None
+        }
+        over |= {} if self.tokens is None else {"tokens": self.tokens}
+        return over | ({"seeds": list(self.seeds)} if self.seeds else {})
+
+    @property
+    def options(self) -> EvalOptions:
+        """How finished runs are scored."""
+        names = "fasta bed text split repeats max_windows seed offline".split()
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
+        given |= {name: str(x) for name, x in given.items() if isinstance(x, Path)}
+        return EvalOptions(**given)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """A name for each run: its folder's, or its path where two folders have one name.
+
+        Raises `UsageError` for fewer than two runs, or one that stands twice.
+        """
+        if len(self.paths) < 2:
+            what = "one run cannot be compared" if self.paths else "there is nothing to compare"
+            raise UsageError(what, fix="give two runs or more, or a YAML file")
+        places = [path.resolve() for path in map(check_run, self.paths)]
+        for path, place in zip(self.paths, places, strict=True):
+            if places.count(place) > 1:
+                raise UsageError(f"{path} is given twice", fix="give different runs")
+        names = [place.name for place in places]
+        return [
+            printable(check_run(path) if names.count(name) > 1 else name)
+            for path, name in zip(self.paths, names, strict=True)
+        ]
+
+    @property
+    def folder(self) -> Path:
+        """Where tables go."""
+        if self.out is not None:
+            return Path(self.out)
+        if self.is_specification:
+            return Path("runs") / self.paths[0].stem
+        plain = [name.strip("/").replace("/", "-") for name in self.names]
+        more = f"-and-{len(plain) - 3}-more" if len(plain) > 3 else ""
+        return Path("runs") / f"compare-{'-'.join(plain[:3])}{more}"
+
+    def check(self) -> None:
+        """Raises as the function, for all that can be told without torch."""
+        check_margin(self.margin)
+        inputs: list[str | Path | None] = [self.fasta, self.bed, self.text]
+        for file in inputs:
+            check_input(file)
+        if self.is_specification:
+            if len(self.paths) > 1:
+                what = f"{self.paths[0]} is a specification, and more is given"
+                raise UsageError(what, fix="give one specification, or run folders only")
+            why, fix = "is for finished runs", "write it into the specification"
+            self._refuse(("bed", "max_windows", "against"), why, fix)
+            inputs.append(self.paths[0])
+        else:
+            self._refuse(("tokens", "seeds"), "is for a specification", "leave it out")
+            names = self.names
+            if self.against is not None and self.against not in names:
+                what = f"no run '{self.against}'"
+                raise UsageError(what, fix=f"give one of {', '.join(names)}")
+            self.options.check_domain(find_domain_of_run(check_run(self.paths[0])) or "dna")
+        for name in ("table.md", "compare.html", "results.json"):
+            check_target(self.folder / name, force=self.force, inputs=inputs)
+
+    def _refuse(self, names: Sequence[str], why: str, fix: str) -> None:
+        for name in names:
+            if getattr(self, name) is not None:
+                raise UsageError(f"--{name.replace('_', '-')} {why}", fix=fix)
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """The rows and their differences, or what they would take."""
+        self.check()
+        return super().answer(*given)

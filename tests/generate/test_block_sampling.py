@@ -1,0 +1,166 @@
+"""Records that are drawn block after block: the law that the bound is of, and the same bytes."""
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from markov_world import MASK, chi_square, draft, drawn
+from tiny_networks import network
+from torch import Tensor
+
+from genodiff.alphabet import DNA
+from genodiff.backbones.blocks import read_by_pass
+from genodiff.counter import Purpose, uniforms
+from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.objectives.block import BlockDiffusion
+from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
+from genodiff.diffusion.schedule import Linear
+from genodiff.errors import UsageError
+from genodiff.generate.block_reading import plan_blocks
+from genodiff.generate.sample import Sampling, infill, measure_workload, sample
+
+PROCESS = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
+MASKED = [name for name, one in SAMPLERS.items() if "masked" in one.fits]
+
+
+def model(block: int, *, scale: float = 1.0, **settings: Any) -> Any:
+    """A small network of random weights in the place of a trained model."""
+    return SimpleNamespace(
+        backbone=network(3, scale=scale, **{"strands": "single"} | settings),
+        diffusion=PROCESS,
+        objective=BlockDiffusion(PROCESS, block=block),
+        alphabet=DNA,
+        config=SimpleNamespace(data=SimpleNamespace(seq_len=32)),
+        step=7,
+        digest="0123456789ab",
+        run=SimpleNamespace(name="toy"),
+        recalls=False,
+    )
+
+
+def draw_naively(of: Any, start: Tensor, seed: int, name: str, steps: int) -> Tensor:
+    """Each block by its sampler, from a whole pass in double precision for each evaluation."""
+    net, x, size = of.backbone.double(), start.clone(), of.objective.block
+    order, token = (
+        torch.from_numpy(
+            np.stack([uniforms(seed, one, i, len(start[0])) for i in range(len(start))])
+        )
+        for one in (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
+    )
+    for begin in range(0, x.shape[1], size):
+        here = slice(begin, min(begin + size, x.shape[1]))
+        past = x[:, :begin]
+
+        for row in range(len(x)):
+
+            def denoiser(xt: Tensor, sigma: Tensor, past: Tensor = past[row : row + 1]) -> Tensor:
+                whole = torch.cat([past, xt], 1)
+                return read_by_pass(net, whole, whole, size)[:, past.shape[1] :]
+
+            options = SamplerOptions(order[row, None, here], token[row, None, here], steps)
+            found = SAMPLERS[name].draw(PROCESS, denoiser, x[row, None, here], options)
+            x[row, here] = found.x0[0]
+    return x
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", MASKED)
+@pytest.mark.parametrize(("length", "block"), [(7, 3), (3, 1), (4, 9)])
+@torch.inference_mode()
+def test_kept_states_draw_what_a_whole_pass_for_each_evaluation_draws(
+    name: str, length: int, block: int
+) -> None:
+    of = model(block)
+    found = drawn(sample(of, 2, length, seed=5, sampler=name, steps=6))
+    wanted = draw_naively(of, torch.full((2, length), MASK), 5, name, 6)
+    assert np.array_equal(np.asarray(found), wanted.numpy())
+
+
+def test_the_bytes_depend_on_neither_batch_nor_threads_and_close_draws_are_decided() -> None:
+    of = model(4, scale=2.0)
+    wanted = drawn(sample(of, 7, 30, seed=2, batch_size=7))
+    threads = torch.get_num_threads()
+    try:
+        for n, batch_size in ((1, 1), (2, 3), (2, 7)):
+            torch.set_num_threads(n)
+            assert np.array_equal(drawn(sample(of, 7, 30, seed=2, batch_size=batch_size)), wanted)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_every_draw_may_be_decided_in_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = model(4)
+    wanted = drawn(sample(of, 3, 18, seed=2))
+    # All draws are close ones: each is decided by the record's own states in double precision.
+    monkeypatch.setattr(SamplerOptions, "__init__", with_tolerance(SamplerOptions.__init__, 1e3))
+    assert np.array_equal(drawn(sample(of, 3, 18, seed=2)), wanted)
+
+
+def with_tolerance(init: Any, tolerance: float) -> Any:
+    def begin(self: Any, *args: Any, **more: Any) -> None:
+        init(self, *args, **(more | {"tolerance": tolerance}))
+
+    return begin
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("length", "block"), [(3, 2), (3, 1)])
+def test_samples_follow_the_law_that_the_bound_is_of(length: int, block: int) -> None:
+    of = model(block, scale=2.0)
+    ids = drawn(sample(of, 6000, length, seed=4, sampler="first-hitting", batch_size=2000))
+    all_of = torch.tensor(list(itertools.product(DNA.targets, repeat=length)))
+    law = np.ones(len(all_of))
+    for begin in range(0, length, block):
+        end, orders = min(begin + block, length), []
+        for order in itertools.permutations(range(begin, end)):
+            chance, xt = torch.ones(len(all_of), dtype=torch.float64), all_of.clone()
+            xt[:, begin:] = MASK
+            for place in order:
+                with torch.no_grad():
+                    logits = of.backbone(xt, clean=all_of, block=block)
+                logp = PROCESS.log_x0(logits, xt)[:, place].double()
+                chance *= logp.gather(1, all_of[:, place, None])[:, 0].exp()
+                xt[:, place] = all_of[:, place]
+            orders.append(chance.numpy())
+        law *= np.mean(orders, 0)
+    assert law.sum() == pytest.approx(1, abs=1e-5)
+    number = {tuple(one): i for i, one in enumerate(all_of.tolist())}
+    counts = np.bincount(
+        [number[tuple(one)] for one in np.asarray(ids).tolist()], minlength=len(law)
+    )
+    assert abs(chi_square(counts, law)) < 4
+    assert chi_square(counts, np.full(len(law), 1 / len(law))) > 10, "no law but its own"
+
+
+def test_a_longer_record_begins_as_a_shorter_one_and_what_is_given_stays() -> None:
+    of = model(4)
+    short, long = (drawn(sample(of, 2, n, seed=9))[:, :24] for n in (24, 41))
+    assert np.array_equal(short, long)
+    start = draft("ACGTTGCANNNNNNN")
+    [one] = infill(of, [start], seed=9)
+    assert np.array_equal(one.ids[:8], start[:8])
+    assert not (one.ids == MASK).any()
+    assert one.nfe <= 7
+
+
+def test_the_work_is_that_of_the_blocks() -> None:
+    of, gaps = model(4), np.ones(10, np.bool_)
+    assert plan_blocks(gaps, 4) == [(0, 4), (4, 8), (8, 10)]
+    assert plan_blocks(np.zeros(10, np.bool_), 4) == []
+    work = measure_workload(of, [gaps], how=Sampling(sampler="first-hitting"))
+    assert (work.windows, work.bases, work.evaluations) == (3, 10, 10)
+    [one] = sample(of, 1, 10, sampler="first-hitting")
+    assert one.nfe == 10
+
+
+def test_what_blocks_cannot_do_is_refused() -> None:
+    of = model(4)
+    with pytest.raises(UsageError, match="nothing may stand after a gap"):
+        list(infill(of, [draft("NNNA")]))
+    with pytest.raises(UsageError, match="--stride is for windows"):
+        list(sample(of, 1, 8, stride=4))
+    with pytest.raises(UsageError, match="both strands at once"):
+        list(sample(model(4, strands="paired"), 1, 8))
