@@ -160,7 +160,7 @@ class CaduceusSettings(BackboneSettings):
         else:
             kept = self.n_layer * block + residual + normed + ids
         # The directions go through the kernels together.
-        working = e * ((3 + 5 * directions) * word + 2.5 + 5 * directions) + again
+        working = e * ((1 + 3 * directions) * word + 2.5 + 5 * directions) + again
         return StepBytes(strands * kept, strands * working)
 
     @property
