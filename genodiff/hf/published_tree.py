@@ -298,7 +298,7 @@ class PublishedBackbone(Network):
             return join_strands(rows) if self.paired else rows, []
         return (states := self._list_states(input_ids, None))[-1], states
 
-    def _embed(
+    def embed(
         self,
         xt: Tensor,
         lengths: Tensor | None,

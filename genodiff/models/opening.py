@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.tokenizer_sources import rebuild_tokenizer
 from genodiff.errors import UsageError
-from genodiff.finetuning.unit_files import labels_bases
 from genodiff.jobs.machine import choose_device
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.model import TrainedModel, load_model
@@ -57,7 +56,7 @@ def open_any(
     path, device = check_run(run), choose_device(device)
     if (path / CARD).exists():
         return load_model(path, device=device)
-    from genodiff.finetuning.unit_files import is_fitted
+    from genodiff.finetuning.unit_files import is_fitted, labels_bases
     from genodiff.hub.source import find_published_folder, is_published
 
     path = find_published_folder(path)
@@ -101,6 +100,8 @@ def open_model(
     if isinstance(model, TrainedModel):
         return relate_model(model, relatives, strains=strains, fasta=fasta)
     refuse_relatives(run, relatives)
+    from genodiff.finetuning.unit_files import labels_bases
+
     if labels_bases(model.folder):
         what = "a model that labels bases is read by `genodiff predict` alone"
         raise UsageError(what, file=run, fix="load the run that it was tuned from")

@@ -109,6 +109,14 @@ def _table(run: Path, here: Path) -> Scene:
     return [*words, "--seeds", 1, "--out", "mine"], here / "mine" / "results.jsonl"
 
 
+def _bases(run: Path, here: Path) -> Scene:
+    (here / "g.fa").write_text(f">c1\n{'ACGTTGCAAC' * 20}\n>c2\n{'ACGGTGCTAC' * 12}\n")
+    rows = [f"{c}\t{at}\t{at + 9}\ta\n" for c in ("c1", "c2") for at in range(0, 100, 20)]
+    (here / "a.bed").write_text("".join(rows))
+    words = ["finetune", "bases", run, "g.fa", "--classes", "a.bed", "--core", 40, "--epochs", 1]
+    return [*words, "--context", 10, "--threads", 1, "-o", "mine"], here / "mine" / "labeller.json"
+
+
 def _sweep_report(run: Path, here: Path) -> Scene:
     words, _ = _table(run, here)
     assert exit_code(*words) == 0
@@ -195,6 +203,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "scorecard": _scorecard,
     "data genomes": _genomes,
     "data relatives": _relatives,
+    "finetune bases": _bases,
     "finetune table": _table,
     "finetune report": _sweep_report,
     **{f"finetune {name}": _suite(name) for name in describe_suites()},
