@@ -301,8 +301,8 @@ class PublishedBackbone(Network):
     def embed(
         self,
         xt: Tensor,
-        lengths: Tensor | None,
         labels: Tensor | None = None,
+        lengths: Tensor | None = None,
         recalled: Tensor | None = None,
     ) -> Tensor:
         h = xt if xt.is_floating_point() else self.embeddings(xt)
