@@ -58,6 +58,20 @@ class Kept(NamedTuple):
         return cls(*window[:4], window.strand, len(window.letters))
 
 
+class _Source(NamedTuple):
+    """What a writer is given. `windows` are those of the `rows` that have been read."""
+
+    rows: Iterable[Array]
+    windows: list[Kept]
+    shape: tuple[int, ...]
+    how: Reading
+
+    @property
+    def unpooled(self) -> bool:
+        """Whether a row is of many bases."""
+        return self.how.pool == "none"
+
+
 def write_kept(
     path: Path, found: Iterable[tuple[Kept, Array]], how: Reading, shape: tuple[int, ...]
 ) -> Written:
@@ -72,9 +86,8 @@ def write_kept(
     if first is None:
         raise DataError("there is no window to embed", fix="give a FASTA with at least one base")
     windows: list[Kept] = []
-    written = writer(
-        path, _counted(chain([first], rows), windows), windows, how.pool == "none", shape, how
-    )
+    source = _Source(_counted(chain([first], rows), windows), windows, shape, how)
+    written = writer(path, source)
     return Written(len(windows), sum(w.bases for w in windows), written)
 
 
@@ -84,7 +97,8 @@ def _counted(found: Iterable[tuple[Kept, Array]], windows: list[Kept]) -> Iterab
         yield array
 
 
-def _columns(windows: list[Kept], unpooled: bool) -> dict[str, Any]:
+def _columns(source: _Source) -> dict[str, Any]:
+    windows = source.windows
     columns: dict[str, Any] = {
         "contig": np.array([w.contig for w in windows], dtype=np.str_),
         "start": np.array([w.start for w in windows], np.int64),
@@ -92,32 +106,25 @@ def _columns(windows: list[Kept], unpooled: bool) -> dict[str, Any]:
         "name": np.array([w.name for w in windows], dtype=np.str_),
         "strand": np.array([w.strand for w in windows], dtype=np.str_),
     }
-    if unpooled:
+    if source.unpooled:
         columns["offsets"] = np.concatenate([[0], np.cumsum([w.bases for w in windows])]).astype(
             np.int64
         )
     return columns
 
 
-def _write_npz(
-    path: Path,
-    rows: Iterable[Array],
-    windows: list[Kept],
-    unpooled: bool,
-    shape: tuple[int, ...],
-    how: Reading,
-) -> tuple[int, ...]:
+def _write_npz(path: Path, source: _Source) -> tuple[int, ...]:
     """The numbers go to a nameless file first, since an .npy begins with how many there will be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=path.parent) as spool:
         n = 0
-        for row in rows:
+        for row in source.rows:
             try:
                 spool.write(row.tobytes())
             except OSError as fault:
                 raise atomic.write_error(path, fault) from None
-            n += row.shape[0] if unpooled else 1
-        full = (n, *shape)
+            n += row.shape[0] if source.unpooled else 1
+        full = (n, *source.shape)
         with (
             atomic.open_atomic(path) as file,
             zipfile.ZipFile(file, "w", allowZip64=True) as archive,
@@ -128,7 +135,7 @@ def _write_npz(
                 )
                 spool.seek(0)
                 shutil.copyfileobj(spool, member, _COPY)
-            for name, column in _columns(windows, unpooled).items():
+            for name, column in _columns(source).items():
                 with archive.open(_member(name), "w") as member:
                     np.lib.format.write_array(_as_file(member), column, allow_pickle=False)
     return full
@@ -143,17 +150,9 @@ def _as_file(member: IO[bytes]) -> Any:
     return member
 
 
-def _write_parquet(
-    path: Path,
-    rows: Iterable[Array],
-    windows: list[Kept],
-    unpooled: bool,
-    shape: tuple[int, ...],
-    how: Reading,
-) -> tuple[int, ...]:
+def _write_parquet(path: Path, source: _Source) -> tuple[int, ...]:
     """Parts of bounded size, which polars then joins into one file as a stream."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = name_columns(how)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".genodiff-") as folder:
         plain = find_plain_path(folder)
         held: list[Array] = []
@@ -162,22 +161,22 @@ def _write_parquet(
         def put() -> None:
             nonlocal held, size, parts
             if held:
-                first = len(windows) - len(held)
-                _part(held, windows[first:], names, shape, unpooled).write_parquet(
+                first = len(source.windows) - len(held)
+                _part(held, source.windows[first:], source).write_parquet(
                     f"{plain}/{parts:06d}.parquet"
                 )
                 held, size, parts = [], 0, parts + 1
 
-        for row in rows:
+        for row in source.rows:
             held.append(row)
             size += row.nbytes
-            n += row.shape[0] if unpooled else 1
+            n += row.shape[0] if source.unpooled else 1
             if size >= _PART:
                 put()
         put()
         with atomic.open_atomic(path) as file:
             pl.scan_parquet(sorted(Path(plain).iterdir())).sink_parquet(file)
-    return (n, *shape)
+    return (n, *source.shape)
 
 
 def name_columns(how: Reading) -> list[str]:
@@ -191,13 +190,8 @@ def name_columns(how: Reading) -> list[str]:
     ]
 
 
-def _part(
-    held: list[Array],
-    windows: list[Kept],
-    names: list[str],
-    shape: tuple[int, ...],
-    unpooled: bool,
-) -> pl.DataFrame:
+def _part(held: list[Array], windows: list[Kept], source: _Source) -> pl.DataFrame:
+    names, width = name_columns(source.how), source.shape[-1]
     table = pl.DataFrame(
         {
             "contig": [w.contig for w in windows],
@@ -207,56 +201,40 @@ def _part(
             "strand": [w.strand for w in windows],
         }
     )
-    vector = pl.Array(pl.Float32, shape[-1])
+    vector = pl.Array(pl.Float32, width)
     for i, name in enumerate(names):
-        if unpooled:
-            values = [
-                row.reshape(row.shape[0], len(names), shape[-1])[:, i].tolist() for row in held
-            ]
+        if source.unpooled:
+            values = [row.reshape(row.shape[0], len(names), width)[:, i].tolist() for row in held]
             table = table.with_columns(pl.Series(name, values, dtype=pl.List(vector)))
         else:
             table = table.with_columns(
                 pl.Series(
                     name,
-                    np.stack([row.reshape(len(names), shape[-1])[i] for row in held]),
+                    np.stack([row.reshape(len(names), width)[i] for row in held]),
                     dtype=vector,
                 )
             )
     return table
 
 
-def _write_text(
-    path: Path,
-    rows: Iterable[Array],
-    windows: list[Kept],
-    unpooled: bool,
-    shape: tuple[int, ...],
-    how: Reading,
-) -> tuple[int, ...]:
+def _write_text(path: Path, source: _Source) -> tuple[int, ...]:
     """Lines as they come; the shortest digits that give the same float32 back."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    names, n, rest = name_columns(how), 0, iter(rows)
-    most = max(1, _PART // (16 * int(np.prod(shape))))
+    names, n, rest = name_columns(source.how), 0, iter(source.rows)
+    most = max(1, _PART // (16 * int(np.prod(source.shape))))
     with atomic.open_atomic(path) as file:
         while batch := list(islice(rest, most)):
-            table = _part(batch, windows[n:], names, shape, unpooled)
+            table = _part(batch, source.windows[n:], source)
             for name in names:
-                fields = [f"{name}_{i}" for i in range(shape[-1])]
+                fields = [f"{name}_{i}" for i in range(source.shape[-1])]
                 table = table.with_columns(pl.col(name).arr.to_struct(fields)).unnest(name)
             separator = SEPARATORS[path.suffix.lower()]
             file.write(table.write_csv(include_header=n == 0, separator=separator).encode())
             n += len(batch)
-    return (n, *shape)
+    return (n, *source.shape)
 
 
-def _write_zarr(
-    path: Path,
-    rows: Iterable[Array],
-    windows: list[Kept],
-    unpooled: bool,
-    shape: tuple[int, ...],
-    how: Reading,
-) -> tuple[int, ...]:
+def _write_zarr(path: Path, source: _Source) -> tuple[int, ...]:
     try:
         import zarr
     except ImportError:
@@ -264,11 +242,11 @@ def _write_zarr(
             "writing .zarr needs the package zarr",
             fix="pip install 'genodiff[zarr]', or write .npz or .parquet",
         ) from None
-    chunk = max(1, (4 << 20) // (4 * int(np.prod(shape))))
+    chunk = max(1, (4 << 20) // (4 * int(np.prod(source.shape))))
     with atomic.atomic_directory(path) as folder:
         group = zarr.open_group(find_plain_path(folder), mode="a")
         array = group.create_array(
-            "embeddings", shape=(0, *shape), chunks=(chunk, *shape), dtype="float32"
+            "embeddings", shape=(0, *source.shape), chunks=(chunk, *source.shape), dtype="float32"
         )
         held: list[Array] = []
         n = 0
@@ -277,24 +255,24 @@ def _write_zarr(
             nonlocal held, n
             ready = sum(len(part) for part in held)
             if ready and ready >= least:
-                array.resize((n + ready, *shape))
+                array.resize((n + ready, *source.shape))
                 array[n : n + ready] = np.concatenate(held)
                 held, n = [], n + ready
 
-        for row in rows:
-            held.append(row if unpooled else row[None])
+        for row in source.rows:
+            held.append(row if source.unpooled else row[None])
             put(chunk)
         put(1)
-        columns = _columns(windows, unpooled)
+        columns = _columns(source)
         contigs, codes = np.unique(columns["contig"], return_inverse=True)
         group.attrs.update(
             {
                 "contigs": contigs.tolist(),
                 "names": columns.pop("name").tolist(),
                 "strands": "".join(columns.pop("strand")),
-                "axes": how.axes(),
+                "axes": source.how.axes(),
             }
         )
         for name, column in (columns | {"contig": codes.astype(np.int64)}).items():
             group.create_array(name, data=column)
-    return (n, *shape)
+    return (n, *source.shape)
