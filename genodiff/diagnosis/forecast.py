@@ -18,8 +18,8 @@ from genodiff.backbones.backbone import PRESETS
 from genodiff.diagnosis.checks import Check
 
 # Bytes that a token of a layer moves, per channel (E = 2 D): what each kernel reads and writes, in
-# bfloat16, the states (16 numbers for 16 steps) too, the residual in float32. Short vectors (r, B, C) and
-# what is read again from the cache are left out.
+# bfloat16, the states (16 numbers for 16 steps) too, the residual in float32. Short vectors (r, B,
+# C) and what is read again from the cache are left out.
 FORWARD = {
     "residual and norm": 2 + 1 + 2 + 1,  # in one kernel: the stream, what is added; both again
     "in_proj": 1 + 4,
