@@ -82,7 +82,7 @@ H100's 1.96 GHz one state of one tile took them
 
 | form | forward | backward | where |
 | --- | --- | --- | --- |
-| instructions alone | 272 cycles | 782 | 2 warps × 136 and 391, counted |
+| instructions alone | 272 cycles | 785 | 2 warps × 136 and 392, counted |
 | B and C loaded where they are used | 1,784 | 2,060 | measured: .932 ms, and 2.007 ms a step |
 | loaded one state ahead | 1,495 | 1,956 | measured: .781 ms, and 1.803 ms a step |
 | and the next tile fetched, B and C tile by tile | 460 to 880 | 1,050 to 1,370 | estimate |
@@ -96,7 +96,7 @@ H100's 1.96 GHz one state of one tile took them
   through a tile, a warp asks the L2 cache for all of the next one, at least 4,350 cycles ahead: 4
   instructions forward, 5 backward, with u, delta, the outputs' gradients and the states that were
   kept. That costs no slot: 135.0 became 128.2 forward, 393.2 became 382.4 backward, since addresses
-  are simpler. States kept in bfloat16 took back 3 and 9 of them; they are half of the traffic.
+  are simpler. States kept in bfloat16 took back 2 and 10 of them; they are half of the traffic.
 - Lower ends: every load waits for the L2 cache alone, and a tile's first ones in full; an eighth of
   the waiting is left forward, a fifth backward. Upper ends: 40 and 47 % of it.
 
