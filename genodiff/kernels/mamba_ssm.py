@@ -32,7 +32,9 @@ def _find_peer(module: str, name: str, extension: str) -> tuple[Callable[..., An
     package can be imported, and every call fails.
     """
     package = module.partition(".")[0]
-    install = "MAMBA_KEEP_CUDA_BUILD=TRUE pip install --no-build-isolation"
+    install = "pip install --no-build-isolation"
+    if package == "mamba_ssm":
+        install = f"MAMBA_KEEP_CUDA_BUILD=TRUE {install}"
     try:
         if find_spec(package) is None:
             return None, f"{package} is not installed: {install} 'genodiff[cuda]'"
