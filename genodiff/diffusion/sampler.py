@@ -31,9 +31,10 @@ from genodiff.diffusion.registries import SAMPLERS as SAMPLERS
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 
-Kind = Literal["masked", "score", "causal", "block"]
-"""A network's logits: of x_theta at the masks, ratios of score entropy, of the next token, or of
-x_theta at the masks of a block that knows nothing to its right."""
+Kind = Literal["masked", "score", "causal", "block", "uniform"]
+"""A network's logits: of x_theta at the masks, ratios of score entropy, of the next token, of
+x_theta at the masks of a block that knows nothing to its right, or of x_theta at every position,
+whose token may be noise (`mixed_noise`)."""
 
 Order = Literal["fixed", "read"]
 """When a position is revealed: by its `u_order` and its place alone; or by the distributions at the
