@@ -91,7 +91,9 @@ def test_uniform_tokens_cost_two_bits_in_continuous_time_without_zero_masking(
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
-@pytest.mark.parametrize("name", [name for name in OBJECTIVES if name not in ("ar", "d3pm", "uniform")])
+@pytest.mark.parametrize(
+    "name", [name for name in OBJECTIVES if name not in ("ar", "d3pm", "uniform")]
+)
 def test_uniform_tokens_cost_two_bits_by_exact_counts(schedule: type[Schedule], name: str) -> None:
     made = OBJECTIVES[name](WORLD.diffusion(schedule()))
     found = exact_bound(made, denoise, WORLD.sequences[5]) / WORLD.length

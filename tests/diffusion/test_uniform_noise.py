@@ -45,17 +45,17 @@ def nodes(n: int = 40) -> tuple[Tensor, Tensor]:
 
 def integrate(world: World, share: float, network: Network) -> Tensor:
     """The bound of each sequence of the world: all states at all times, (N,)."""
-    diffusion = world.diffusion(time_conditioning=True)
-    noise, states = MixedNoise(diffusion, share), list_states(world)
+    noise = MixedNoise(world.diffusion(time_conditioning=True), share)
+    states = list_states(world)
     total = torch.zeros(len(world.p), dtype=torch.float64)
-    for t, weight in zip(*nodes(), strict=True):
-        times = torch.full((len(states),), float(t), dtype=torch.float64)
-        logits = network(states, diffusion.sigma(times))
+    one = torch.ones(len(states), dtype=torch.float64)
+    for drawn, weight in zip(*nodes(), strict=True):  # over 1 - k: no bound depends on the times
+        logits = network(states, noise.sigma(drawn * one))
         for i, x in enumerate(world.sequences):
             rows = x.expand(len(states), -1)
-            chance = forward(world, rows, states, share, 1 - float(t)).prod(-1)
-            cost = noise_cost(noise, logits, rows, states, everywhere(rows), times).sum(-1)
-            total[i] += weight * (chance * torch.where(chance > 0, cost, 0.0)).sum()
+            chance = forward(world, rows, states, share, 1 - float(drawn)).prod(-1)
+            cost = noise_cost(noise, logits, rows, states, everywhere(rows), drawn * one, one)
+            total[i] += weight * (chance[:, None] * torch.where(chance > 0, cost.T, 0.0).T).sum()
     return total
 
 
@@ -120,16 +120,19 @@ def test_the_noise_has_its_law_and_loss_and_bound_have_their_mean(share: float) 
     u = ((torch.arange(n, dtype=torch.float64) + 0.5) / n)[:, None]
     times = torch.full((n,), t, dtype=torch.float64)
     of = UniformNoise(world.diffusion(), mask_share=share)
-    z = of.noise.corrupt(x, times, u, everywhere(x))
+    drawn, speed = of.noise.share(times)
+    z = of.noise.corrupt(x, drawn, u, everywhere(x))
+    kept = 1 - float(drawn[0])
     for token in (*world.targets, world.mask_id):
-        chance = float(forward(world, x[:1], torch.tensor([[token]]), share, 1 - t))
+        chance = float(forward(world, x[:1], torch.tensor([[token]]), share, kept))
         assert float((z == token).double().mean()) == pytest.approx(chance, abs=1.01 / n)
     network, clean = wrong(world, share), Clean(x, everywhere(x))
     states = list_states(world)
     rows = x[: len(states)]
-    chance = forward(world, rows, states, share, 1 - t)[:, 0]
+    chance = forward(world, rows, states, share, kept)[:, 0]
     logits = network(states, torch.zeros(len(states), dtype=torch.float64))
-    each = noise_cost(of.noise, logits, rows, states, everywhere(rows), times[: len(states)])
+    given = (drawn[: len(states)], speed[: len(states)])
+    each = noise_cost(of.noise, logits, rows, states, everywhere(rows), *given)
     wanted = float((chance * torch.where(chance > 0, each[:, 0], 0.0)).sum())
     most = float(each[chance > 0].abs().max()) * 6 / n
     assert float(of.loss(network, clean, draws(u, times)).nats) / n == pytest.approx(
@@ -171,8 +174,8 @@ def test_cost_and_gradient_are_finite_at_both_ends_and_never_negative(
     x0 = torch.randint(7, 11, (200, 7), generator=g)
     noise, t = MixedNoise(diffusion, share), torch.full((200,), time, dtype=torch.float64)
     u = torch.rand(200, 7, generator=g, dtype=torch.float64)
-    z = noise.corrupt(x0, t, u, everywhere(x0))
-    costs = noise_cost(noise, logits, x0, z, everywhere(x0), t)
+    z = noise.corrupt(x0, noise.share(t)[0], u, everywhere(x0))
+    costs = noise_cost(noise, logits, x0, z, everywhere(x0), *noise.share(t))
     assert torch.isfinite(costs).all()
     assert float(costs.detach().min()) > -1e-6
     (grad,) = torch.autograd.grad(costs.sum(), logits)
@@ -200,10 +203,53 @@ def test_a_sequence_and_its_reverse_complement_cost_the_same(share: float) -> No
 
     x0 = torch.randint(7, 11, (5, 6), generator=g)
     t = torch.rand(5, generator=g, dtype=torch.float64)
-    z = noise.corrupt(x0, t, torch.rand(5, 6, generator=g, dtype=torch.float64), everywhere(x0))
-    first = noise_cost(noise, network(z), x0, z, everywhere(x0), t)
-    second = noise_cost(noise, network(mirror(z)), mirror(x0), mirror(z), everywhere(x0), t)
+    u = torch.rand(5, 6, generator=g, dtype=torch.float64)
+    share_and_speed = noise.share(t)
+    z = noise.corrupt(x0, share_and_speed[0], u, everywhere(x0))
+    first = noise_cost(noise, network(z), x0, z, everywhere(x0), *share_and_speed)
+    z = mirror(z)
+    second = noise_cost(noise, network(z), mirror(x0), z, everywhere(x0), *share_and_speed)
     torch.testing.assert_close(first, second.flip(1))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.99, 1.0])
+def test_time_is_what_is_known_of_a_token(schedule: type[Linear], share: float) -> None:
+    """KL(q || its mean) is alpha(t) ln K at the knots; masks keep alpha(t); the speed is a slope."""
+    noise = MixedNoise(MaskedDiffusion(schedule(), 3, (7, 8, 9, 10)), share)
+    hidden = torch.arange(1024, dtype=torch.float64)[::37] / 1024
+    t = noise.diffusion.schedule.inverse(1 - hidden)
+    some = (noise.diffusion.schedule.masked(t) - hidden).abs() < 1e-12
+    kept = 1 - noise.share(t)[0][some]
+    x = torch.eye(4, dtype=torch.float64).log()[0].expand(len(kept), 4)
+    a = noise.log_q(x, 1 - kept)
+    b = noise.log_q(torch.full_like(x, -math.log(4)), 1 - kept)
+    kl = torch.where(a.isneginf(), 0.0, a.exp() * (a - b.nan_to_num())).nan_to_num().sum(-1)
+    torch.testing.assert_close(kl, (1 - hidden[some]) * math.log(4), rtol=0, atol=1e-9)
+    if share == 1:
+        torch.testing.assert_close(kept, 1 - hidden[some], rtol=0, atol=1e-14)
+    t, step = torch.tensor([0.2001, 0.5003, 0.9002], dtype=torch.float64), 1e-7
+    slope = (noise.share(t + step)[0] - noise.share(t - step)[0]) / (2 * step)
+    torch.testing.assert_close(noise.share(t)[1], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_a_network_that_knows_nothing_pays_the_same_at_all_times() -> None:
+    """So that times scatter no more than with masks; and two bits in all."""
+    diffusion = MaskedDiffusion(Linear(), 3, (7, 8, 9, 10))
+    x0 = torch.full((5, 1), 8)
+    for share in (0.0, 0.5):
+        noise = MixedNoise(diffusion, share)
+        for time in (0.1003, 0.5003, 0.9003):
+            t = torch.full((5,), time, dtype=torch.float64)
+            z = torch.tensor([[7], [8], [9], [10], [3]])
+            pi = torch.tensor([(1 - share) / 4] * 4 + [share], dtype=torch.float64)
+            drawn = float(noise.share(t)[0][0])
+            chance = drawn * pi + (1 - drawn) * (z == x0)[:, 0]
+            given = noise.share(t)
+            costs = noise_cost(noise, torch.zeros(5, 1, 16), x0, z, everywhere(x0), *given)[:, 0]
+            assert float((chance * costs.nan_to_num()).sum()) == pytest.approx(
+                math.log(4), rel=2e-3
+            )
 
 
 def test_the_start_of_the_chain_is_the_end_of_the_noise() -> None:

@@ -1,22 +1,22 @@
 """Uniform noise, and the dial between letters and masks: what a wrong letter, a right one cost.
 
 With a = q(z_t | x) and b = q(z_t | x_theta) of a position (`mixed_noise`), z what stands there, and
-r = a_z / b_z, the bound in continuous time is the integral of
+r = a_z / b_z, the bound in continuous time is the integral over t, and the sum over positions, of
 
-    rate(t) pi_z / a_z  [ KL(a || b) + r - 1 - log r ],        rate = -alpha'(t) / alpha(t)
+    rate(t) pi_z / a_z  [ KL(a || b) + r - 1 - log r ],        rate = -k'(t) / k(t)
 
-over t and over positions. Two steps give it. The forward process jumps from j to i at rate(t) pi_i,
-so time turned round jumps from i to j at rate(t) pi_i a_j / a_i, and the model at rate(t) pi_i b_j
-/ b_i. And two jump processes with rates R, S from where one is differ by the mean of sum S - R + R
-log(R / S). At t = 1 nothing is left of x, so the prior costs nothing, and at t = 0 nothing is to be
-guessed. Both terms in brackets are never negative. Where noise is masks alone, a and b are equal at
-the mask, and what is left is MDLM's -alpha' / (1 - alpha) x -log x_theta.
+Two steps give it. The forward process jumps from j to i at rate(t) pi_i, so time turned round jumps
+from i to j at rate(t) pi_i a_j / a_i, and the model at rate(t) pi_i b_j / b_i. And two jump
+processes with rates R and S from where one is differ by the mean of sum S - R + R log(R / S). At
+t = 1 nothing is left of x, so the prior costs nothing, and at t = 0 nothing is to be guessed. Both
+terms in brackets are never negative. Where noise is masks alone, a and b are equal at the mask, and
+what is left is MDLM's -alpha' / (1 - alpha) times -log x_theta.
 
-All is in double precision: at the noisy end KL is of the order of alpha^2, a difference of
-logarithms that are nearly equal.
+All is in double precision: at the noisy end KL is of the order of k^2, a difference of logarithms
+that are nearly equal.
 
-Sources: Schiff et al. 2024, arXiv 2412.10193, equation 14 for masks' share 0; von Rütte et al.
-2025, arXiv 2503.04482, theorem 3.2, for mixtures. The bound's weights are theirs, none is clipped.
+Sources: Schiff et al. 2024, arXiv 2412.10193, equation 14, without masks; von Rütte et al. 2025,
+arXiv 2503.04482, theorem 3.2, for mixtures. The weights are the bound's own, none is clipped.
 """
 
 from dataclasses import dataclass, replace
@@ -29,13 +29,11 @@ from torch import Tensor
 from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms, as_loss
 from genodiff.diffusion.masked import Denoiser
-from genodiff.diffusion.mixed_noise import MixedNoise
+from genodiff.diffusion.mixed_noise import LEAST, MixedNoise
 from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound, as_bound
 from genodiff.diffusion.sampler import Kind
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
-
-_LEAST = 1e-9  # alpha at t = 1: the integrand has a limit there, 0/0 as it is written
 
 
 @OBJECTIVES.register("uniform")
@@ -65,25 +63,29 @@ class UniformNoise(Objective):
         return True
 
     def loss(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> LossTerms:
-        return as_loss(self._costs(denoiser, clean, draws.times(self.time_sampling), draws), clean)
+        t = draws.times(self.time_sampling)
+        return as_loss(find_costs(self.noise, denoiser, clean, t, draws.u_mask), clean)
 
     @torch.no_grad()
     def bound(self, denoiser: Denoiser, clean: Clean, draws: Draws) -> WindowBound:
-        # As MDLM's in continuous time it depends on the shares of noise, not on when they are.
-        closed = replace(self, diffusion=replace(self.diffusion, schedule=Linear()))
+        # It depends on the shares of noise, not on when they are; this schedule has them all.
+        closed = MixedNoise(replace(self.diffusion, schedule=Linear()), self.mask_share)
         t = draws.times("systematic").to(clean.x0.device)
-        return as_bound(closed._costs(denoiser, clean, t, draws))
+        return as_bound(find_costs(closed, denoiser, clean, t, draws.u_mask))
 
-    def _costs(
-        self, denoiser: Denoiser, clean: Clean, t: Float[Tensor, " B"], draws: Draws
-    ) -> Float[Tensor, "B L"]:
-        """Nats of each position: their mean over t and the noise is its share of the bound."""
-        t = t.double()
-        z = self.noise.corrupt(
-            clean.x0, self.diffusion.schedule.masked(t), draws.u_mask, clean.maskable
-        )
-        logits = clean.logits(denoiser, z, self.diffusion.sigma(t))
-        return noise_cost(self.noise, logits, clean.x0, z, clean.maskable, t)
+
+def find_costs(
+    noise: MixedNoise,
+    denoiser: Denoiser,
+    clean: Clean,
+    t: Float[Tensor, " B"],
+    u: Float[Tensor, "B L"],
+) -> Float[Tensor, "B L"]:
+    """Nats of each position: their mean over t and u is its share of the bound."""
+    share, speed = noise.share(t)
+    z = noise.corrupt(clean.x0, share, u, clean.maskable)
+    logits = clean.logits(denoiser, z, noise.sigma(share))
+    return noise_cost(noise, logits, clean.x0, z, clean.maskable, share, speed)
 
 
 def noise_cost(
@@ -92,29 +94,27 @@ def noise_cost(
     x0: Int[Tensor, "B L"],
     z: Int[Tensor, "B L"],
     maskable: Bool[Tensor, "B L"],
-    t: Float[Tensor, " B"],
+    share: Float[Tensor, " B"],
+    speed: Float[Tensor, " B"],
 ) -> Float[Tensor, "B L"]:
     """The integrand at each maskable position, 0 elsewhere; nats, in double precision.
 
-    A clean token that is no target costs infinity, for the network gives it no chance.
+    `share` is 1 - k and `speed` its derivative. A clean token that is no target costs infinity, for the network gives it no chance.
     """
-    schedule = noise.diffusion.schedule
-    alpha = schedule.alpha(t)[:, None].clamp(min=_LEAST)
-    share = schedule.masked(t)[:, None]
-    alpha, share = alpha.expand(x0.shape), share.expand(x0.shape)
+    share = share[:, None].expand(x0.shape)
     log_x = noise.diffusion.target_logits(logits).double().log_softmax(-1)
     column = noise.diffusion.columns(x0)
     x = torch.nn.functional.one_hot(column.clamp(min=0), noise.size).bool()
     sure = torch.full_like(log_x, -torch.inf).masked_fill(x, 0.0)
-    log_a, log_b = noise.log_q(sure, alpha, share), noise.log_q(log_x, alpha, share)
-    # A state that has no chance under the one costs nothing, whatever its chance under the other.
-    differ = torch.where(log_a.isneginf(), 0.0, log_a) - torch.where(log_b.isneginf(), 0.0, log_b)
-    differ = torch.where(log_a.isneginf(), 0.0, differ)
+    log_a, log_b = noise.log_q(sure, share), noise.log_q(log_x, share)
+    # A state that has no chance costs nothing. Where a has none, b may have some: x_theta's.
+    never = log_a.isneginf()
+    differ = log_a.masked_fill(never, 0.0) - log_b.masked_fill(never, 0.0)
     kl = (log_a.exp() * differ).sum(-1)
     state = noise.states(torch.where(maskable, z, noise.diffusion.targets[0]))[..., None]
     log_r = differ.gather(-1, state)[..., 0]
-    weight = (noise.log_pi(x0.device)[state[..., 0]] - log_a.gather(-1, state)[..., 0]).exp()
-    rate = (-schedule.dalpha(t))[:, None] / alpha
+    weight = (noise.log_pi(x0.device)[state] - log_a.gather(-1, state))[..., 0].exp()
+    rate = speed[:, None] / (1 - share).clamp(min=LEAST)
     costs = rate * weight * (kl + torch.expm1(log_r) - log_r)
     costs = torch.where(column < 0, torch.inf, costs)
     return torch.where(maskable, costs, 0.0)
