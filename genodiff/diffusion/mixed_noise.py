@@ -40,9 +40,9 @@ from torch import Tensor
 
 from genodiff.diffusion.masked import LARGEST_SIGMA, MaskedDiffusion
 
-LEAST = (
-    1e-6  # k, where less is kept: at t = 1 the bound's integrand has a limit, and is written 0/0
-)
+Floats = NDArray[np.float64]
+
+LEAST = 1e-6  # k, where less is kept: the integrand has a limit at t = 1, and is written 0/0
 _KNOTS = 1024  # of k by information; straight between them, which is as exact for a bound
 
 
@@ -136,14 +136,12 @@ class MixedNoise:
         return law + torch.where(stays, stay[..., None], log_pi[..., None])
 
 
-def find_information(
-    kept: NDArray[np.float64], size: int, mask_share: float
-) -> NDArray[np.float64]:
+def find_information(kept: Floats, size: int, mask_share: float) -> Floats:
     """Nats that z says of x where each of `size` targets is as likely and `kept` is k."""
     anew = (1 - kept) * (1 - mask_share) / size
     same, letters = kept + anew, 1 - (1 - kept) * mask_share
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: NDArray[np.float64] = same * np.log(same * size / letters)
+        found: Floats = same * np.log(same * size / letters)
         wrong = np.where(anew > 0, anew * np.log(anew * size / letters), 0.0)
     return np.nan_to_num(found) + (size - 1) * wrong
 

@@ -116,6 +116,14 @@ class Steer(Protocol):
         """Change `filling.x` after tokens were drawn: rows may become copies of others."""
 
 
+class Noising(NamedTuple):
+    """What samplers of networks of letters as noise (`mixed_noise`) begin with."""
+
+    mask_share: float = 0.0  # of the noise that is masks
+    start: float = 1.0  # the time, in (0, 1]: at 1 nothing is left of what stood there
+    real: Int[Tensor, "B L"] | None = None  # what stands where there are masks; needed below 1
+
+
 @dataclass(frozen=True)
 class SamplerOptions:
     """How to draw: the uniforms in [0, 1) that decide everything, and the settings."""
@@ -131,6 +139,7 @@ class SamplerOptions:
     joint: JointDraw | None = None  # draws what a step reveals, in place of one position by itself
     steer: Steer | None = None  # guidance; for samplers that say so (`Sampler.steers`)
     causal: bool = False  # the denoiser's logits are of the next token
+    noising: Noising | None = None  # for networks of letters as noise; None is its defaults
 
 
 @dataclass(frozen=True)
@@ -329,7 +338,7 @@ class Filling:
         logits = logits if logits.ndim == 2 else logits[at, position]
         wanted = self.diffusion.target_logits(logits)
         wanted = wanted if tilt is None else wanted.double() + tilt
-        column, close = self.draw(wanted, u, self.tolerance)
+        column, close = self.draw_columns(wanted, u, self.tolerance, slice(None))
         if self.refine is not None:
             doubtful = at[close].unique()
             if self.batches_refinement:
@@ -339,8 +348,18 @@ class Filling:
                 found = self.refined(rows[i : i + 1], sigma[i : i + 1])[0, position[mine]]
                 exact = self.diffusion.target_logits(found)
                 exact = exact if tilt is None else exact + tilt[mine]
-                column[mine], _ = self.draw(exact, u[mine], 0.0)
+                column[mine], _ = self.draw_columns(exact, u[mine], 0.0, mine)
         return self.targets[column]
+
+    def draw_columns(
+        self,
+        logits: Float[Tensor, "n K"],
+        u: Float[Tensor, " n"],
+        tolerance: float,
+        which: slice | Bool[Tensor, " N"],
+    ) -> tuple[Int[Tensor, " n"], Bool[Tensor, " n"]]:
+        """As `Draw`, for those of the due positions that are named by `which`."""
+        return self.draw(logits, u, tolerance)
 
     def complete_jointly(
         self,

@@ -62,6 +62,8 @@ def make_run_config(
     objective = str(source.config.get("parameterization"))
     if objective in OBJECTIVES:  # theirs of MDLM is "subs"
         given["diffusion"] = {"objective": objective}
+    if source.config.get("model_type") == "udlm":
+        given["diffusion"] = {"objective": "uniform"}
     if source.settings.causal:
         given["diffusion"] = {"objective": "ar"}
     return resolve_config(given)
@@ -134,12 +136,6 @@ def adopt_network(
             "these trained weights?",
             source.path,
             seen.bits_per_base,
-        )
-    if source.config.get("model_type") == "udlm":
-        _log.warning(
-            "%s: trained for uniform noise; genodiff samples with masks, which such a network "
-            "does not know",
-            source.path,
         )
     weights = encode_tensors(source.tensors)
     digest = hashlib.sha256(weights).hexdigest()

@@ -112,6 +112,10 @@ def export_model(
     layout = layout or choose_layout(model)
     if layout not in FORMATS:
         raise UsageError(f"unknown format '{layout}'", fix=f"give {' or '.join(FORMATS)}")
+    uniform = model.objective.kind == "uniform"
+    if uniform and layout != "safetensors" and not getattr(model.config.backbone, "n_classes", 0):
+        what = f"the format {layout} has no word for letters as noise"
+        raise UsageError(what, fix="give --format safetensors")
     if layout != "caduceus" and fused is not None:
         raise UsageError(
             "--fused and --unfused are only for the format caduceus",

@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 from worlds import World
 
-from genodiff.diffusion.mixed_noise import MixedNoise
-
 Network = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -60,25 +58,43 @@ def wrong(world: World, share: float, by: float = 0.8, seed: int = 0) -> Network
 
 
 def chain_step(
-    noise: MixedNoise, network: Network, world: World, states: Tensor, t: float, s: float
-) -> Tensor:
-    """p(z_s | z_t) of the model, (states, states), from Bayes' rule alone: no closed form."""
-    share = noise.mask_share
+    share: float, network: Network, world: World, states: Tensor, ends: tuple[float, float],
+    correct: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """p(z_s | z_t) of the model, (states, states), from Bayes' rule alone: no closed form.
+
+    `ends` are 1 - k at t and at s. With `correct`, some draw a clean token and noise it.
+    """
+    t, s = ends
     sigma = torch.full((len(states),), -math.log(max(1 - t, 1e-9)), dtype=torch.float64)
     guess = network(states, sigma)[..., list(world.targets)].softmax(-1)
     tokens = [*world.targets, world.mask_id]
-    kept = (1 - t) / (1 - s)
-    step = torch.ones(len(states), len(states), dtype=torch.float64)
-    for at in range(world.length):
+
+    def find_law(at: int, end: float) -> Tensor:
         law = torch.zeros(len(states), len(tokens), dtype=torch.float64)
         for j, token in enumerate(tokens):
             here = torch.full((1,), token)
-            of_s = sum(
-                guess[:, at, k] * forward(world, torch.full((1,), x), here, share, 1 - s)
+            of_end = sum(
+                guess[:, at, k] * forward(world, torch.full((1,), x), here, share, 1 - end)
                 for k, x in enumerate(world.targets)
             )
-            law[:, j] = of_s * forward(world, here, states[:, at], share, kept)
-        law = (law / law.sum(-1, keepdim=True)).nan_to_num(0.2)  # a state that cannot be
+            law[:, j] = of_end * forward(world, here, states[:, at], share, (1 - t) / (1 - end))
+        return (law / law.sum(-1, keepdim=True)).nan_to_num(0.2)  # a state that cannot be
+
+    step = torch.ones(len(states), len(states), dtype=torch.float64)
+    for at in range(world.length):
+        law = find_law(at, s)
+        if correct:
+            clean = find_law(at, 0.0)
+            again = [
+                sum(
+                    clean[:, k]
+                    * forward(world, torch.full((1,), x), torch.tensor([j]), share, 1 - s)
+                    for k, x in enumerate(world.targets)
+                )
+                for j in tokens
+            ]
+            law = (1 - correct) * law + correct * torch.stack(again, -1)
         step *= law[:, [tokens.index(int(x)) for x in states[:, at]]]
     return step
 
@@ -89,13 +105,12 @@ def start_law(world: World, states: Tensor, share: float) -> Tensor:
 
 
 def chain_law(
-    noise: MixedNoise, network: Network, world: World, steps: int, begin: Tensor | None = None,
-    start: float = 1.0,
+    share: float, network: Network, world: World, ends: list[float], correct: float = 0.0,
+    begin: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The chance of each state after `steps` steps from `start` (or from the law `begin`) to 0."""
+    """The chance of each state after steps between `ends`, 1 - k from the start to 0."""
     states = list_states(world)
-    law = start_law(world, states, noise.mask_share) if begin is None else begin
-    for i in range(steps, 0, -1):
-        t, s = start * i / steps, start * (i - 1) / steps
-        law = law @ chain_step(noise, network, world, states, t, s)
+    law = start_law(world, states, share) if begin is None else begin
+    for both in itertools.pairwise(ends):
+        law = law @ chain_step(share, network, world, states, both, correct)
     return law

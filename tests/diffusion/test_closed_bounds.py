@@ -58,6 +58,9 @@ def find_chances(masks: Tensor, share: float) -> Tensor:
     return torch.where(masks, share, 1 - share).double().prod(-1)
 
 
+NO_COUNTS = ("ar", "d3pm", "uniform")
+
+
 @pytest.mark.few(60)
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
 @pytest.mark.parametrize(

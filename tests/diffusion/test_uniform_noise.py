@@ -74,15 +74,14 @@ def test_it_is_the_limit_of_the_bounds_of_chains_and_bounds_what_they_draw(share
     """Bounds of T steps, written out from Bayes' rule, and -log p of the chain itself."""
     world = markov_chain(2, stay=0.8)
     network = wrong(world, share)
-    noise, states = MixedNoise(world.diffusion(), share), list_states(world)
-    found = []
+    states, found = list_states(world), []
     for steps in (32, 64, 128):
         bounds = []
-        law = chain_law(noise, network, world, steps)
+        law = chain_law(share, network, world, [1 - i / steps for i in range(steps + 1)])
         laws = {}
         for i in range(1, steps + 1):
             t, s = i / steps, (i - 1) / steps
-            laws[i] = chain_step(noise, network, world, states, t, s)
+            laws[i] = chain_step(share, network, world, states, (t, s))
         for x in world.sequences:
             total = 0.0
             for i in range(1, steps + 1):
@@ -215,7 +214,7 @@ def test_a_sequence_and_its_reverse_complement_cost_the_same(share: float) -> No
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.99, 1.0])
 def test_time_is_what_is_known_of_a_token(schedule: type[Linear], share: float) -> None:
-    """KL(q || its mean) is alpha(t) ln K at the knots; masks keep alpha(t); the speed is a slope."""
+    """KL(q to its mean) is alpha(t) ln K at the knots; masks have k = alpha."""
     noise = MixedNoise(MaskedDiffusion(schedule(), 3, (7, 8, 9, 10)), share)
     hidden = torch.arange(1024, dtype=torch.float64)[::37] / 1024
     t = noise.diffusion.schedule.inverse(1 - hidden)

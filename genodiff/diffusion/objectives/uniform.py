@@ -44,7 +44,7 @@ class UniformNoise(Objective):
     mask_share: float = 0.0
 
     kind: ClassVar[Kind] = "uniform"
-    first_samplers: ClassVar[tuple[str, ...]] = ()
+    first_samplers: ClassVar[tuple[str, ...]] = ("uniform-ancestral",)
 
     def __post_init__(self) -> None:
         if not 0 <= self.mask_share <= 1:
@@ -57,6 +57,11 @@ class UniformNoise(Objective):
     def noise(self) -> MixedNoise:
         """The process."""
         return MixedNoise(self.diffusion, self.mask_share)
+
+    def check_fills_masks(self) -> None:
+        if self.mask_share == 0:
+            what = "a network that was trained with letters as noise has seen no mask"
+            raise UsageError(what, fix="give a run of --objective mdlm, or of --mask-share above 0")
 
     @property
     def trains_continuous_bound(self) -> bool:
@@ -99,7 +104,8 @@ def noise_cost(
 ) -> Float[Tensor, "B L"]:
     """The integrand at each maskable position, 0 elsewhere; nats, in double precision.
 
-    `share` is 1 - k and `speed` its derivative. A clean token that is no target costs infinity, for the network gives it no chance.
+    `share` is 1 - k and `speed` its derivative. A clean token that is no target costs infinity, for
+    the network gives it no chance.
     """
     share = share[:, None].expand(x0.shape)
     log_x = noise.diffusion.target_logits(logits).double().log_softmax(-1)
