@@ -157,7 +157,7 @@ class DiffusionSettings(Settings):
             written.pop("objective_options", None)
         for name in _LATER:
             if getattr(self, name) is None:
-                written.pop(name)
+                written.pop(name, None)
         return written
 
 
