@@ -31,6 +31,7 @@ whose mixture moves with time; this one does not); Austin et al. 2021, arXiv 210
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -44,6 +45,14 @@ Floats = NDArray[np.float64]
 
 LEAST = 1e-6  # k, where less is kept: the integrand has a limit at t = 1, and is written 0/0
 _KNOTS = 1024  # of k by information; straight between them, which is as exact for a bound
+
+
+class Noising(NamedTuple):
+    """What samplers of networks of letters as noise begin with."""
+
+    mask_share: float = 0.0  # of the noise that is masks
+    start: float = 1.0  # the time, in (0, 1]: at 1 nothing is left of what stood there
+    real: Int[Tensor, "B L"] | None = None  # what stands where there are masks; needed below 1
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from genodiff.diffusion.draw import Draw
 from genodiff.diffusion.masked import LARGE, Denoiser, MaskedDiffusion
+from genodiff.diffusion.mixed_noise import Noising
 from genodiff.diffusion.registries import SAMPLERS as SAMPLERS
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
@@ -114,14 +115,6 @@ class Steer(Protocol):
         sigma: Float[Tensor, " A"],
     ) -> None:
         """Change `filling.x` after tokens were drawn: rows may become copies of others."""
-
-
-class Noising(NamedTuple):
-    """What samplers of networks of letters as noise (`mixed_noise`) begin with."""
-
-    mask_share: float = 0.0  # of the noise that is masks
-    start: float = 1.0  # the time, in (0, 1]: at 1 nothing is left of what stood there
-    real: Int[Tensor, "B L"] | None = None  # what stands where there are masks; needed below 1
 
 
 @dataclass(frozen=True)

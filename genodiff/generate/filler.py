@@ -18,8 +18,9 @@ from genodiff.backbones.blocks import check_network
 from genodiff.counter import Purpose, uniforms_from
 from genodiff.diffusion.guided import GuidedChain
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
+from genodiff.diffusion.mixed_noise import Noising
 from genodiff.diffusion.objectives.uniform import UniformNoise
-from genodiff.diffusion.sampler import SAMPLERS, Noising, SamplerOptions
+from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.errors import UsageError
 from genodiff.generate.block_reading import ByRows, ExactCopy, RecordBlocks
 from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, ConstrainedRows

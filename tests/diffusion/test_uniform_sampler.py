@@ -8,8 +8,8 @@ from small_worlds import assert_counts, divergence, random_world
 from torch import Tensor
 from worlds import World
 
-from genodiff.diffusion.mixed_noise import MixedNoise
-from genodiff.diffusion.sampler import Noising, SamplerOptions
+from genodiff.diffusion.mixed_noise import MixedNoise, Noising
+from genodiff.diffusion.sampler import SamplerOptions
 from genodiff.diffusion.samplers.uniform_ancestral import uniform_ancestral
 from genodiff.errors import UsageError
 

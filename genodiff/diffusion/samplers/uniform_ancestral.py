@@ -26,8 +26,8 @@ from torch import Tensor
 
 from genodiff.diffusion.draw import Draw
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
-from genodiff.diffusion.mixed_noise import MixedNoise
-from genodiff.diffusion.sampler import Filling, Noising, Sampled, SamplerOptions, of_rows, sampler
+from genodiff.diffusion.mixed_noise import MixedNoise, Noising
+from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, of_rows, sampler
 from genodiff.diffusion.stream import draw_again
 from genodiff.errors import UsageError
 
