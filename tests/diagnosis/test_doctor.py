@@ -52,7 +52,7 @@ def test_on_a_gpu_its_pace_is_forecast_from_the_bytes_that_it_copies(
     assert "4.00 TB/s" in found.detail
     # 1 / (4 layers · 236 channels · (2 · 17.8 ps + 184 bytes / 4 TB/s)) = 13.0 million
     assert "13 of ph-470k" in found.detail
-    assert "an H100 reached 0.34 to 0.52 of it" in found.detail
+    assert "an H100 reached 0.33 to 0.51 of it" in found.detail
 
     def fail(device: str) -> float:
         raise RuntimeError("CUDA out of memory")
