@@ -10,7 +10,7 @@ from genodiff.errors import DataError, UsageError
 from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
-    from genodiff.api.finetune import Split, TaskKind
+    from genodiff.api.sweep import Split, TaskKind
     from genodiff.tasks.task import TaskData
 
 

@@ -62,6 +62,9 @@ Margin = Annotated[
     ),
 ]
 Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")]
+JsonRows = Annotated[
+    bool, Parameter(negative="", help="One JSON object per row on stdout in place of the table.")
+]
 Device = Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")]
 Plan = Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")]
 

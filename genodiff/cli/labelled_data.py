@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from genodiff.api.finetune import Split, TaskKind
+from genodiff.api.sweep import Split, TaskKind
 from genodiff.cli.common import convert_whole_number, parse_references
 
 DATASET = (
