@@ -9,7 +9,7 @@ from genodiff.io.target import check_target
 from genodiff.runs.run_paths import find_model_folder
 from genodiff.statistics.margin import check_margin
 from genodiff.studies.sweep_request import PAGES
-from genodiff.studies.sweep_request import FitOptions as FitOptions
+from genodiff.studies.sweep_request import FitFlags as FitFlags
 from genodiff.studies.sweep_request import OwnData as OwnData
 from genodiff.studies.sweep_request import SuiteData as SuiteData
 from genodiff.studies.sweep_request import SweepOptions as SweepOptions

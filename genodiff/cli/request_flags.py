@@ -20,6 +20,7 @@ from genodiff.cli.common import (
     check_file,
     convert_whole_number,
     print_plan,
+    read_files,
     stop_on_sigterm,
 )
 from genodiff.errors import UsageError
@@ -196,22 +197,8 @@ def _read(one: Field, values: Mapping[str, Any], name: str | None = None) -> Any
     for part in (one.kind, *get_args(one.kind)):
         if value and get_origin(part) is Mapping:
             is_number = get_args(part)[1] is float
-            return _read_settings(value) if is_number else _read_files(one.flags[0], value)
+            return _read_settings(value) if is_number else read_files(one.flags[0], value)
     return value
-
-
-def _read_files(flag: str, given: Sequence[str]) -> dict[str, Path]:
-    """Files NAME=FASTA by name. Raises `UsageError` for what is none, and for a name twice."""
-    files: dict[str, Path] = {}
-    for one in given:
-        name, _, path = one.partition("=")
-        if not name or not path:
-            what = f"{flag} {one}: expected NAME=FASTA"
-            raise UsageError(what, fix=f"write {flag} name=name.fa, say")
-        if name in files:
-            raise UsageError(f"{flag} {name} stands twice", fix="give each its own name")
-        files[name] = Path(path)
-    return files
 
 
 def _read_settings(given: Sequence[str]) -> dict[str, float]:

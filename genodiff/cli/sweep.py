@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from genodiff.api.finetune import finetune
-from genodiff.api.sweep import FitOptions, SuiteData, SweepOptions, describe_plan, summarise_rows
+from genodiff.api.sweep import FitFlags, SuiteData, SweepOptions, describe_plan, summarise_rows
 from genodiff.cli.request_flags import make_verb
 
 _log = logging.getLogger("genodiff")
@@ -14,7 +14,7 @@ _log = logging.getLogger("genodiff")
 
 def make_sweep_verb(data: type, **fixed: Any) -> Callable[..., None]:
     """The verb whose data are named by the fields of `data`, but those that are `fixed`."""
-    parts = (data, SweepOptions, FitOptions)
+    parts = (data, SweepOptions, FitFlags)
     return make_verb(finetune, show=_show, rows=_list_rows, parts=parts, fixed=fixed)
 
 

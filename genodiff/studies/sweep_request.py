@@ -105,7 +105,7 @@ class SuiteData:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitOptions:
+class FitFlags:
     """Settings of a fit. The protocol gives the value of those left out."""
 
     rc: Annotated[
@@ -254,7 +254,7 @@ class SweepOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepRequest(FitOptions, SweepOptions, SuiteData, OwnData, Request[dict[str, Any]]):
+class SweepRequest(FitFlags, SweepOptions, SuiteData, OwnData, Request[dict[str, Any]]):
     """Fit every model to every task with every seed; what was found, as plain values.
 
     `what` is a suite (genomic-benchmarks, gue, nt, glue, ...), or your own labelled sequences: a
@@ -300,7 +300,7 @@ class SweepRequest(FitOptions, SweepOptions, SuiteData, OwnData, Request[dict[st
     @property
     def over(self) -> dict[str, Any]:
         """What is given in the place of the protocol's."""
-        named = {one.name: getattr(self, one.name) for one in list_fields(FitOptions)}
+        named = {one.name: getattr(self, one.name) for one in list_fields(FitFlags)}
         return {
             name: value
             for name, value in named.items()
