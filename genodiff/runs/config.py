@@ -144,7 +144,7 @@ class DiffusionSettings(Settings):
         if not self.objective_options:
             written.pop("objective_options", None)
         if self.block is None:
-            written.pop("block")
+            written.pop("block", None)
         return written
 
 
