@@ -318,6 +318,7 @@ def plug_in(folder: Path, *names: str) -> dict[str, str]:
 # folder of plug-ins of their own each in a process that parts from it before any plug-in is found.
 COMMANDS = """
 import contextlib, io, json, os, sys
+import numpy, pydantic  # every command loads them
 from genodiff.cli import main
 
 for folder, words in json.loads(sys.argv[1]):
@@ -380,12 +381,11 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[int
     """What the probe of each piece says where all are installed, and where all but it are."""
     folder = tmp_path_factory.mktemp("probes")
     probes = [piece.probe for piece in PIECES.values()]
-    plug_in(folder / "whole", *PIECES)
     for name in PIECES:
         plug_in(folder / name, *(other for other in PIECES if other != name))
-    own = [folder / "whole"] * len(PIECES) + [folder / name for name in PIECES]
-    found = genodiff_each(os.environ, folder, *probes, *probes, own=own)
-    return {name: found[i :: len(PIECES)] for i, name in enumerate(PIECES)}
+    whole = genodiff_each(plug_in(folder / "whole", *PIECES), folder, *probes)
+    parts = genodiff_each(os.environ, folder, *probes, own=[folder / name for name in PIECES])
+    return {name: [*both] for name, *both in zip(PIECES, whole, parts, strict=True)}
 
 
 @pytest.mark.parametrize("name", PIECES)

@@ -123,11 +123,8 @@ def test_what_cannot_be_left_out_is_refused(home: Path) -> None:
     assert not (home / "refused").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "level"),
-    [("", None), ("--exclude-overlap", "half"), ("--exclude-overlap all", "all")],
-)
-def test_the_flag_means_half_where_no_word_follows(
+@pytest.mark.parametrize(("words", "level"), [("", None), ("--exclude-overlap all", "all")])
+def test_the_flag_and_its_word_are_asked_for(
     home: Path, words: str, level: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
