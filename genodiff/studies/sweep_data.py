@@ -8,14 +8,12 @@ from genodiff.errors import UsageError, did_you_mean, printable
 from genodiff.finetuning.model_words import ADAPTED, SCRATCH, list_baselines, split_words
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.jobs.request import list_fields
-from genodiff.runs.run_paths import check_input
 from genodiff.studies.sweep_request import OwnData, SweepRequest
 from genodiff.tasks.class_folders import refuse_archive
 from genodiff.tasks.data_request import DataRequest
 from genodiff.tasks.own_data import SUITE
-from genodiff.tasks.split_names import check_similarity, choose_split, refuse_single_table
+from genodiff.tasks.split_names import check_similarity, choose_split
 from genodiff.tasks.suite import choose_tasks
-from genodiff.tasks.suite_files import list_suite_files
 
 _SHARED = {"what", "split", "similarity"}
 """What one's own data and a suite's have both."""
@@ -32,10 +30,9 @@ class Judged(NamedTuple):
 def judge(asked: SweepRequest) -> Judged:
     """What is meant. Raises `UsageError` for what does not go together."""
     _check_adapt(asked)
-    is_suite = isinstance(asked.what, str) and asked.what in list_suite_files()
-    if is_suite:
+    if asked.is_suite:
         choose_tasks(str(asked.what), asked.task)
-    data = _read_suite(asked) if is_suite else _read_own(asked)
+    data = _read_suite(asked) if asked.is_suite else _read_own(asked)
     check_similarity(data.split, asked.similarity)
     data = data.model_copy(update={"max_train": asked.max_train, "similarity": asked.similarity})
     if data.data is not None:
@@ -83,12 +80,7 @@ def _read_suite(asked: SweepRequest) -> DataRequest:
 
 
 def _read_own(asked: SweepRequest) -> DataRequest:
-    if asked.data is not None or asked.reference:
-        raise UsageError("data and reference are for suites", fix="leave them out")
     path, split = Path(asked.what), choose_split(asked.split, asked.test_share)
-    refuse_single_table(path, asked.test, asked.valid, asked.test_share)
-    for file in (path, asked.test, asked.valid):
-        check_input(file)
     names = "test valid sequence kind metric max_length test_share drop_missing".split()
     table = {name: getattr(asked, name) for name in names}
     table = {name: str(x) if isinstance(x, Path) else x for name, x in table.items()}

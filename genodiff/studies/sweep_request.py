@@ -14,8 +14,16 @@ from genodiff.errors import UsageError
 from genodiff.io.target import check_folder, check_target, read_json_object
 from genodiff.jobs.options import Device, Force, Margin, Offline, Plan
 from genodiff.jobs.request import Option, Request, find_named, list_fields
+from genodiff.runs.run_paths import check_input
 from genodiff.statistics.margin import check_margin
-from genodiff.tasks.split_names import Level, OwnSplit, Split
+from genodiff.tasks.split_names import (
+    Level,
+    OwnSplit,
+    Split,
+    choose_split,
+    refuse_single_table,
+)
+from genodiff.tasks.suite_files import list_suite_files
 
 FILES = ("results.jsonl", "tasks.json", "sessions.json", "units")
 """What a sweep keeps in its folder."""
@@ -312,6 +320,22 @@ class SweepRequest(FitFlags, SweepOptions, SuiteData, OwnData, Request[dict[str,
         """Whether validation chooses the head."""
         return self.head in (None, "auto") and self.parts is None
 
+    @property
+    def is_suite(self) -> bool:
+        """Whether the data are those of a suite."""
+        return isinstance(self.what, str) and self.what in list_suite_files()
+
+    def check_files(self) -> None:
+        """Raises `UsageError` and `DataError` for one's own files, as far as none is read."""
+        if self.is_suite:
+            return
+        if self.data is not None or self.reference:
+            raise UsageError("data and reference are for suites", fix="leave them out")
+        choose_split(self.split, self.test_share)
+        refuse_single_table(self.what, self.test, self.valid, self.test_share)
+        for file in (self.what, self.test, self.valid):
+            check_input(file)
+
     def check_out(self, folder: Path) -> None:
         """Raises `UsageError` where the sweep would overwrite what genodiff did not write."""
         check_folder(folder, FILES, own=is_sweep(folder), force=self.force)
@@ -320,8 +344,8 @@ class SweepRequest(FitFlags, SweepOptions, SuiteData, OwnData, Request[dict[str,
 
     def answer(self, *given: Any) -> dict[str, Any]:
         """The rows, or what they would take. What can be judged without torch is judged first."""
-        plan = find_named("genodiff.studies.sweep_data:judge")(self)
-        return super().answer(plan)
+        self.check_files()
+        return super().answer(find_named("genodiff.studies.sweep_data:judge")(self))
 
 
 def is_sweep(folder: Path) -> bool:
