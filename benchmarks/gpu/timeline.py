@@ -26,7 +26,7 @@ NETWORKS = [
     ("caduceus-ps-470k", 64, 1024),
     ("dit-small", 32, 1024),
 ]
-COMPILED = {"dit-small"}  # measured a second time, as with `genodiff train --compile auto`
+COMPILED = {"dit-small", "dit-tiny"}  # also measured as with `genodiff train --compile auto`
 
 
 def profile_steps(
@@ -79,7 +79,8 @@ def profile_steps(
 def main() -> None:
     arguments = read_arguments(__doc__, seconds=60.0)
     require_kernels()
-    networks = [("caduceus-ph-tiny", 2, 32)] if arguments.rehearse else NETWORKS
+    tiny = [("caduceus-ph-tiny", 2, 32), ("dit-tiny", 2, 32)]
+    networks = tiny if arguments.rehearse else NETWORKS
     start, rows = time.monotonic(), []
     ways = [(*n, again) for n in networks for again in (False, True)[: 1 + (n[0] in COMPILED)]]
     for preset, batch, length, compiled in ways:

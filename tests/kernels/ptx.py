@@ -62,11 +62,12 @@ class Program:
         self.labels: dict[str, int] = {}
         self.tables = {
             name: re.findall(r"\$\w+", labels)
-            for name, labels in re.findall(r"(\w+):\s*\.branchtargets([^;]*);", text)
+            for name, labels in re.findall(r"(\$?\w+):\s*\.branchtargets([^;]*);", text)
         }
-        text = re.sub(r"\w+:\s*\.branchtargets[^;]*;", "", text)
+        text = re.sub(r"\$?\w+:\s*\.branchtargets[^;]*;", "", text)
         body = text[text.index("{", text.index(".entry")) :]
-        for line in re.sub(r"//[^\n]*", "", body).splitlines():
+        # Triton 3.8 names the block's own shared memory; another block's would be ::cluster.
+        for line in re.sub(r"//[^\n]*|::cta\b", "", body).splitlines():
             line = line.strip().lstrip("{ ") if not line.strip().endswith("}") else line.strip()
             if line.startswith(".section"):
                 break
