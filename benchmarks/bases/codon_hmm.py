@@ -74,7 +74,7 @@ def both_strands(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArra
 
 
 def steps(gene: float, more: float) -> NDArray[np.float64]:
-    """Scores of steps: a gene begins with the chance `gene`, another codon has the chance `more`."""
+    """Scores of steps: a gene begins with the chance `gene`, one more codon has `more`."""
     forward = np.full((1 + SIDE, 1 + SIDE), FORBIDDEN)
     for base in range(2):
         for kind in (START, CODON, STOP):

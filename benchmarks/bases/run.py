@@ -9,6 +9,7 @@ made again, and a fit that was stopped goes on. Times are of the process.
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from genodiff.annotation.gene_decoding import decode_genes
 from genodiff.annotation.gene_grammar import mirror_states
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, score_cores
-from genodiff.finetuning.base_windows import BaseWindows
+from genodiff.finetuning.base_windows import BaseWindows, Span
 from genodiff.finetuning.fit_loop import FitLoop
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.io.faidx import Genome
@@ -41,7 +42,7 @@ ROWS: dict[str, dict[str, Any]] = {
 
 
 class Letters(nn.Module):
-    """Letters as they are, for a head that is the whole network; flipped, they are the complement."""
+    """Letters as they are, for a head that is the whole network; flipped, the complement."""
 
     paired, d_out = True, 4
 
@@ -62,13 +63,12 @@ def build_cnn(seed: int) -> BaseLabeller:
                         options=sizes, seed=seed, chain=True)  # fmt: skip
 
 
-def fit_cnn(seed: int, files: tuple[Path, Path], work: Path) -> tuple[BaseLabeller, FitLoop]:
+def fit_cnn(seed: int, work: Path) -> tuple[BaseLabeller, FitLoop]:
     network = build_cnn(seed)
-    labels = read_labels(work, (TRAIN, VALID[0]))
+    labels = read_labels(work, (TRAIN, VALID))
     with Genome(GENOME) as genome:
-        length = genome.contigs[TRAIN]
         train, valid = (BaseWindows(genome, labels, [span], core=CORE, context=CONTEXT)
-                        for span in ((TRAIN, 0, length), VALID))  # fmt: skip
+                        for span in (TRAIN, VALID))  # fmt: skip
         task = BaseTask("genes", labels.names)
         lesson = BaseLesson(network, (train, valid), task, FitSettings.parse(SETTINGS), seed)
         loop = FitLoop(lesson)
@@ -88,7 +88,7 @@ def fit_verb(row: str, seed: int, files: tuple[Path, Path], work: Path) -> Any:
 
 
 def score_test(network: BaseLabeller, work: Path) -> np.ndarray:
-    labels = read_labels(work, (TEST[0],))
+    labels = read_labels(work, [TEST])
     with Genome(GENOME) as genome:
         windows = BaseWindows(genome, labels, [TEST], core=CORE, context=CONTEXT)
         task, found = BaseTask("genes", labels.names), np.zeros((TEST[2] - TEST[1], 13), np.float32)
@@ -104,10 +104,10 @@ def count(genes: Any, path: np.ndarray) -> list[Any]:
 def make_network(row: str, seed: int, path: np.ndarray, work: Path) -> dict[str, Any]:
     begun = time.process_time()
     (work / "fit").mkdir(exist_ok=True)
-    files = write_files(work / "fit", (TRAIN, VALID[0]))
+    files = write_files(work / "fit", (TRAIN, VALID))
     told: dict[str, Any] = {}
     if row == "cnn":
-        network, loop = fit_cnn(seed, files, work)
+        network, loop = fit_cnn(seed, work)
         told = {"trained": loop.trained, "valid": loop.history[-1].valid}
     else:
         network, told = fit_verb(row, seed, files, work)
@@ -119,17 +119,18 @@ def make_network(row: str, seed: int, path: np.ndarray, work: Path) -> dict[str,
     free = np.zeros((13, 13)) if chain is None else chain.steps().detach().numpy()
     ids = read_ids(TEST)
     return {
-        **told, "fit_seconds": round(fitted - begun), "test_seconds": round(time.process_time() - fitted),
+        **told, "fit_seconds": round(fitted - begun),
+        "test_seconds": round(time.process_time() - fitted),
         "counts": count(said, path), "with_codons": count(decode_network(ids, scores, free), path),
     }  # fmt: skip
 
 
-def tune_hmm(contigs: list[str] | None, work: Path) -> tuple[CodonModel, int, float]:
+def tune_hmm(spans: Sequence[Span], work: Path) -> tuple[CodonModel, int, float]:
     """The model of the best f1 of whole genes on the validation part, its k and its cost."""
-    labels = read_labels(work, contigs)
+    labels = read_labels(work, spans)
     whole = {c: v for c, v in labels.contigs.items() if c not in (VALID[0], TEST[0])}
     ids = {c: read_ids((c, 0, len(v))) for c, v in whole.items()}
-    truth = read_labels(work, (VALID[0],)).cut(*VALID)
+    truth = read_labels(work, [VALID]).cut(*VALID)
     found = []
     for k in (2, 3, 4, 5):
         model = CodonModel(k)
@@ -145,9 +146,9 @@ def tune_hmm(contigs: list[str] | None, work: Path) -> tuple[CodonModel, int, fl
 def make_rules(path: np.ndarray, work: Path) -> dict[str, dict[str, Any]]:
     ids = read_ids(TEST)
     found: dict[str, dict[str, Any]] = {"orf": {"counts": count(find_orfs(ids), path)}}
-    for row, contigs in (("hmm", [TRAIN]), ("hmm-all", None)):
+    for row, spans in (("hmm", [TRAIN]), ("hmm-all", ())):
         begun = time.process_time()
-        model, k, cost = tune_hmm(contigs, work)
+        model, k, cost = tune_hmm(spans, work)
         found[row] = {"k": k, "cost": cost, "counts": count(model.predict(ids, cost), path),
                       "fit_seconds": round(time.process_time() - begun)}  # fmt: skip
     return found
@@ -158,13 +159,11 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument(
-        "--rows", nargs="+", default=["pretrained", "scratch", "cnn", "lora", "probe"]
-    )
+    parser.add_argument("--rows", nargs="+", default=[*ROWS, "cnn"])
     parser.add_argument("--rules", action="store_true")
     asked = parser.parse_args()
     asked.work.mkdir(parents=True, exist_ok=True)
-    path = read_labels(asked.work, (TEST[0],)).cut(*TEST)
+    path = read_labels(asked.work, [TEST]).cut(*TEST)
     there = asked.out.read_text().splitlines() if asked.out.exists() else []
     done = {(one["row"], one["seed"]) for one in map(json.loads, there)}
     todo = [(row, seed) for seed in asked.seeds for row in asked.rows if (row, seed) not in done]

@@ -7,7 +7,7 @@ that overlap are unknown, as in `genodiff finetune bases`.
 
 import gzip
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from genodiff.alphabet import DNA
 from genodiff.annotation.base_labels import BaseLabels, read_gene_labels
 from genodiff.annotation.gene_grammar import CodingGene, list_genes
-from genodiff.finetuning.base_windows import Span
+from genodiff.finetuning.base_windows import Span, subtract
 from genodiff.io.faidx import Genome
 
 DATA = Path(os.environ["GENODIFF_SHARED"]) / "data/genomes"
 GENOME = DATA / "sacCer3.fa.gz"
 SPANS = DATA / "annotation/sacCer3_nondubious_ORFs_and_blocked_reading_frames.bed.gz"
-TRAIN, VALID, TEST = "chrV", ("chrXVI", 0, 60_000), ("chrXIV", 0, 300_000)
+TRAIN, VALID, TEST = ("chrV", 0, 576_874), ("chrXVI", 0, 60_000), ("chrXIV", 0, 300_000)
 BLOCK = 10_000
 """Bases of a unit of the intervals."""
 STOPS = (b"TAA", b"TAG", b"TGA")
@@ -43,13 +43,14 @@ def turn(letters: bytes) -> bytes:
     return letters.translate(bytes.maketrans(b"ACGT", b"TGCA"))[::-1]
 
 
-def write_files(folder: Path, contigs: Iterable[str] | None = None) -> tuple[Path, Path]:
-    """BED12 of the whole ORFs, and BED of what is known; all nuclear contigs, or some."""
+def write_files(folder: Path, spans: Sequence[Span] = ()) -> tuple[Path, Path]:
+    """BED12 of whole ORFs, and BED of what is known: of all nuclear contigs, or within `spans`."""
     genes, known = folder / "genes.bed", folder / "known.bed"
     rows, blocked = [], []
     with Genome(GENOME) as genome:
-        some = [c for c in genome.contigs if c != "chrM"] if contigs is None else list(contigs)
-        for line in gzip.open(SPANS, "rt"):
+        spans = spans or [(c, 0, end) for c, end in genome.contigs.items() if c != "chrM"]
+        some = {contig for contig, _, _ in spans}
+        for line in gzip.decompress(SPANS.read_bytes()).decode().splitlines():
             contig, first, last, name, _, strand = line.split()
             if contig not in some:
                 continue
@@ -60,28 +61,15 @@ def write_files(folder: Path, contigs: Iterable[str] | None = None) -> tuple[Pat
                 continue
             rows.append(f"{contig}\t{start}\t{end}\t{name}\t0\t{strand}\t{start}\t{end}\t0\t1\t"
                         f"{end - start}\t0\n")  # fmt: skip
-        spans = subtract_all([(c, 0, genome.contigs[c]) for c in some], blocked)
     genes.write_text("".join(rows))
-    known.write_text("".join(f"{c}\t{start}\t{end}\n" for c, start, end in spans))
+    rest = subtract(spans, blocked)
+    known.write_text("".join(f"{c}\t{start}\t{end}\n" for c, start, end in rest))
     return genes, known
 
 
-def subtract_all(wholes: list[Span], blocked: list[Span]) -> list[Span]:
-    """The contigs without what is blocked."""
-    found = []
-    for contig, at, end in wholes:
-        for _, first, last in sorted(one for one in blocked if one[0] == contig):
-            if at < first:
-                found.append((contig, at, first))
-            at = max(at, last)
-        if at < end:
-            found.append((contig, at, end))
-    return found
-
-
-def read_labels(folder: Path, contigs: Iterable[str] | None = None) -> BaseLabels:
+def read_labels(folder: Path, spans: Sequence[Span] = ()) -> BaseLabels:
     """The labels of `write_files`, as the verb reads them."""
-    genes, known = write_files(folder, contigs)
+    genes, known = write_files(folder, spans)
     with Genome(GENOME) as genome:
         labels = read_gene_labels(genes, dict(genome.contigs)).mask_unread(genome)
     rows = (line.split() for line in known.read_text().splitlines())

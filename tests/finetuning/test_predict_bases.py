@@ -185,6 +185,31 @@ def test_what_cannot_be_meant_is_one_line(
     assert (code, err.count("\n"), said in err) == (2, 1, True), err
 
 
+OTHERS = {
+    "ism": ("--fasta", "g.fa", "--region", "chr1:1-9", "-o", "o.npz"),
+    "dependencies": ("--fasta", "g.fa", "--region", "chr1:1-9", "-o", "o.npz"),
+    "tracks": ("--fasta", "g.fa", "-o", "o"),
+    "embed": ("--fasta", "g.fa", "-o", "o.npz"),
+    "redesign": ("--fasta", "g.fa", "--region", "chr1:1-9", "-o", "o.fa"),
+    "sample": ("-n", "1", "--length", "9", "-o", "o.fa"),
+    "score": ("v.csv", "--fasta", "g.fa", "-o", "o.tsv"),
+    "eval": ("-o", "o.json"),
+}
+
+
+@pytest.mark.parametrize("verb", OTHERS)
+def test_verbs_that_read_no_labels_of_bases_refuse_the_model_in_one_line(
+    verb: str, folder: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    first = (folder / "g.fa").read_text()[len(">chr2\n")]
+    (folder / "v.csv").write_text(f"chrom,pos,ref,alt\nchr2,1,{first},{'AC'[first == 'A']}\n")
+    code, _, err = command(capsys, verb, "genes", *OTHERS[verb])
+    assert (code, err.count("\n")) == (2, 1), err
+    assert "genes" in err and "that it was tuned from" in err
+    assert not list(folder.glob("o*"))
+
+
 def test_a_model_that_was_changed_is_refused(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
