@@ -3,9 +3,7 @@
 The model has 19 states: between genes, and of each strand three bases of a start codon, of codons
 and of a stop codon. A base is drawn by the k bases before it and its state (Borodovsky and
 McIninch, 1993; GeneMark), counted on labels; those of the reverse strand read the other way. The
-path is the best one (Viterbi). k and the cost of a gene are chosen on the validation part. The same
-states, with a network's scores in the place of counts, decode a network's genes with whole starts
-and stops.
+path is the best one (Viterbi). k and the cost of a gene are chosen on the validation part.
 """
 
 import numpy as np
@@ -105,17 +103,6 @@ def best_genes(scores: NDArray[np.float64], chances: NDArray[np.float64]) -> lis
         if ends in ({START, STOP + 2}, {START + SIDE, STOP + 2 + SIDE}):
             found.append(CodingGene(1 if path[a] <= SIDE else -1, ((a, b),)))
     return found
-
-
-def decode_network(ids: NDArray[np.int64], scores: NDArray, chances: NDArray) -> list[CodingGene]:
-    """The genes of a network's scores (L, 13) whose starts and stops are codons.
-
-    `chances` (13, 13) are the scores of its own steps: begin, go on and end as it learned.
-    """
-    allowed = both_strands(allow(ids), allow(COMPLEMENT[ids[::-1]]))
-    read = [0, *3 * (1, 2, 3), *3 * (7, 8, 9)]  # between, exon of three phases, of both strands
-    walk = np.where(steps(0.5, 0.5) > FORBIDDEN, chances[np.ix_(read, read)], FORBIDDEN)
-    return best_genes(scores[:, read] + allowed, walk)
 
 
 class CodonModel:

@@ -7,21 +7,16 @@ along the genome. A step and its mirror image share one number, so that a path a
 complement weigh alike. Where labels are unknown all states agree. Sums are those of `state_chain`.
 """
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from genodiff.annotation.gene_grammar import (
     N_STATES,
     UNKNOWN,
-    CodingGene,
     allow_steps,
-    list_genes,
     mirror_states,
 )
-from genodiff.annotation.path_pieces import find_long_path
 from genodiff.annotation.state_chain import (
     FORBIDDEN,
     ChainScores,
@@ -56,13 +51,3 @@ class GeneChain(nn.Module):
         agreeing = every._replace(states=scores.masked_fill(wrong, FORBIDDEN))
         total = (log_partition(every) - log_partition(agreeing)).sum()
         return total / known.sum().clamp(min=1)
-
-    def decode(self, scores: NDArray[np.float32]) -> list[CodingGene]:
-        """The genes of the path of the greatest weight through a contig's scores (L, S)."""
-        return list_genes(self.decode_path(scores))
-
-    def decode_path(self, scores: NDArray[np.float32]) -> NDArray[np.int8]:
-        """The path of the greatest weight through a contig's scores (L, S)."""
-        steps = self.steps().detach().cpu().numpy()
-        free = np.zeros(N_STATES, np.float32)
-        return find_long_path(scores, steps, free, free)

@@ -206,7 +206,7 @@ def test_verbs_that_read_no_labels_of_bases_refuse_the_model_in_one_line(
     (folder / "v.csv").write_text(f"chrom,pos,ref,alt\nchr2,1,{first},{'AC'[first == 'A']}\n")
     code, _, err = command(capsys, verb, "genes", *OTHERS[verb])
     assert (code, err.count("\n")) == (2, 1), err
-    assert "genes" in err and "that it was tuned from" in err
+    assert "that it was tuned from" in err
     assert not list(folder.glob("o*"))
 
 
