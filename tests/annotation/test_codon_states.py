@@ -70,12 +70,13 @@ def test_the_path_is_the_best_of_all_that_have_their_codons(seed: int) -> None:
 
 def test_every_gene_has_its_codons_on_both_strands_and_the_other_strand_says_the_same() -> None:
     draw = np.random.default_rng(3)
-    letters = bytes(draw.choice(list(b"ACGTacgtN"), 30_000, p=[0.12] * 8 + [0.04]))
+    chances = [0.12] * 8 + [0.04]
+    letters = b"".join(draw.choice([*map(str.encode, "ACGTacgtN")], 6_000, p=chances).tolist())
     scores = draw.normal(size=(len(letters), N_STATES)).astype(np.float16)
-    scores[:, 0] += 1.5
+    scores[:, 0] += np.where(np.arange(len(letters)) // 100 % 2, 3, -3)
     genes = list_genes(find_codon_path(scores, STEPS, letters))
     strands = {gene.strand for gene in genes}
-    assert (len(genes) > 100, strands) == (True, {1, -1})
+    assert (len(genes) > 20, strands) == (True, {1, -1})
     assert any(len(gene.parts) > 1 for gene in genes)
     for gene in genes:
         text = b"".join(letters[a:b] for a, b in gene.parts).upper()
