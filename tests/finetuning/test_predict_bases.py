@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyBigWig
+import pysam
 import pytest
 from Bio import SeqIO
 
@@ -16,6 +17,7 @@ from genodiff.errors import GenodiffError
 from genodiff.jobs.journal import Journal
 from tests.commands import command
 
+QUOTED = str.maketrans({";": "%3B", "%": "%25"})
 Caps = pytest.CaptureFixture[str]
 CONTIGS = {"chr2": 1003, "chr10": 61, "chr1": 700}
 GENES = [CodingGene(1, ((3, 10), (15, 23))), CodingGene(-1, ((30, 34), (40, 41), (50, 60)))]
@@ -147,6 +149,12 @@ def test_genes_that_are_written_are_read_back_and_have_their_phases(
     found = read_gene_labels(tmp_path / "g.gff3", lengths)
     assert (found.contigs["chr2"] == label_genes(GENES, 100)[0]).all()
     assert (found.contigs["a;b%"] == label_genes(GENES[:1], 50)[0]).all()
+    with (tmp_path / "g.gff3").open() as file:
+        rows = [one for one in pysam.tabix_iterator(file, pysam.asGFF3()) if one.feature == "CDS"]
+    read = [(one.contig, one.start, one.end, one.strand) for one in rows]
+    parts = [(name, *part, "+" if gene.strand > 0 else "-")
+             for name, genes in listed for gene in genes for part in gene.parts]  # fmt: skip
+    assert sorted(read) == sorted((name.translate(QUOTED), *rest) for name, *rest in parts)
     of_bed = read_gene_labels(tmp_path / "g.bed", lengths)
     assert (of_bed.contigs["chr2"] == found.contigs["chr2"]).all()
     rows = [line.split("\t") for line in (tmp_path / "g.gff3").read_text().splitlines()
