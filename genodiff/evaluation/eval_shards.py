@@ -196,6 +196,7 @@ def merge_evaluation(parts: Sequence[ShardFile], target: str) -> dict[str, Any]:
     told = parts[0].told
     fasta = told["options"].get("fasta")
     model = open_language(told["run"], "cpu", **reopen_relatives(told), fasta=fasta)
+    model = model.in_blocks(told["options"].get("block"))
     if model.digest != told["checkpoint"]:
         what = f"is of the checkpoint {told['checkpoint']}, and {model.run} has {model.digest}"
         raise DataError(what, file=parts[0].path, fix="merge with the weights that were evaluated")

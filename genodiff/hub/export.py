@@ -27,7 +27,7 @@ from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
 from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.errors import CheckpointError, UsageError
-from genodiff.hub.adopt import SCORE, open_published
+from genodiff.hub.adopt import SCORE, open_published, read_diffusion
 from genodiff.hub.caduceus_layout import (
     BARE,
     CLASSIFIER,
@@ -248,10 +248,18 @@ def _write_config(
 ) -> dict[str, Any]:
     """Write config.json, and the tokenizer where it is Caduceus' own; returns the config."""
     config = make_config(settings, origin, fused)
-    atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+    _write_json(model, folder, config)
     if origin.vocabulary.name == "caduceus":
         _write_tokenizer(folder, model, origin.vocabulary)
     return config
+
+
+def _write_json(model: TrainedModel, folder: Path, config: dict[str, Any]) -> None:
+    """Write config.json, with the objective where its layout does not say it."""
+    diffusion = model.config.diffusion.model_dump(exclude_defaults=True)
+    if diffusion != read_diffusion(config, causal=model.config.backbone.causal):
+        config["diffusion"] = diffusion
+    atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
 
 
 def make_config(
@@ -290,7 +298,7 @@ def _write_mdlm(model: TrainedModel, folder: Path, _: bool | None) -> dict[str, 
     atomic.write_bytes(
         folder / SAFETENSORS, safetensors.torch.save(state, metadata={"format": "pt"})
     )
-    atomic.write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+    _write_json(model, folder, config)
     if model.alphabet.domain == "dna":
         _check_export(model, folder)
     return {"tensors": len(state), "rows": origin.vocabulary.size}

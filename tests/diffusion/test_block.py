@@ -117,6 +117,7 @@ def test_blocks_of_one_have_a_likelihood_that_no_draw_changes(noise: float) -> N
         both.append(of.bound(net, Clean(x0, everywhere(x0)), given).ce.sum(-1))
     torch.testing.assert_close(*both, rtol=0, atol=1e-12)
     assert float((-both[0]).exp().sum()) == pytest.approx(1, abs=1e-12)  # over all sequences
+    assert (of.figure, BlockDiffusion(world.diffusion(), block=2).figure) == ("exact", "bound")
 
 
 @pytest.mark.parametrize("block", [5, 9])

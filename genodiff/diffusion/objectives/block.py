@@ -16,7 +16,7 @@ Source: Arriola et al. 2025, arXiv 2503.09573, equation 8, with counts in the pl
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -45,6 +45,11 @@ class BlockDiffusion(Objective):
     def __post_init__(self) -> None:
         if self.block < 1:
             raise UsageError(f"blocks of {self.block} positions", fix="give --block 1 or more")
+
+    @property
+    def figure(self) -> Literal["exact", "bound"]:  # type: ignore[override]
+        """In blocks of one position the bound is the likelihood itself, whatever is drawn."""
+        return "exact" if self.block == 1 else "bound"
 
     @property
     def samplers(self) -> dict[str, Sampler]:

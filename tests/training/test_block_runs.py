@@ -1,0 +1,133 @@
+"""`--block` through a run's life: resumed, laid out anew, begun from MDLM, exported, in shards."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from commands import command, exit_code
+from tiny_run import NETWORK, genome_text, save_run
+from tiny_training import run_tiny
+
+import genodiff
+from genodiff.diffusion.objectives.block import BlockDiffusion
+from genodiff.hub.adopt import adopt_network
+from genodiff.hub.export import export_model
+from genodiff.hub.source import read_source
+from genodiff.runs.model import load_model
+from genodiff.runs.resolve import resolve_config
+
+BLOCKS = {"block": 16, "strands": "single", "lr_schedule": "constant", "warmup_steps": 0}
+MOVING = ("seconds", "created", "device", "run", "checkpoint", "fingerprint")
+
+
+def single_run(folder: Path, **diffusion: Any) -> Path:
+    """An untrained network of one strand, as a run at `folder`/run."""
+    (folder / "genome.fa").write_text(genome_text())
+    given = {
+        "recipe": "own", "fasta": str(folder / "genome.fa"),
+        "backbone": NETWORK | {"strands": "single", "n_layer": 2},
+        "data": {"seq_len": 64}, "diffusion": diffusion,
+    }  # fmt: skip
+    return save_run(folder / "run", resolve_config(given))
+
+
+def metrics(run: Path) -> list[str]:
+    return [row.split(",")[4] for row in (run / "metrics.csv").read_text().splitlines()[1:]]
+
+
+def test_two_and_two_steps_are_four_and_micro_batches_change_nothing(tmp_path: Path) -> None:
+    run_tiny(tmp_path / "four", steps=4, **BLOCKS)
+    run_tiny(tmp_path / "twice", steps=2, **BLOCKS)
+    again = run_tiny(tmp_path / "twice", steps=4, **BLOCKS)
+    assert (again.step, again.already_done) == (4, False)
+    assert metrics(tmp_path / "four") == metrics(tmp_path / "twice")
+    for name in ("model.safetensors", "checkpoints/step_00000004/trainer.safetensors"):
+        assert (tmp_path / "four" / name).read_bytes() == (tmp_path / "twice" / name).read_bytes()
+    run_tiny(tmp_path / "halves", steps=4, accumulate=2, **BLOCKS)
+    one, other = (load_model(tmp_path / name).backbone for name in ("four", "halves"))
+    for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
+
+
+def test_a_run_in_blocks_begins_from_an_unpaired_mdlm(tmp_path: Path) -> None:
+    source = single_run(tmp_path)
+    assert exit_code(
+        "train", "--fasta", tmp_path / "genome.fa", "--init", source, "--block", 8, "--seq-len", 64,
+        "--max-steps", 1, "--batch-size", 2, "--lr", 1e-12, "--weight-decay", 0,
+        "--validate-windows", 0, "--threads", 1, "--device", "cpu", "-q", "--out",
+        tmp_path / "blocks",
+    ) == 0  # fmt: skip
+    begun, before = load_model(tmp_path / "blocks"), load_model(source)
+    assert begun.objective == BlockDiffusion(begun.diffusion, block=8)
+    for mine, theirs in zip(begun.backbone.parameters(), before.backbone.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("objective", [{"block": 4}, {"objective": "sedd"}, {"objective": "mlm"}])
+def test_an_exported_run_comes_back_with_its_objective(
+    tmp_path: Path, objective: dict[str, Any]
+) -> None:
+    run = single_run(tmp_path, **objective)
+    export_model(run, tmp_path / "out")
+    adopt_network(read_source(tmp_path / "out"), tmp_path / "again")
+    one, other = genodiff.load(run), genodiff.load(tmp_path / "again")
+    assert other.inner.objective == one.inner.objective
+    rows = [model.sample(2, length=21, seed=3) for model in (one, other)]
+    assert rows[0] == rows[1]
+
+
+def test_shards_in_blocks_are_one_evaluation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = single_run(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    options: dict[str, Any] = {"repeats": 2, "batch_size": 2, "seed": 4, "block": 16}
+    whole = genodiff.evaluate(run, **options)
+    names = [f"s{i}.npy" for i in (1, 2, 3)]
+    for i, name in enumerate(names, 1):
+        genodiff.evaluate(run, shard=f"{i}/3", out=name, **options)
+    merged = genodiff.merge(names[::-1], out="merged.json")
+    assert merged["block"] == whole["block"] == 16
+    for key in ("bits_per_base", "ci95_bits", "tokens", "windows"):
+        assert merged[key] == whole[key], key
+    kept = json.loads((run / "eval.json").read_text())
+    assert list(kept) == ["test in blocks of 16"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("eval", "{run}", "--block", "0"), "--block.* 1 or more"),
+        (("eval", "{run}", "--block", "8", "--context", "contig"), "--context contig"),
+        (("eval", "{run}", "--block", "8", "--order", "random"), "block"),
+        (("eval", "{paired}", "--block", "8"), "one strand|strands"),
+        (("sample", "{run}", "--block", "8", "-n", "1", "--length", "9", "--stride", "4",
+          "--fasta", "o.fa"), "block"),
+        (("train", "toy", "--preset", "caduceus-ps-tiny", "--block", "8", "--out", "new"),
+         "strands|one strand"),
+        (("train", "toy", "--objective", "mdlm", "--strands", "single", "--block", "8",
+          "--out", "new"), "block"),
+    ],
+    ids=lambda given: "-".join(given[:3]) if isinstance(given, tuple) else "",
+)  # fmt: skip
+def test_what_does_not_go_with_blocks_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...], said: str,
+) -> None:  # fmt: skip
+    run = single_run(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    given = {
+        "recipe": "own", "fasta": str(tmp_path / "genome.fa"), "backbone": NETWORK,
+        "data": {"seq_len": 64},
+    }  # fmt: skip
+    paired = save_run(tmp_path / "paired", resolve_config(given))
+    code, _, error = command(
+        capsys, *(word.format(run=run, paired=paired) for word in words), "--threads", "1"
+    )
+    assert code == 2, error
+    assert re.search(said, error), error
+    assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "o.fa").exists()
