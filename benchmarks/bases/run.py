@@ -23,7 +23,7 @@ import genodiff
 from genodiff.alphabet import DNA
 from genodiff.annotation.gene_grammar import list_genes, mirror_states
 from genodiff.finetuning.base_labeller import BaseLabeller
-from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, score_cores
+from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, count_steps, score_cores
 from genodiff.finetuning.base_windows import BaseWindows, Span
 from genodiff.finetuning.fit_loop import FitLoop
 from genodiff.finetuning.protocol import FitSettings
@@ -68,6 +68,7 @@ def fit_cnn(seed: int, work: Path) -> tuple[BaseLabeller, FitLoop]:
     with Genome(GENOME) as genome:
         train, valid = (BaseWindows(genome, labels, [span], core=CORE, context=CONTEXT)
                         for span in (TRAIN, VALID))  # fmt: skip
+        network.chain.begin(count_steps(train))  # type: ignore[union-attr]
         task = BaseTask("genes", labels.names)
         lesson = BaseLesson(network, (train, valid), task, FitSettings.parse(SETTINGS), seed)
         loop = FitLoop(lesson)

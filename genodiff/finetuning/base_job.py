@@ -22,7 +22,7 @@ from genodiff.annotation.base_labels import (
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.finetuning.adapters.adapter import adapted_weights
 from genodiff.finetuning.base_labeller import BaseLabeller
-from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, measure_windows
+from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, count_steps, measure_windows
 from genodiff.finetuning.base_request import BasesRequest
 from genodiff.finetuning.base_windows import BaseWindows, Span, subtract
 from genodiff.finetuning.fit_loop import Epoch, FitLoop, Tick
@@ -86,6 +86,8 @@ class BasesJob(Job[BasesRequest]):
             frozen=asked.method == "frozen",
             chain=asked.chain,
         ).to(self.device)
+        if self.network.chain is not None:
+            self.network.chain.begin(count_steps(self.windows["train"]))
         self.adapted = stack.enter_context(ExitStack())
         self.adapted.enter_context(adapted_weights(backbone, asked.adapter, asked.seed))
         self.lesson = BaseLesson(

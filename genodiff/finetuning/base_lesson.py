@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.annotation.base_labels import NONE, Kind
-from genodiff.annotation.gene_grammar import UNKNOWN, CodingGene, list_genes
+from genodiff.annotation.gene_grammar import N_STATES, UNKNOWN, CodingGene, list_genes
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_losses import VALUE_COSTS, balance_classes, class_cost
 from genodiff.finetuning.base_metrics import compare_genes, measure_classes, measure_tracks
@@ -222,3 +222,14 @@ def _count_labels(windows: BaseWindows, n: int) -> NDArray[np.int64]:
         here = windows.labels.cut(*span)
         total += np.bincount(here[here != UNKNOWN], minlength=n)
     return total
+
+
+def count_steps(windows: BaseWindows) -> NDArray[np.int64]:
+    """How often a state follows another among known labels of cores: (from, to)."""
+    total = np.zeros(N_STATES**2, np.int64)
+    for span in windows.cores:
+        here = windows.labels.cut(*span)
+        known = (here[:-1] != UNKNOWN) & (here[1:] != UNKNOWN)
+        pairs = N_STATES * here[:-1].astype(np.int64) + here[1:]
+        total += np.bincount(pairs[known], minlength=len(total))
+    return total.reshape(N_STATES, N_STATES)

@@ -7,8 +7,10 @@ along the genome. A step and its mirror image share one number, so that a path a
 complement weigh alike. Where labels are unknown all states agree. Sums are those of `state_chain`.
 """
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from genodiff.annotation.gene_grammar import (
@@ -25,7 +27,7 @@ from genodiff.annotation.state_chain import (
 
 
 class GeneChain(nn.Module):
-    """The steps of the grammar, with a score each; they begin at 0, all alike."""
+    """The steps of the grammar, with a score each; without `begin` all are 0."""
 
     allowed: Tensor
     mirror: Tensor
@@ -35,6 +37,17 @@ class GeneChain(nn.Module):
         self.weight = nn.Parameter(torch.zeros(N_STATES, N_STATES))
         self.register_buffer("allowed", torch.from_numpy(allow_steps()), persistent=False)
         self.register_buffer("mirror", torch.tensor(mirror_states()), persistent=False)
+
+    def begin(self, counts: Int[NDArray[np.int64], "S S"]) -> None:
+        """Begin with the shares of steps among labels, on both strands alike.
+
+        One more is counted of each that is allowed, so that one without a label is rare at first.
+        """
+        known = torch.from_numpy(counts).to(self.weight) * self.allowed + self.allowed
+        known = known + known.T[self.mirror][:, self.mirror]
+        share = known / known.sum(1, keepdim=True)
+        with torch.no_grad():
+            self.weight.copy_(share.log().masked_fill(~self.allowed, 0.0))
 
     def steps(self) -> Float[Tensor, "S S"]:
         """The score of each step; `FORBIDDEN` where the grammar has none."""
