@@ -24,7 +24,7 @@ _BLOCK = 1 << 20  # places whose scores are looked at together
 Floats = NDArray[np.float64]
 
 
-class States(Protocol):
+class PathScores(Protocol):
     """Scores (L, S), an array or what is read as one: by rows, at several places."""
 
     @property
@@ -47,7 +47,7 @@ def round_scores(scores: NDArray[np.floating]) -> Floats:
 
 
 def find_long_path(
-    states: States,
+    states: PathScores,
     steps: NDArray[np.float32],
     begin: NDArray[np.float32],
     end: NDArray[np.float32],
@@ -110,7 +110,7 @@ class _Ways:
 
 
 def _walk(
-    states: States,
+    states: PathScores,
     ways: _Ways,
     first: Floats,
     starts: Floats,
