@@ -8,6 +8,7 @@ same id (lower case is a soft mask, a property of a base and not another base). 
 codes are N. Anything else is an error.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
@@ -256,5 +257,17 @@ DNA = Alphabet(
     padded_size=16,
     domain="dna",
 )
+
+
+def code_letters(symbols: Sequence[int]) -> NDArray[np.uint8]:
+    """(256,): the place of each byte among `symbols`, and their number for any other."""
+    table = np.full(256, len(symbols), np.uint8)
+    table[list(symbols)] = range(len(symbols))
+    return table
+
+
+LETTER_CODES = code_letters(b"ACGT")
+ID_CODES = code_letters(DNA.targets)
+"""The codes 0 to 3 of A, C, G and T by their letters and by their ids, and 4 of all else."""
 
 ALPHABETS: dict[str, Alphabet] = {DNA.name: DNA}

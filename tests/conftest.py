@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import sys
 from collections import defaultdict
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -25,6 +26,10 @@ for _signal, _usual in (
 ):
     if signal.getsignal(_signal) is signal.SIG_IGN:
         signal.signal(_signal, _usual)
+
+# What is compiled once serves the processes that tests start, and the next run of them.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Users' stdout is buffered: what a full disk does at the interpreter's end shows only so.
 os.environ.pop("PYTHONUNBUFFERED", None)

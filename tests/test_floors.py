@@ -4,9 +4,11 @@ import ast
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "genodiff"
 FLOOR = {
@@ -57,11 +59,6 @@ LINES = 400
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-@cache
-def trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text()) for path in FILES}
-
-
 def module_of(path: Path) -> str:
     return ".".join(("genodiff", *path.relative_to(PACKAGE).with_suffix("").parts))
 
@@ -71,26 +68,54 @@ def room_of(module: str) -> str:
     return "cli" if parts[-1] == "__main__" else parts[1] if len(parts) > 1 else "__init__"
 
 
-def imports(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
-    """(name of a module, the statement) of every import under `tree`."""
-    for node in ast.walk(tree):
+class Import(NamedTuple):
+    """One import of the package: where it stands, in which function if in any, and of what."""
+
+    path: Path
+    function: str | None
+    name: str
+    line: int
+
+    @property
+    def module(self) -> str:
+        return module_of(self.path)
+
+
+@cache
+def read_package() -> tuple[list[Import], dict[str, list[str]]]:
+    """Every import, and the modules of every class by its name: each file is read once."""
+    found: list[Import] = []
+    classes = defaultdict(list)
+
+    def walk(node: ast.AST, path: Path, function: str | None) -> None:
+        names: list[str] = []
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node) for alias in node.names)
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             names = [f"genodiff.{a.name}" for a in node.names] if base == "genodiff" else [base]
-            yield from ((name, node) for name in names)
+        elif isinstance(node, ast.ClassDef):
+            classes[node.name].append(module_of(path))
+        found.extend(Import(path, function, name, node.lineno) for name in names)  # type: ignore[attr-defined]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function = node.name
+        if not isinstance(node, ast.expr):  # an expression imports nothing
+            for child in ast.iter_child_nodes(node):
+                walk(child, path, function)
+
+    for path in FILES:
+        walk(ast.parse(path.read_text()), path, None)
+    return found, classes
 
 
-def in_all_files() -> Iterator[tuple[str, str, ast.stmt]]:
-    """(importing module, imported module, the statement) of every import of the package."""
-    for path, tree in trees().items():
-        yield from ((module_of(path), name, node) for name, node in imports(tree))
+def list_imports() -> list[tuple[str, str, int]]:
+    """(importing module, imported module, line) of every import of the package."""
+    return [(one.module, one.name, one.line) for one in read_package()[0]]
 
 
 def test_imports_point_down_and_rooms_on_one_floor_are_strangers() -> None:
     wrong = []
-    for module, name, node in in_all_files():
+    for module, name, line in list_imports():
         here, there = room_of(module), room_of(name)
         if not name.startswith("genodiff") or there.startswith("__"):
             continue
@@ -99,14 +124,14 @@ def test_imports_point_down_and_rooms_on_one_floor_are_strangers() -> None:
         if (here, there) == ("__init__", "api"):  # for type checkers; tests/api/test_door.py
             continue
         if there not in FLOOR or FLOOR[there] >= FLOOR[here]:
-            wrong.append(f"{module}, line {node.lineno}: {name} is not below it")
+            wrong.append(f"{module}, line {line}: {name} is not below it")
     assert not wrong, "\n".join(wrong)
 
 
 def test_the_ground_floor_and_the_public_door_do_not_import_torch() -> None:
     wrong = [
-        f"{module}, line {node.lineno}: {name}"
-        for module, name, node in in_all_files()
+        f"{module}, line {line}: {name}"
+        for module, name, line in list_imports()
         if room_of(module) in GROUND | {"errors", "__init__"}
         and name.split(".")[0] in {"torch", "lightning"}
     ]
@@ -115,8 +140,8 @@ def test_the_ground_floor_and_the_public_door_do_not_import_torch() -> None:
 
 def test_the_command_line_calls_the_door_and_nothing_deeper() -> None:
     wrong = [
-        f"{module}, line {node.lineno}: {name}"
-        for module, name, node in in_all_files()
+        f"{module}, line {line}: {name}"
+        for module, name, line in list_imports()
         if room_of(module) == "cli" and name.startswith("genodiff.")
         if (there := room_of(name)) not in OPEN_TO_CLI and there[0] != "_"
     ]
@@ -125,13 +150,11 @@ def test_the_command_line_calls_the_door_and_nothing_deeper() -> None:
 
 def test_nothing_is_imported_inside_a_function_but_optional_libraries_and_in_cli_and_api() -> None:
     wrong = [
-        f"{module_of(path)}, line {node.lineno}: {name} is imported inside {function.name}()"
-        for path, tree in trees().items()
-        if room_of(module_of(path)) not in ("cli", "api") and module_of(path) not in CHOOSERS
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for name, node in imports(function)
-        if name.split(".")[0] not in OPTIONAL
+        f"{one.module}, line {one.line}: {one.name} is imported inside {one.function}()"
+        for one in read_package()[0]
+        if one.function is not None
+        if room_of(one.module) not in ("cli", "api") and one.module not in CHOOSERS
+        if one.name.split(".")[0] not in OPTIONAL
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -146,12 +169,7 @@ def test_files_are_short_and_none_is_a_drawer_for_anything() -> None:
 
 
 def test_class_names_are_unique_in_the_package() -> None:
-    where = defaultdict(list)
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                where[node.name].append(module_of(path))
-    several = {name: modules for name, modules in where.items() if len(modules) > 1}
+    several = {name: where for name, where in read_package()[1].items() if len(where) > 1}
     wrong = {
         name: modules
         for name, modules in several.items()
@@ -172,6 +190,7 @@ def test_help_and_the_version_do_not_load_torch() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_package_imports_with_nothing_optional() -> None:
     code = (
         "import importlib, importlib.metadata as metadata, pkgutil, sys\n"

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -313,30 +314,43 @@ def plug_in(folder: Path, *names: str) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": path}
 
 
-# The commands that stand in the first argument, one after another in one process.
+# The commands that stand in the first argument, one after another in one process; those with a
+# folder of plug-ins of their own each in a process that parts from it before any plug-in is found.
 COMMANDS = """
-import contextlib, io, json, sys
+import contextlib, io, json, os, sys
+import numpy, pydantic  # every command loads them
 from genodiff.cli import main
 
-ended = []
-for words in json.loads(sys.argv[1]):
+for folder, words in json.loads(sys.argv[1]):
+    if folder and os.fork():
+        os.wait()
+        continue
+    sys.path[:0] = [folder] if folder else []
     said, code = io.TextIOWrapper(io.BytesIO(), write_through=True), 0
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         try:
             main(words)
         except SystemExit as end:
             code = end.code or 0
-    ended.append((code, said.buffer.getvalue().decode()))
-print(json.dumps(ended))
+    print(json.dumps([code, said.buffer.getvalue().decode()]), flush=True)
+    if folder:
+        os._exit(0)
 """
 
 
 def genodiff_each(
-    environment: dict[str, str], folder: Path, *commands: list[str]
+    environment: Mapping[str, str],
+    folder: Path,
+    *commands: list[str],
+    own: Sequence[Path | None] | None = None,
 ) -> list[tuple[int, str]]:
-    """(exit code, stdout and stderr) of `genodiff WORDS` for each command, in one process."""
+    """(exit code, stdout and stderr) of `genodiff WORDS` for each command, in one process.
+
+    Each of `own` is a folder of plug-ins that its command alone has.
+    """
+    folders = [None if one is None else str(one) for one in own or [None] * len(commands)]
     done = subprocess.run(
-        [sys.executable, "-c", COMMANDS, json.dumps(commands)],
+        [sys.executable, "-c", COMMANDS, json.dumps(list(zip(folders, commands, strict=True)))],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -344,7 +358,9 @@ def genodiff_each(
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    return [(code, said) for code, said in json.loads(done.stdout.splitlines()[-1])]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) == len(commands)
+    return [(code, said) for code, said in found]
 
 
 def genodiff(environment: dict[str, str], folder: Path, *words: str) -> tuple[int, str]:
@@ -361,24 +377,25 @@ def genodiff(environment: dict[str, str], folder: Path, *words: str) -> tuple[in
 
 
 @pytest.fixture(scope="module")
-def reached(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
-    """What the probe of each piece says where all of them are installed."""
-    folder = tmp_path_factory.mktemp("whole")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[int, str]]]:
+    """What the probe of each piece says where all are installed, and where all but it are."""
+    folder = tmp_path_factory.mktemp("probes")
     probes = [piece.probe for piece in PIECES.values()]
-    found = genodiff_each(plug_in(folder / "plug_in", *PIECES), folder, *probes)
-    return dict(zip(PIECES, found, strict=True))
+    for name in PIECES:
+        plug_in(folder / name, *(other for other in PIECES if other != name))
+    whole = genodiff_each(plug_in(folder / "whole", *PIECES), folder, *probes)
+    parts = genodiff_each(os.environ, folder, *probes, own=[folder / name for name in PIECES])
+    return {name: [*both] for name, *both in zip(PIECES, whole, parts, strict=True)}
 
 
 @pytest.mark.parametrize("name", PIECES)
 def test_a_piece_is_reached_where_its_file_is_installed_and_not_elsewhere(
-    name: str, tmp_path: Path, reached: dict[str, tuple[int, str]]
+    name: str, probed: dict[str, list[tuple[int, str]]]
 ) -> None:
-    piece = PIECES[name]
-    others = [other for other in PIECES if other != name]
-    assert piece.said in reached[name][1]
-    code, said = genodiff(plug_in(tmp_path / "part", *others), tmp_path, *piece.probe)
+    (_, said), (code, without) = probed[name]
+    assert PIECES[name].said in said
     assert code == 2
-    assert piece.missing in said
+    assert PIECES[name].missing in without
 
 
 def test_a_toy_schedule_objective_and_sampler_train_a_model_and_sample_it(tmp_path: Path) -> None:

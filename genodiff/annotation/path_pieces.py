@@ -40,6 +40,7 @@ def find_long_path(
     `ValueError` where every path is forbidden.
     """
     length, n = states.shape
+    piece = max(1, min(piece, length))  # a short contig is one piece of its own length
     pieces = -(-length // piece)
     ways = _Ways(round_scores(steps))
     first = round_scores(begin)

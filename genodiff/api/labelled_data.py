@@ -10,8 +10,7 @@ from genodiff.errors import DataError, UsageError
 from genodiff.kernels.defaults import own_defaults
 
 if TYPE_CHECKING:
-    from genodiff.api.finetune import Split, TaskKind
-    from genodiff.tasks.task import TaskData
+    from genodiff.api.sweep import Split, TaskKind
 
 
 @own_defaults()
@@ -42,11 +41,30 @@ def audit(
     `UsageError`, `CheckpointError`.
     """
     from genodiff.tasks.audit import audit as audit_parts
+    from genodiff.tasks.labelled_file import TableColumns
+    from genodiff.tasks.own_data import load_own_data
+    from genodiff.tasks.suite import list_suite_names
+    from genodiff.tasks.task import load_task
 
-    parts = _open(
-        str(dataset), data, test, valid, split, similarity, kind, sequence, label, reference,
-        max_length, test_share, drop_missing,
-    )  # fmt: skip
+    dataset, known = str(dataset), [] if Path(dataset).exists() else list_suite_names()
+    suite, _, task = dataset.partition("/")
+    if dataset in known:
+        raise UsageError(
+            f"{dataset} is a suite: which of its tasks?",
+            fix=f"give {dataset}/TASK; see `genodiff finetune list {dataset}`",
+        )
+    if suite in known and task:
+        files = {name: Path(path) for name, path in (reference or {}).items()}
+        parts = load_task(
+            suite, task, source=data, split=split, references=files, offline=True,
+            sequences=bool(files), similarity=similarity,
+        )  # fmt: skip
+    else:
+        layout = TableColumns(sequence, tuple(label), drop_missing=drop_missing)
+        parts = load_own_data(
+            dataset, test, valid, layout=layout, kind=kind, max_length=max_length, split=split,
+            similarity=similarity, test_share=test_share,
+        )  # fmt: skip
     found = audit_parts(parts)
     if model:
         from genodiff.runs.model import load_model
@@ -121,56 +139,3 @@ def list_tasks(suite: str) -> list[dict[str, Any]]:
     from genodiff.tasks.suite import load_suite
 
     return [task.model_dump(mode="json") for task in load_suite(suite).tasks]
-
-
-def _open(
-    dataset: str,
-    data: str | Path | None,
-    test: str | Path | None,
-    valid: str | Path | None,
-    split: Split,
-    similarity: float | None,
-    kind: TaskKind | None,
-    sequence: str | None,
-    label: Sequence[str],
-    reference: Mapping[str, str] | None,
-    max_length: int | None,
-    test_share: float | None,
-    drop_missing: bool,
-) -> TaskData:
-    """What the words name: files where there are such, else a task of a suite."""
-    from genodiff.tasks.labelled_file import TableColumns
-    from genodiff.tasks.own_data import load_own_data
-    from genodiff.tasks.suite import list_suite_names
-    from genodiff.tasks.task import load_task
-
-    suite, _, task = dataset.partition("/")
-    if dataset in list_suite_names() and not Path(dataset).exists():
-        raise UsageError(
-            f"{dataset} is a suite: which of its tasks?",
-            fix=f"give {dataset}/TASK; see `genodiff finetune list {dataset}`",
-        )
-    if suite in list_suite_names() and task and not Path(dataset).exists():
-        references = {name: Path(path) for name, path in (reference or {}).items()}
-        return load_task(
-            suite,
-            task,
-            source=data,
-            split=split,
-            references=references,
-            offline=True,
-            sequences=bool(references),
-            similarity=similarity,
-        )
-    layout = TableColumns(sequence, tuple(label), drop_missing=drop_missing)
-    return load_own_data(
-        dataset,
-        test,
-        valid,
-        layout=layout,
-        kind=kind,
-        max_length=max_length,
-        split=split,
-        similarity=similarity,
-        test_share=test_share,
-    )

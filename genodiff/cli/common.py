@@ -62,6 +62,9 @@ Margin = Annotated[
     ),
 ]
 Json = Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")]
+JsonRows = Annotated[
+    bool, Parameter(negative="", help="One JSON object per row on stdout in place of the table.")
+]
 Device = Annotated[Literal["auto", "cpu", "cuda"], Parameter(help="Where to compute.")]
 Plan = Annotated[bool, Parameter(negative="", help="Say what would be done, and stop.")]
 
@@ -99,18 +102,18 @@ def order_samples(values: dict[str, Any]) -> None:
         values["samples"], values[other] = run, samples
 
 
-def parse_references(words: Sequence[str] | None) -> dict[str, str]:
-    """The genome files of `--reference NAME=FASTA`, by name. Raises `UsageError`."""
-    found = {}
-    for word in words or ():
-        name, equals, path = word.partition("=")
-        if not equals or not name or not path:
-            raise UsageError(
-                f"--reference {word}: expected NAME=FASTA",
-                fix="for example --reference hg38=hg38.fa.gz",
-            )
-        found[name] = path
-    return found
+def read_files(flag: str, given: Sequence[str]) -> dict[str, Path]:
+    """Files NAME=FASTA by name. Raises `UsageError` for what is none, and for a name twice."""
+    files: dict[str, Path] = {}
+    for one in given:
+        name, _, path = one.partition("=")
+        if not name or not path:
+            what = f"{flag} {one}: expected NAME=FASTA"
+            raise UsageError(what, fix=f"for example {flag} hg38=hg38.fa.gz")
+        if name in files:
+            raise UsageError(f"{flag} {name} stands twice", fix="give each its own name")
+        files[name] = Path(path)
+    return files
 
 
 class _ToStderr(logging.StreamHandler):  # type: ignore[type-arg]

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from genodiff.api.finetune import Split, TaskKind
-from genodiff.cli.common import convert_whole_number, parse_references
+from genodiff.api.sweep import Split, TaskKind
+from genodiff.cli.common import convert_whole_number, read_files
 
 DATASET = (
     "A folder (train/CLASS/*.txt and test/CLASS/*.txt, or train.csv and test.csv), its "
@@ -81,5 +81,5 @@ class DataFlags:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return values | {
             "label": self.label or (),
-            "reference": parse_references(self.reference),
+            "reference": read_files("--reference", self.reference or ()),
         }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import Parameter, Token
@@ -15,9 +16,11 @@ from genodiff.cli.common import (
     Common,
     CommonBeside,
     Json,
+    JsonRows,
     check_file,
     convert_whole_number,
     print_plan,
+    read_files,
     stop_on_sigterm,
 )
 from genodiff.errors import UsageError
@@ -33,14 +36,20 @@ def make_verb(
     say: Callable[[Mapping[str, Any]], str] = str,
     arrange: Callable[[dict[str, Any]], None] | None = None,
     show: Callable[[Any, dict[str, Any]], None] | None = None,
+    rows: Callable[[dict[str, Any]], Sequence[Any]] | None = None,
+    parts: Sequence[type] = (),
+    fixed: Mapping[str, Any] = MappingProxyType({}),
 ) -> Callable[..., None]:
     """The function behind a verb, whose public function is `answer`.
 
     `say` gives its last line on stderr, of what the sidecar says. `arrange` puts words in their
-    places where they may stand in several. `show` prints an answer that is no file, or its plan.
+    places where they may stand in several. `show` prints an answer that is no file, or its plan,
+    and `rows` are the lines that --json prints of it. With `parts` of the request the flags are
+    those of these classes alone; `fixed` are values that the verb itself gives.
     """
     request: type[FileRequest] = answer.request  # type: ignore[attr-defined]
-    listed = {one.name: one for one in list_fields(request)}
+    listed = {one.name: one for part in parts or [request] for one in list_fields(part)}
+    listed = {name: one for name, one in listed.items() if name not in fixed}
     words = [name for name, one in listed.items() if one.option.is_word]
 
     def call(*args: Any, **kwargs: Any) -> None:
@@ -63,7 +72,7 @@ def make_verb(
         for name, one in listed.items():
             if not one.option.on_line and hasattr(common, name):
                 given[name] = getattr(common, name)
-        asked = request(**given)
+        asked = request(**given, **fixed)
         out = getattr(asked, "out", None)
         if json and not is_plan and not has_rows and str(out) == "-":
             what = f"--json and {asked.holds} both go to stdout"
@@ -72,7 +81,8 @@ def make_verb(
             told = asked.answer()
         lines = told.pop("lines", None)
         if json and (is_plan or not has_rows):
-            print(json_module.dumps(told, allow_nan=False))
+            for row in [told] if is_plan or rows is None else rows(told):
+                print(json_module.dumps(row, allow_nan=False))
         elif show is not None:
             show(asked, told)
         elif lines is not None:
@@ -90,7 +100,8 @@ def make_verb(
     own = [_make_flag(*each) for some in flags for each in some]
     last = inspect.Parameter.KEYWORD_ONLY
     if "json" not in listed:
-        own.append(inspect.Parameter("json", last, default=False, annotation=Json))
+        about = Json if rows is None else JsonRows
+        own.append(inspect.Parameter("json", last, default=False, annotation=about))
     of_seed = "seed" in listed and listed["seed"].option.on_line
     shared = CommonBeside if of_seed else Common
     own.append(inspect.Parameter("common", last, default=shared(), annotation=shared))
@@ -116,13 +127,13 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
     """The parameter of a field as cyclopts takes it."""
     option, kinds = one.option, list_kinds(one.kind)
     about: dict[str, Any] = {"help": option.help, "name": list(one.flags)}
-    if bool not in kinds or default is False:
-        about["negative"] = ""
-    if option.is_row:
+    if option.negative or bool not in kinds or default is False:
+        about["negative"] = option.negative
+    if option.is_row or option.alone:
         about["consume_multiple"] = True
     if one.name == "out" or option.or_stream or (option.is_word and option.is_input):
         about["allow_leading_hyphen"] = True
-    default = None if default in ((), "") else default
+    default = None if default == "" or isinstance(default, tuple) else default
     kind = _on_line(one) if default is not None else _on_line(one) | None
     default = int(default) if option.is_digit else default
     is_list = any(get_origin(part) is list for part in (kind, *get_args(kind)))
@@ -144,6 +155,8 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
 def _on_line(one: Field) -> Any:
     """The type that a field has on the command line: a path is a string, a sequence a list."""
     kinds, origin = list_kinds(one.kind), get_origin(one.kind)
+    if one.option.alone:
+        return list[one.kind]  # type: ignore[name-defined]
     if int in kinds and str in kinds:
         return str
     if one.option.is_digit:
@@ -176,25 +189,16 @@ def _read(one: Field, values: Mapping[str, Any], name: str | None = None) -> Any
         return Path(value)  # letters alone would be a sequence
     if one.option.is_digit:
         return bool(value)
+    if one.option.alone and value is not None:
+        if len(value) > 1:
+            what = f"{one.flags[0]} takes one word"
+            raise UsageError(what, fix=f"give one of {', '.join(value)}")
+        return value[0] if value else one.option.alone
     for part in (one.kind, *get_args(one.kind)):
         if value and get_origin(part) is Mapping:
             is_number = get_args(part)[1] is float
-            return _read_settings(value) if is_number else _read_files(one.flags[0], value)
+            return _read_settings(value) if is_number else read_files(one.flags[0], value)
     return value
-
-
-def _read_files(flag: str, given: Sequence[str]) -> dict[str, Path]:
-    """Files NAME=FASTA by name. Raises `UsageError` for what is none, and for a name twice."""
-    files: dict[str, Path] = {}
-    for one in given:
-        name, _, path = one.partition("=")
-        if not name or not path:
-            what = f"{flag} {one}: expected NAME=FASTA"
-            raise UsageError(what, fix=f"write {flag} name=name.fa, say")
-        if name in files:
-            raise UsageError(f"{flag} {name} stands twice", fix="give each its own name")
-        files[name] = Path(path)
-    return files
 
 
 def _read_settings(given: Sequence[str]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.alphabet import LETTER_CODES
 from genodiff.data.stretches import Codes, Stretch
 
 Words = NDArray[np.uint64]
@@ -23,8 +24,6 @@ K = 24
 SLICES = 16
 _LARGE = 1 << 24
 _OTHER = 4
-_LETTER_CODES = np.full(256, _OTHER, np.uint8)
-_LETTER_CODES[list(b"ACGT")] = range(4)
 _CHUNK = 1 << 20
 _JOINED = 1 << 22  # letters of sequences that are packed together
 _MAX_TABLE = 1 << 30
@@ -92,7 +91,7 @@ def iterate_kmers(
 def _collect_joined(
     sequences: Sequence[bytes], first: int, sample: bool
 ) -> tuple[Words, NDArray[np.int64]]:
-    codes = _LETTER_CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)]
+    codes = LETTER_CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)]
     kmers, whole = canonical_kmers(codes)
     if sample:
         whole &= find_slices(kmers) == 0

@@ -75,16 +75,7 @@ class Draw:
             )
         if self.temperature > 0 and logits.shape[-1] > MANY:
             return self._draw_by_noise(lead / self.temperature, u, 2 * tolerance / self.temperature)
-        if self.temperature == 0:
-            # Uniform over the best tokens; the uniform then decides a tie, not rounding.
-            scaled, slack = torch.where(lead >= -TIE, 0.0, -torch.inf), 0.0
-            close = (lead >= -2 * tolerance).sum(-1) > 1
-        else:
-            scaled, slack = lead / self.temperature, 2 * tolerance / self.temperature
-            close = torch.zeros_like(u, dtype=torch.bool)
-        if self.top_p < 1:
-            keep, doubt = self._nucleus(scaled, slack)
-            scaled, close = scaled.masked_fill(~keep, -torch.inf), close | doubt
+        scaled, slack, close = self._shape(lead, tolerance)
         cdf = scaled.softmax(-1).cumsum(-1)
         # Against the last column, which rounding may leave beside 1.
         token = (cdf[:, :-1] <= u.double()[:, None] * cdf[:, -1:]).sum(-1)
@@ -96,14 +87,35 @@ class Draw:
 
     def log_law(self, logits: Float[Tensor, "R K"]) -> Float[Tensor, "R K"]:
         """The logarithm of each column's chance to be drawn."""
+        return self.log_law_and_doubt(logits, 0.0)[0]
+
+    def log_law_and_doubt(
+        self, logits: Float[Tensor, "R K"], tolerance: float
+    ) -> tuple[Float[Tensor, "R K"], Bool[Tensor, " R"]]:
+        """`log_law`, and where errors of `tolerance` in the logits could let a column in or out."""
         lead = logits.double() - logits.double().amax(-1, keepdim=True)
+        scaled, _, doubt = self._shape(lead, tolerance)
+        return scaled.log_softmax(-1), doubt
+
+    def _shape(
+        self, lead: Float[Tensor, "R K"], tolerance: float
+    ) -> tuple[Float[Tensor, "R K"], float, Bool[Tensor, " R"]]:
+        """Log-weights by temperature and nucleus, by how much they may be off, and doubtful rows.
+
+        A row is doubtful where errors of `tolerance` in the logits could change which columns have
+        a chance.
+        """
         if self.temperature == 0:
-            scaled = torch.zeros_like(lead).masked_fill(lead < -TIE, -torch.inf)
+            # Uniform over the best tokens; the uniform then decides a tie, not rounding.
+            scaled, slack = torch.zeros_like(lead).masked_fill(lead < -TIE, -torch.inf), 0.0
+            doubt = (lead >= -2 * tolerance).sum(-1) > 1
         else:
-            scaled = lead / self.temperature
+            scaled, slack = lead / self.temperature, 2 * tolerance / self.temperature
+            doubt = torch.zeros_like(lead[..., 0], dtype=torch.bool)
         if self.top_p < 1:
-            scaled = scaled.masked_fill(~self._nucleus(scaled, 0.0)[0], -torch.inf)
-        return scaled.log_softmax(-1)
+            keep, edge = self._nucleus(scaled, slack)
+            scaled, doubt = scaled.masked_fill(~keep, -torch.inf), doubt | edge
+        return scaled, slack, doubt
 
     def _draw_by_noise(
         self, scaled: Float[Tensor, "R K"], u: Float[Tensor, " R"], slack: float

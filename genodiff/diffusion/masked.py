@@ -139,6 +139,11 @@ class MaskedDiffusion:
             columns = logits.index_select(-1, self._on(logits.device)[0])
         return columns if columns.dtype == torch.float64 else columns.float()
 
+    def columns(self, x: Int[Tensor, "*S"]) -> Int[Tensor, "*S"]:
+        """Which target each token is, by its number; -1 for none."""
+        last = len(self._column_of) - 1
+        return self._on(x.device)[1][x.long().clamp(max=last)]
+
     def log_x0(
         self, logits: Float[Tensor, "B L V"], xt: Int[Tensor, "B L"]
     ) -> Float[Tensor, "B L V"]:
@@ -164,10 +169,7 @@ class MaskedDiffusion:
         A masked position whose clean token is not a target costs infinity, for the denoiser gives
         it no chance.
         """
-        last = len(self._column_of) - 1
-        column = self._on(x0.device)[1][
-            x0.masked_fill(~masked, self.targets[0]).long().clamp(max=last)
-        ]
+        column = self.columns(x0.masked_fill(~masked, self.targets[0]))
         logp = self.target_logits(logits).log_softmax(-1)
         nll = -logp.gather(-1, column.clamp(min=0)[..., None])[..., 0]
         return torch.where(masked, nll.masked_fill(column < 0, torch.inf), 0.0)

@@ -100,6 +100,12 @@ class Objective(ABC):
         """Whether a base is drawn and scored from those before it, not from those after it."""
         return self.kind in ("causal", "block")
 
+    def check_fills_masks(self) -> None:
+        """Raises `UsageError` where the network says nothing of a mask with both its sides."""
+        if self.only_goes_on:
+            what = f"a model of objective {self.name} sees nothing that stands after a base"
+            raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
+
     @property
     def curve(self) -> bool:
         """Whether `bound` draws exact counts of masks, so that its estimates trace C_k / k."""

@@ -27,13 +27,15 @@ from torch import Tensor
 
 from genodiff.diffusion.draw import Draw
 from genodiff.diffusion.masked import LARGE, Denoiser, MaskedDiffusion
+from genodiff.diffusion.mixed_noise import Noising
 from genodiff.diffusion.registries import SAMPLERS as SAMPLERS
 from genodiff.diffusion.schedule import Schedule
 from genodiff.errors import UsageError
 
-Kind = Literal["masked", "score", "causal", "block"]
-"""A network's logits: of x_theta at the masks, ratios of score entropy, of the next token, or of
-x_theta at the masks of a block that knows nothing to its right."""
+Kind = Literal["masked", "score", "causal", "block", "uniform"]
+"""A network's logits: of x_theta at the masks, ratios of score entropy, of the next token, of
+x_theta at the masks of a block that knows nothing to its right, or of x_theta at every position,
+whose token may be noise (`mixed_noise`)."""
 
 Order = Literal["fixed", "read"]
 """When a position is revealed: by its `u_order` and its place alone; or by the distributions at the
@@ -130,6 +132,7 @@ class SamplerOptions:
     joint: JointDraw | None = None  # draws what a step reveals, in place of one position by itself
     steer: Steer | None = None  # guidance; for samplers that say so (`Sampler.steers`)
     causal: bool = False  # the denoiser's logits are of the next token
+    noising: Noising | None = None  # for networks of letters as noise; None is its defaults
 
 
 @dataclass(frozen=True)
@@ -328,7 +331,7 @@ class Filling:
         logits = logits if logits.ndim == 2 else logits[at, position]
         wanted = self.diffusion.target_logits(logits)
         wanted = wanted if tilt is None else wanted.double() + tilt
-        column, close = self.draw(wanted, u, self.tolerance)
+        column, close = self.draw_columns(wanted, u, self.tolerance, slice(None))
         if self.refine is not None:
             doubtful = at[close].unique()
             if self.batches_refinement:
@@ -338,8 +341,18 @@ class Filling:
                 found = self.refined(rows[i : i + 1], sigma[i : i + 1])[0, position[mine]]
                 exact = self.diffusion.target_logits(found)
                 exact = exact if tilt is None else exact + tilt[mine]
-                column[mine], _ = self.draw(exact, u[mine], 0.0)
+                column[mine], _ = self.draw_columns(exact, u[mine], 0.0, mine)
         return self.targets[column]
+
+    def draw_columns(
+        self,
+        logits: Float[Tensor, "n K"],
+        u: Float[Tensor, " n"],
+        tolerance: float,
+        which: slice | Bool[Tensor, " N"],
+    ) -> tuple[Int[Tensor, " n"], Bool[Tensor, " n"]]:
+        """As `Draw`, for those of the due positions that are named by `which`."""
+        return self.draw(logits, u, tolerance)
 
     def complete_jointly(
         self,

@@ -118,7 +118,7 @@ def check_network(
 
     It is asked about one window of all masks.
     """
-    if objective.kind == "masked" and len(batches.windows):
+    if objective.kind in ("masked", "uniform") and len(batches.windows):
         one = EvalBatches(batches.windows.spread(1), 1, batches.seed).batch(0, 0)
         told, clean, _ = make_inputs(one, denoiser, device)
         xt = objective.diffusion.mask(clean.x0, clean.maskable)

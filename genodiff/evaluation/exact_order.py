@@ -81,6 +81,9 @@ def read_order(model: TrainedModel, options: EvalOptions) -> Order | None:
     if objective.kind == "block":
         what = "--order draws whole windows, and this model draws blocks"
         raise UsageError(what, fix="leave it out; with --block 1 the bound is the likelihood")
+    if objective.kind == "uniform":
+        what = "--order is of masks that are revealed, and here letters are noise"
+        raise UsageError(what, fix="leave it out, or give a run of --objective mdlm")
     if name not in known:
         what = f"no likelihood of sampler '{name}' is exact: it judges tokens or takes them back"
         raise UsageError(what, fix=f"choose {', '.join([RANDOM, *known])}")

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from genodiff.alphabet import LETTER_CODES
 from genodiff.counter import Purpose, uniforms
 from genodiff.finetuning.fit import probabilities
 from genodiff.tasks.examples import Examples
@@ -31,9 +32,7 @@ CHANNELS = (16, 8, 4)
 SHORTEST = 64
 """Shorter inputs are padded to this, so that something is left after three convolutions."""
 
-_LETTERS = 6
-_CODES = np.full(256, 4, np.uint8)  # N and the ambiguity codes; 5 is padding
-_CODES[list(b"ACGT")] = range(4)
+_LETTERS = 6  # A, C, G, T, any other, and padding
 
 Floats = NDArray[np.float64]
 
@@ -220,7 +219,7 @@ def encode_letters(sequences: list[bytes], length: int, padding: int = _LETTERS 
     found = np.full((len(sequences), length), padding, np.uint8)
     for row, sequence in zip(found, sequences, strict=True):
         cut = sequence[:length]
-        row[: len(cut)] = _CODES[np.frombuffer(cut, np.uint8)]
+        row[: len(cut)] = LETTER_CODES[np.frombuffer(cut, np.uint8)]
     return torch.from_numpy(found)
 
 

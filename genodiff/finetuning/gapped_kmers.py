@@ -19,10 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse  # type: ignore[import-untyped]
 
-from genodiff.alphabet import reverse_complement
-
-_CODES = np.full(256, 4, np.uint8)
-_CODES[list(b"ACGT")] = range(4)
+from genodiff.alphabet import LETTER_CODES, reverse_complement
 
 
 def compute_gapped_kernel(x: bytes, y: bytes, l: int, k: int, *, both_strands: bool) -> float:  # noqa: E741
@@ -58,7 +55,7 @@ def gapped_features(sequences: list[bytes], *, l: int, k: int, both_strands: boo
     A row's product with another is K(x, y) / sqrt(K(x, x) K(y, y)). A sequence shorter than every
     pattern has a row of zeros.
     """
-    codes = _CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)]
+    codes = LETTER_CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)]
     owner = np.repeat(np.arange(len(sequences)), [len(s) + 1 for s in sequences])
     blocks = []
     for rest in combinations(range(1, l), k - 1):

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from torch import Tensor
 
+from genodiff.alphabet import LETTER_CODES
 from genodiff.finetuning.regressions import read_regressions, regression_tensors
 from genodiff.finetuning.text_baselines import STRENGTHS
 from genodiff.tasks.examples import Examples
@@ -26,9 +27,6 @@ _KS = (3, 6)
 N_FEATURES = 1 + sum(4**k for k in _KS)
 """GC content, and a count for each k-mer."""
 
-_CODES = np.full(256, 4, np.uint8)
-_CODES[list(b"ACGT")] = range(4)
-
 
 def kmer_features(sequences: list[bytes], *, both_strands: bool, ks: tuple[int, ...] = _KS) -> Any:
     """(n, features), sparse: the share of G and C, and square roots of k-mer counts for each k.
@@ -36,7 +34,7 @@ def kmer_features(sequences: list[bytes], *, both_strands: bool, ks: tuple[int, 
     The roots are scaled to length 1 for each k. With `both_strands` a k-mer and its reverse
     complement are counted as one.
     """
-    codes = _CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)].astype(np.int64)
+    codes = LETTER_CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)].astype(np.int64)
     ends = np.cumsum([len(s) + 1 for s in sequences])
     owner = np.searchsorted(ends, np.arange(len(codes)), side="right")
     strong = np.bincount(owner, (codes == 1) | (codes == 2), len(sequences))

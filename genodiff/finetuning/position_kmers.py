@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse  # type: ignore[import-untyped]
 
+from genodiff.alphabet import LETTER_CODES
 from genodiff.finetuning.kmer_regression import kmer_features
-
-_CODES = np.full(256, 4, np.uint8)
-_CODES[list(b"ACGT")] = range(4)
 
 
 def position_features(
@@ -27,7 +25,7 @@ def position_features(
     `kmer_features` of the given strand counts them.
     """
     cut = [sequence[:length] for sequence in sequences]
-    codes = _CODES[np.frombuffer(b"\n".join(cut) + b"\n", np.uint8)].astype(np.int64)
+    codes = LETTER_CODES[np.frombuffer(b"\n".join(cut) + b"\n", np.uint8)].astype(np.int64)
     lengths = np.array([len(s) + 1 for s in cut])
     owner = np.repeat(np.arange(len(cut)), lengths)
     place = np.arange(len(codes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)

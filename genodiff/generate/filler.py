@@ -18,6 +18,8 @@ from genodiff.backbones.blocks import check_network
 from genodiff.counter import Purpose, uniforms_from
 from genodiff.diffusion.guided import GuidedChain
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
+from genodiff.diffusion.mixed_noise import Noising
+from genodiff.diffusion.objectives.uniform import UniformNoise
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.errors import UsageError
 from genodiff.generate.block_reading import ByRows, ExactCopy, RecordBlocks
@@ -82,6 +84,9 @@ class Filler:
             self.diffusion = replace(
                 self.diffusion, targets=(*self.diffusion.targets, *sorted(extra))
             )
+        self.noising = None
+        if isinstance(model.objective, UniformNoise):
+            self.noising = Noising(model.objective.mask_share)
         self.device, pad = find_device(model), self.alphabet.pad_id
         self.memory = memory
         if how.memory != "off" and memory is None:
@@ -267,6 +272,7 @@ class Filler:
             refine=networks.refine,
             decoder=self.decoder,
             causal=self.decoder is not None,
+            noising=self.noising,
         )
 
     def _draws(self, piece: DraftPart, attempt: int) -> NDArray[np.float64]:

@@ -125,9 +125,10 @@ class Guiding:
         if model.alphabet.domain != "dna":
             raise UsageError("guidance is for DNA, and this is a model of text", fix="leave it out")
         if not sampler.steers or model.objective.only_goes_on:
-            raise UsageError(
-                f"sampler '{name}' cannot be guided", fix="use ancestral or first-hitting, say"
-            )
+            fix = "use ancestral or first-hitting, say"
+            if not any(one.steers for one in model.objective.samplers.values()):
+                fix = "give a run of --objective mdlm"
+            raise UsageError(f"sampler '{name}' cannot be guided", fix=fix)
         other = self.conditional
         if other is not None and (
             other.alphabet != model.alphabet or other.objective.kind != model.objective.kind

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from genodiff.alphabet import DNA
+from genodiff.alphabet import ID_CODES
 from genodiff.diffusion.masked import Denoiser
 from genodiff.errors import DataError, GenodiffError
 from genodiff.generate.samples import Ids
@@ -22,7 +22,7 @@ from genodiff.generate.sampling import Sampling
 from genodiff.memory.matches import TrainMatch, find_longest_match
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
-from genodiff.memory.text import NONE, Codes
+from genodiff.memory.text import Codes
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import Place, open_loci
@@ -32,8 +32,6 @@ TRIES = 100
 """Draws of a record before `novel` gives up."""
 _QUANTILE = 0.9
 _HELD_OUT = 200  # sequences that a limit is measured on, at most
-_CODE_OF = np.full(256, NONE, np.uint8)
-_CODE_OF[list(DNA.targets)] = range(4)
 
 
 class SampleMemory:
@@ -67,7 +65,7 @@ class SampleMemory:
 
     def find_match(self, ids: Ids, drawn: NDArray[np.bool_]) -> TrainMatch | None:
         """The longest train match of a record that holds a drawn base."""
-        return find_longest_match(self.memory, _CODE_OF[ids], drawn)
+        return find_longest_match(self.memory, ID_CODES[ids], drawn)
 
     def is_novel(self, ids: Ids, drawn: NDArray[np.bool_]) -> bool:
         """Whether a record's longest train match is within the limit."""

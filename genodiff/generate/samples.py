@@ -56,6 +56,9 @@ def choose_sampler(how: Sampling | None, model: TrainedModel) -> Sampling:
     if how.memory != "off" and objective.kind != "masked":
         what = f"--memory is for masked networks, and this is {objective.name}"
         raise UsageError(what, fix="leave it out")
+    if how.allow_n and objective.kind == "uniform":
+        what = "--allow-n is for networks of masks: N is no letter of the noise"
+        raise UsageError(what, fix="leave it out")
     if how.stride is not None and objective.kind == "block":
         what = "--stride is for windows, and this model draws one block after the other"
         raise UsageError(what, fix="leave it out")

@@ -66,10 +66,13 @@ def make_run_config(
 def read_diffusion(config: dict[str, Any], *, causal: bool) -> dict[str, Any]:
     """What a published config says of the objective; nothing is MDLM.
 
-    Ours is under "diffusion", that of the MDLM family under "parameterization" ("subs" is MDLM).
+    Ours is under "diffusion", that of the MDLM family under "parameterization" ("subs" is MDLM),
+    and UDLM's is the type of the model.
     """
     if "diffusion" in config:
         return dict(config["diffusion"])
+    if config.get("model_type") == "udlm":
+        return {"objective": "uniform"}
     objective = "ar" if causal else str(config.get("parameterization"))
     return {"objective": objective} if objective in OBJECTIVES else {}
 
@@ -141,12 +144,6 @@ def adopt_network(
             "these trained weights?",
             source.path,
             seen.bits_per_base,
-        )
-    if source.config.get("model_type") == "udlm":
-        _log.warning(
-            "%s: trained for uniform noise; genodiff samples with masks, which such a network "
-            "does not know",
-            source.path,
         )
     weights = encode_tensors(source.tensors)
     digest = hashlib.sha256(weights).hexdigest()

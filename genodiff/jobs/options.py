@@ -15,6 +15,10 @@ Plan = Annotated[bool, Option("Say what would be done, and stop.", is_general=Tr
 Force = Annotated[
     bool, Option("Overwrite a file that genodiff did not write itself.", is_general=True)
 ]
+Margin = Annotated[
+    float | None,
+    Option("Call two models equivalent where their difference is shown to be within this margin."),
+]
 Offline = Annotated[bool, Option("Never touch the network.", on_line=False)]
 
 STRAND_RULE = "a row on - is read as its reverse complement"

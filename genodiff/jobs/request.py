@@ -47,8 +47,9 @@ class Option(NamedTuple):
     given without. `on_line` is False for what a command has of elsewhere (--device), or only a
     function takes. `is_input` marks what is read, and so is never written; `or_stream` a file that
     "-" may stand for; `is_row` a list whose values may follow one flag; `is_digit` what is 0 or 1
-    there; `is_general` what many verbs have, and stands last. A `group` is a class of fields: they
-    are flags of their own, and keys of the mapping that the field is.
+    there; `is_general` what many verbs have, and stands last. `alone` is what a flag means that no
+    word follows, `negative` the flag of what is not to be. A `group` is a class of fields: they are
+    flags of their own, and keys of the mapping that the field is.
     """
 
     help: str
@@ -60,6 +61,8 @@ class Option(NamedTuple):
     is_row: bool = False
     is_digit: bool = False
     is_general: bool = False
+    alone: str = ""
+    negative: str = ""
     group: Any = None
 
 

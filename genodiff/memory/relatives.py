@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from genodiff.alphabet import DNA
+from genodiff.alphabet import DNA, code_letters
 from genodiff.memory.alignment import align_windows
 from genodiff.memory.columns import ColumnNumbers, combine
 from genodiff.memory.evidence import Floats
 from genodiff.memory.memory import Intervals, Memory
 from genodiff.memory.numbers import RelativeNumbers
-from genodiff.memory.text import NONE, Codes
+from genodiff.memory.text import Codes
 
 Denoiser = Callable[..., Tensor]
 Loci = tuple[tuple[int, int], ...]
@@ -97,8 +97,7 @@ def relating(
     if not relatives.genomes:
         return denoiser
     columns = torch.tensor(list(targets))
-    code_of = np.full(256, NONE, np.uint8)
-    code_of[list(targets)] = range(4)
+    code_of = code_letters(targets)
 
     def relate(xt: Tensor, *more: Tensor, **options: Any) -> Tensor:
         logits = denoiser(xt, *more, **options)

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from genodiff.alphabet import DNA
+from genodiff.alphabet import DNA, code_letters
 from genodiff.memory.memory import Intervals, Memory, Recalled
-from genodiff.memory.text import NONE, Codes
+from genodiff.memory.text import Codes
 
 Denoiser = Callable[..., Tensor]
 _HALF = (torch.bfloat16, torch.float16)
@@ -53,8 +53,7 @@ def remembering(
     on the others' lengths. Raises `ValueError` for another number of rows.
     """
     columns = torch.tensor(list(targets))
-    code_of = np.full(256, NONE, np.uint8)
-    code_of[list(targets)] = range(4)
+    code_of = code_letters(targets)
     reads = reads_memory(denoiser)
 
     def remember(xt: Tensor, *more: Tensor) -> Tensor:

@@ -29,7 +29,11 @@ from genodiff.settings import OneOf, Settings
 OWN = "own"
 """The recipe's name for a user's own file that no recipe describes."""
 
-_OPTIONAL = ("time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate", "block")
+_OPTIONAL = (
+    "time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate", "block", "mask_share",
+)  # fmt: skip
+_LATER = ("block", "mask_share")
+"""Settings that came later: where they are not given, they are not written."""
 
 _MAPPINGS = ("diffusion.schedule_options", "diffusion.objective_options")
 
@@ -61,7 +65,7 @@ class DiffusionSettings(Settings):
         str,
         Field(
             description="Masked diffusion, in one piece or in blocks, its two forerunners, "
-            "BERT's masked language model, or the next token",
+            "BERT's masked language model, letters as noise, or the next token",
             json_schema_extra=show_choices(OBJECTIVES),
         ),
     ] = "mdlm"
@@ -111,6 +115,14 @@ class DiffusionSettings(Settings):
             description="Positions of a block, which is drawn after those before it (block: 64)",
         ),
     ] = None
+    mask_share: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="Share of the noise that is masks; the rest is letters (uniform: 0)",
+        ),
+    ] = None
 
     def own(self) -> dict[str, Any]:
         """The objective's own settings, those that were given. Raises `UsageError` for one that it
@@ -143,8 +155,9 @@ class DiffusionSettings(Settings):
         written: dict[str, Any] = dump(self)
         if not self.objective_options:
             written.pop("objective_options", None)
-        if self.block is None:
-            written.pop("block", None)
+        for name in _LATER:
+            if getattr(self, name) is None:
+                written.pop(name, None)
         return written
 
 

@@ -31,12 +31,10 @@ _MOST_BASES = 1 << 18  # of a batch, padding included
 
 
 def _check(model: TrainedModel, batch_size: int) -> None:
-    """Raises `UsageError` for a network that sees the left alone, and for an empty batch."""
+    """Raises `UsageError` for a network that fills no masks, and for an empty batch."""
     if batch_size < 1:
         raise UsageError(f"batch size {batch_size} is below 1", fix="give 1 or more")
-    if model.objective.only_goes_on:
-        what = f"a model of objective {model.objective.name} sees nothing that stands after a base"
-        raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
+    model.objective.check_fills_masks()
 
 
 def fill_probabilities(

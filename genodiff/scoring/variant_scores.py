@@ -146,13 +146,11 @@ def open_score_loci(model: TrainedModel, genome: Contigs, options: ScoreOptions)
 
 
 def check_model(model: TrainedModel) -> None:
-    """Raises `UsageError` for a model of text, and for one that sees the left alone."""
+    """Raises `UsageError` for a model of text, and for one that fills no masks."""
     if model.alphabet.domain != "dna":
         what = f"the model is of {model.alphabet.domain}, and variants are of DNA"
         raise UsageError(what, fix="give a run of DNA")
-    if model.objective.only_goes_on:
-        what = f"a model of objective {model.objective.name} sees nothing that stands after a base"
-        raise UsageError(what, fix="give a run of masked diffusion (--objective mdlm)")
+    model.objective.check_fills_masks()
 
 
 _SPACINGS: dict[tuple[str, str, int, str], Spacing | None] = {}

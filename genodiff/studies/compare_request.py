@@ -11,7 +11,7 @@ from annotated_types import Ge
 from genodiff.errors import UsageError, printable
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.io.target import check_target
-from genodiff.jobs.options import Device, Force, Offline, Plan, Seed
+from genodiff.jobs.options import Device, Force, Margin, Offline, Plan, Seed
 from genodiff.jobs.request import Option, Request
 from genodiff.runs.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.statistics.margin import check_margin
@@ -72,12 +72,7 @@ class CompareRequest(Request[dict[str, Any]]):
     against: Annotated[
         str | None, Option("Run that the others are set against (default: the first).")
     ] = None
-    margin: Annotated[
-        float | None,
-        Option(
-            "Call two models equivalent where their difference is shown to be within this margin."
-        ),
-    ] = None
+    margin: Margin = None
     tokens: Annotated[int | None, Option("Tokens of each run, in place of the spec's.")] = None
     seeds: Annotated[Sequence[int] | None, Option("Seeds, in place of the spec's.")] = None
     out: Annotated[

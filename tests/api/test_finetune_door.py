@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import genodiff
-from genodiff.api.finetune import describe_plan, report_sweep, summarise_rows
 from genodiff.api.labelled_data import audit, list_suites, list_tasks, list_warnings
+from genodiff.api.sweep import describe_plan, report_sweep, summarise_rows
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.scored_unit import read_predictions
 from tests.commands import command

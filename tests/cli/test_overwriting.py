@@ -220,7 +220,7 @@ CACHE = {"cache", "data build", "data get"}
 LONG = {
     "demo": "genodiff.studies.demo.run_demo",
     "compare": "genodiff.studies.compare.run_comparison",
-    **{f"finetune {name}": "genodiff.api.finetune.choose_device" for name in describe_suites()},
+    **{f"finetune {name}": "genodiff.studies.sweeping.choose_device" for name in describe_suites()},
 }
 """Verbs that take minutes; with `--force` it is seen that the work begins."""
 

@@ -38,7 +38,10 @@ def listed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_bytes_depend_on_neither_order_nor_processes(listed: Path, tmp_path: Path) -> None:
+def test_bytes_depend_on_neither_order_nor_processes(
+    listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genodiff.data.genomes.build.SHORT", 0)
     genomes = read_genome_list(listed)
     build_collection(genomes, tmp_path / "one")
     lines = listed.read_text().splitlines()
@@ -141,6 +144,7 @@ if __name__ == "__main__":
 @pytest.mark.slow
 def test_workers_end_with_a_parent_that_was_killed(listed: Path, tmp_path: Path) -> None:
     code = _BUILD.replace("sys.argv[2])", "sys.argv[2]), jobs=2")
+    code = code.replace("import sys", "import sys, genodiff.data.genomes.build as b\nb.SHORT = 0")
     script = tmp_path / "build.py"
     script.write_text(code)
     parent = subprocess.Popen([sys.executable, str(script), str(listed), str(tmp_path / "out")])

@@ -147,7 +147,11 @@ def test_the_mean_number_of_evaluations_is_the_announced_one(
     done = run_sampler(sampler, diffusion, flat, xt, **draws(n, 14), steps=steps)
     announced = sampler.evaluations(10, revealed_share(noise, steps))
     spread = done.nfe.double().std().item() / math.sqrt(n)
-    assert abs(done.nfe.double().mean().item() - announced) < 4 * spread + 1e-9
+    off = done.nfe.double().mean().item() - announced
+    if "uniform" in sampler.fits:  # announced is the most: what no step changed depends on tokens
+        assert -steps < off < 0
+        return
+    assert abs(off) < 4 * spread + 1e-9
 
 
 def flat(xt: Tensor, sigma: Tensor) -> Tensor:

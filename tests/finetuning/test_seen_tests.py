@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from genodiff.api.finetune import finetune
-from genodiff.cli.sweep import read_level
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.results import read_results
 from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.reports.benchmark import write_benchmark
 from genodiff.reports.sweep_results import format_summary, group_rows, read_sweep
-from tests.commands import command
+from genodiff.studies.sweep_request import SweepRequest
+from tests.commands import command, exit_code
 from tests.finetuning.motif_task import examples
 from tests.tiny_run import genome_text, write_run
 
@@ -121,9 +121,28 @@ def test_what_cannot_be_left_out_is_refused(home: Path) -> None:
     with pytest.raises(UsageError, match="needs a pretrained model"):
         fit(home, "refused", model=["scratch", "kmer-lr"], exclude_overlap="half")
     assert not (home / "refused").exists()
-    assert [read_level(words) for words in (None, [], ["all"])] == [None, "half", "all"]
-    with pytest.raises(UsageError, match="takes one word"):
-        read_level(["all", "half"])
+
+
+@pytest.mark.parametrize(("words", "level"), [("", None), ("--exclude-overlap all", "all")])
+def test_the_flag_and_its_word_are_asked_for(
+    home: Path, words: str, level: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def see(one: SweepRequest, _: object) -> dict[str, list[object]]:
+        asked.append(one.exclude_overlap)
+        return {"rows": [], "comparisons": [], "ensembles": []}
+
+    monkeypatch.setattr("genodiff.studies.sweeping.finetune", see)
+    given = f"finetune table --train {home}/train.csv --test {home}/test.csv {words}"
+    assert exit_code(*given.split()) == 0
+    assert asked == [level]
+
+
+def test_the_flag_takes_one_word(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = f"finetune table --train {home}/train.csv --exclude-overlap all half"
+    code, _, err = command(capsys, *given.split())
+    assert (code, "takes one word" in err) == (2, True), err
 
 
 def test_where_nothing_is_known_nothing_can_be_left_out(

@@ -381,5 +381,5 @@ def test_cropped_examples_are_stretches_of_the_given_ones_and_new_in_each_epoch(
 def test_a_budget_without_time_is_refused(home: Path) -> None:
     import genodiff
 
-    with pytest.raises(UsageError, match="--budget 0 is no time"):
+    with pytest.raises(UsageError, match="--budget 0 is not above 0"):
         genodiff.finetune(home / "train.csv", test=home / "test.csv", budget=0)

@@ -91,6 +91,7 @@ def test_a_udlm_folder_of_the_reference_keeps_its_logits_and_comes_back_byte_for
         got = model.backbone(io["in/input_ids"], io["in/timesteps_sigma"], labels=io["in/cond"])
     torch.testing.assert_close(got[..., :12], io["out/logits"], rtol=0, atol=2e-4)
     assert model.config.data.seq_len == 16
+    assert model.objective.name == "uniform"
     export_model(tmp_path / "run", tmp_path / "out")
     assert (tmp_path / "out" / "model.safetensors").read_bytes() == (
         source / "model.safetensors"

@@ -34,5 +34,6 @@ def test_a_peer_is_the_naive_scan(scan: Callable[..., Tensor], length: int) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.long  # a minute of compiling, of what benchmarks alone run
 def test_the_compiled_associative_scan_is_the_naive_scan() -> None:
     check(peers.compiled_associative(), 64)

@@ -1,7 +1,7 @@
 """The model of copies against sums over all of its paths, written independently."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -121,18 +121,18 @@ def test_the_sum_over_all_paths_at_all_visible_patterns(memory: Memory) -> None:
     check_patterns(memory, range(2**LENGTH))
 
 
-def check_patterns(memory: Memory, patterns: Iterable[int]) -> None:
+def check_patterns(memory: Memory, patterns: Sequence[int]) -> None:
     runs, clean = Runs(LENGTH), TRAIN[0][2][30 : 30 + LENGTH].copy()
     clean[5] = (clean[5] + 1) % 4
-    for pattern in patterns:
-        shown = (pattern >> np.arange(LENGTH)) & 1 == 1
-        codes = np.where(shown, clean, NONE).astype(np.uint8)
-        (window,) = memory.prepare(codes[None])
-        found = memory.recall(codes[None], every=True)
-        w0, copy, _ = enumerate_window(codes, window.evidence, runs)
-        np.testing.assert_allclose(found.background[0], w0, atol=1e-12)
-        np.testing.assert_allclose(found.copy[0][~shown], copy[~shown], atol=1e-12)
-        np.testing.assert_allclose(found.background + found.copy.sum(-1), 1, atol=1e-12)
+    shown = (np.array(patterns)[:, None] >> np.arange(LENGTH)) & 1 == 1
+    codes = np.where(shown, clean, NONE).astype(np.uint8)
+    found, windows = memory.recall(codes, every=True), memory.prepare(codes)
+    np.testing.assert_allclose(found.background + found.copy.sum(-1), 1, atol=1e-12)
+    for row, window in enumerate(windows):
+        w0, copy, _ = enumerate_window(codes[row], window.evidence, runs)
+        np.testing.assert_allclose(found.background[row], w0, atol=1e-12)
+        hidden = ~shown[row]
+        np.testing.assert_allclose(found.copy[row][hidden], copy[hidden], atol=1e-12)
 
 
 @pytest.mark.parametrize("copies", [0.02, 0.3, 1.0])

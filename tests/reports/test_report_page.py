@@ -77,27 +77,36 @@ def comparison() -> Comparison:
     )  # fmt: skip
 
 
-def test_the_whole_page_is_well_formed_and_points_only_into_itself(
-    tmp_path: Path, comparison: Comparison
-) -> None:
-    text = html.render_page(read_folder(make_run(tmp_path / "run")), comparison)
-    page = Page(text)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, comparison: Comparison) -> str:
+    """The page of a run that has every part, with a comparison."""
+    run = make_run(tmp_path_factory.mktemp("whole") / "run")
+    return html.render_page(read_folder(run), comparison)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same without a comparison."""
+    return html.render_page(read_folder(make_run(tmp_path_factory.mktemp("plain") / "run")))
+
+
+def test_the_whole_page_is_well_formed_and_points_only_into_itself(whole: str) -> None:
+    page = Page(whole)
     assert len(page.ids) == len(set(page.ids))
     assert all(target.startswith("#") and target[1:] in page.ids for target in page.targets)
     assert page.tags.count("svg") == 11, "7 figures, the 4 wide ones also drawn for phones"
-    assert len(text.encode()) < 2_000_000
+    assert len(whole.encode()) < 2_000_000
 
 
-def test_nothing_in_the_page_could_be_fetched(tmp_path: Path, comparison: Comparison) -> None:
-    text = html.render_page(read_folder(make_run(tmp_path / "run")), comparison)
-    assert "://" not in text
-    assert not re.search(r"@import|<link|<script|<iframe|<img|src=|javascript:", text)
-    assert not [v for _, v in Page(text).attributes if "data:" in v]
-    assert "default-src 'none'" in text
+def test_nothing_in_the_page_could_be_fetched(whole: str) -> None:
+    assert "://" not in whole
+    assert not re.search(r"@import|<link|<script|<iframe|<img|src=|javascript:", whole)
+    assert not [v for _, v in Page(whole).attributes if "data:" in v]
+    assert "default-src 'none'" in whole
 
 
-def test_the_headline_says_the_bound_its_interval_and_the_three_lines(tmp_path: Path) -> None:
-    page = Page(html.render_page(read_folder(make_run(tmp_path / "run"))))
+def test_the_headline_says_the_bound_its_interval_and_the_three_lines(plain: str) -> None:
+    page = Page(plain)
     for said in (
         "1.372",
         "1.352 to 1.392",
@@ -208,10 +217,8 @@ def test_the_headline_names_the_figure_with_a_memory(tmp_path: Path) -> None:
     ) in page.text.split("Training", 2)[1]
 
 
-def test_every_figure_has_a_caption_and_words_for_a_screen_reader(
-    tmp_path: Path, comparison: Comparison
-) -> None:
-    page = Page(html.render_page(read_folder(make_run(tmp_path / "run")), comparison))
+def test_every_figure_has_a_caption_and_words_for_a_screen_reader(whole: str) -> None:
+    page = Page(whole)
     assert page.tags.count("figure") == page.tags.count("figcaption") == 7
     assert [value for key, value in page.attributes if key == "role"].count(
         "img"
@@ -223,10 +230,10 @@ def test_every_figure_has_a_caption_and_words_for_a_screen_reader(
     )
 
 
-def test_the_same_run_gives_the_same_bytes(tmp_path: Path, comparison: Comparison) -> None:
-    run = make_run(tmp_path / "run")
-    first = html.render_page(read_folder(run), comparison)
-    assert html.render_page(read_folder(run), comparison) == first
+def test_the_same_run_gives_the_same_bytes(
+    tmp_path: Path, comparison: Comparison, whole: str
+) -> None:
+    assert html.render_page(read_folder(make_run(tmp_path / "run")), comparison) == whole
 
 
 @pytest.mark.parametrize("missing", PART_FILES)
@@ -360,11 +367,11 @@ def test_a_very_long_run_makes_no_large_page(tmp_path: Path) -> None:
     assert "the 40 largest of 5000" in Page(text).text
 
 
-def test_the_digest_that_parts_were_made_from_is_compared(tmp_path: Path) -> None:
+def test_the_digest_that_parts_were_made_from_is_compared(tmp_path: Path, plain: str) -> None:
     other = json.dumps({"weights_sha256": "f" * 64})
     text = html.render_page(read_folder(make_run(tmp_path / "run", model_json=other)))
     assert text.count("was made from other weights") == 2
-    assert "other weights" not in html.render_page(read_folder(make_run(tmp_path / "same")))
+    assert "other weights" not in plain
     assert DIGEST in json.dumps(evaluation())
 
 

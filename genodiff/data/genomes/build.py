@@ -55,6 +55,8 @@ from genodiff.io.topology import say_linear
 log = logging.getLogger("genodiff")
 
 SEEN = "source.json"
+SHORT = 1 << 20
+"""Bytes that are built sooner than a process of their own has begun."""
 
 
 class HashedGenomeWriter(GenomeWriter):
@@ -271,10 +273,11 @@ def build_each(
 ) -> Iterator[tuple[GenomeRow, DataError | None]]:
     """Call `build` for each row, `jobs` at a time in processes of their own.
 
-    Gives each row when it is done, and what is wrong with its file, said with its line in the list
-    `shown`. Raises `MachineError`.
+    Those that are `SHORT` together are built here. Gives each row when it is done, and what is
+    wrong with its file, said with its line in the list `shown`. Raises `MachineError`.
     """
-    if min(jobs, len(rows)) < 2:
+    is_short = not any(row.is_remote for row in rows) and sum(map(estimate_bytes, rows)) < SHORT
+    if min(jobs, len(rows)) < 2 or is_short:
         for row in rows:
             yield row, _build_one(build, row, shown)
         return

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from genodiff.api.finetune import report_sweep
+from genodiff.api.sweep import report_sweep
 from genodiff.cli.common import Common, Force, Margin
 
 _log = logging.getLogger("genodiff")

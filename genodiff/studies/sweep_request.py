@@ -1,0 +1,353 @@
+"""What `finetune` is asked: data, models, and how a fit differs from its protocol. No torch.
+
+The data of a suite and one's own are classes of fields: each verb of the command line has one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from annotated_types import Ge, Gt
+
+from genodiff.errors import UsageError
+from genodiff.io.target import check_folder, check_target, read_json_object
+from genodiff.jobs.options import Device, Force, Margin, Offline, Plan
+from genodiff.jobs.request import Option, Request, find_named, list_fields
+from genodiff.runs.run_paths import check_input
+from genodiff.statistics.margin import check_margin
+from genodiff.tasks.split_names import (
+    Level,
+    OwnSplit,
+    Split,
+    choose_split,
+    refuse_single_table,
+)
+from genodiff.tasks.suite_files import list_suite_files
+
+FILES = ("results.jsonl", "tasks.json", "sessions.json", "units")
+"""What a sweep keeps in its folder."""
+PAGES = ("RESULTS.md", "report.html")
+"""What is written of a sweep in its folder."""
+
+TaskKind = Literal["binary", "multiclass", "multilabel", "regression"]
+Method = Literal["full", "frozen", "probe"]
+Similarity = Annotated[
+    float | None,
+    Option("With --split homology: sequences are alike from this share of 24-mers on [0.5]."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnData:
+    """One's own labelled sequences."""
+
+    what: Annotated[
+        str | Path,
+        Option(
+            "CSV, TSV, parquet or FASTA with labels, or a folder or zip of class folders.",
+            ("--train",),
+        ),
+    ] = field(kw_only=False)
+    test: Annotated[
+        str | Path | None,
+        Option("The test part; not needed where --train has both, or with --test-share."),
+    ] = None
+    test_share: Annotated[
+        float | None,
+        Option(
+            "The share of one table that tests, such as 0.2: sequences that are alike stay "
+            "together, and the same ones test each time."
+        ),
+    ] = None
+    valid: Annotated[
+        str | Path | None,
+        Option("A validation part for every seed, in place of 10 % of train."),
+    ] = None
+    name: Annotated[str | None, Option("What the task is called.")] = None
+    sequence: Annotated[str | None, Option("Column of sequences.")] = None
+    label: Annotated[
+        Sequence[str], Option("Column of labels; several make a multi-label task.")
+    ] = ()
+    kind: Annotated[TaskKind | None, Option("What the labels are.")] = None
+    metric: Annotated[str | None, Option("What chooses the epoch and heads the table.")] = None
+    split: Annotated[
+        OwnSplit,
+        Option(
+            "The parts as given, without equal and overlapping sequences (dedup), or split again "
+            "with alike sequences (homology) or chromosomes held apart."
+        ),
+    ] = "official"
+    similarity: Similarity = None
+    drop_missing: Annotated[
+        bool,
+        Option(
+            "Leave out, and count, rows without a label, a sequence or a position (empty, NA, nan, "
+            "inf)."
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteData:
+    """Tasks of a suite."""
+
+    what: Annotated[
+        str | Path, Option("A suite (genomic-benchmarks, gue, nt, glue, ...), or own sequences.")
+    ] = field(kw_only=False)
+    task: Annotated[str, Option("Name of a task, several with commas, or all.")] = "all"
+    split: Annotated[
+        Split,
+        Option(
+            "Which split is used: as published, without equal and overlapping sequences (dedup), "
+            "or with alike sequences (homology) or chromosomes held apart; local and partial are "
+            "not comparable with published numbers."
+        ),
+    ] = "official"
+    similarity: Similarity = None
+    data: Annotated[str | Path | None, Option("Folder with the suite's data.")] = None
+    reference: Annotated[
+        Mapping[str, str] | None,
+        Option("NAME=FASTA of a genome; repeatable: --reference hg38=hg38.fa."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitFlags:
+    """Settings of a fit. The protocol gives the value of those left out."""
+
+    rc: Annotated[
+        Literal["auto", "conjoin", "average", "augment", "none"] | None,
+        Option(
+            "Reverse complement. auto: none for oriented tasks, conjoin for networks of both "
+            "strands (PS), else average."
+        ),
+    ] = None
+    epochs: Annotated[int | None, Option("Passes over the train part.")] = None
+    max_steps: Annotated[int | None, Option("Maximum number of steps, in place of epochs.")] = None
+    batch_size: Annotated[int | None, Option("Examples per step.")] = None
+    lr: Annotated[float | None, Option("Highest learning rate.", ("--lr", "--learning-rate"))] = (
+        None
+    )
+    weight_decay: Annotated[float | None, Option("AdamW's weight decay.")] = None
+    head: Annotated[
+        str | None,
+        Option(
+            "How the features of positions are pooled: mean, parts, attention, conv, or auto, "
+            "which validation chooses once for all seeds [auto]."
+        ),
+    ] = None
+    parts: Annotated[
+        int | None, Option("Head parts: the number of stretches whose means are read [7].")
+    ] = None
+    shift: Annotated[
+        int | None,
+        Option("Training leaves out up to this many bases at each end, drawn anew each epoch."),
+    ] = None
+    dropout: Annotated[float | None, Option("Share of pooled features dropped in training.")] = None
+    mask_share: Annotated[
+        float | None, Option("Training hides this share of the bases, drawn anew each epoch.")
+    ] = None
+    patience: Annotated[
+        int | None, Option("Stop after this many epochs without a better validation.")
+    ] = None
+    ema: Annotated[
+        float | None,
+        Option(
+            "Decay of an average of the weights over steps, such as 0.998; validation judges it, "
+            "and it is kept."
+        ),
+    ] = None
+    adapter: Annotated[
+        str | None,
+        Option(
+            "Train few weights of a trained network in the place of all, with method full: lora, "
+            "dora, or with options, lora:r=8,alpha=16,on=in_proj+out_proj. What is kept is merged."
+        ),
+    ] = None
+    adapt: Annotated[
+        int | None,
+        Ge(1),
+        Option(
+            "Models adapted:RUN: steps of masked diffusion on the task's train sequences, without "
+            "labels, before each fit [500]."
+        ),
+    ] = None
+    precision: Annotated[
+        Literal["fp32", "bf16"] | None, Option("Number format; bf16 uses autocast.")
+    ] = None
+    max_length: Annotated[
+        int | None,
+        Option("Read at most this many bases, or tokens of text (default: the task's)."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions:
+    """Models, methods, seeds and output folder of a sweep."""
+
+    model: Annotated[
+        Sequence[str],
+        Option(
+            "Repeatable: RUN or NAME=RUN, scratch, scratch:PRESET, adapted:RUN, a baseline's name, "
+            "or baselines [baselines, scratch]."
+        ),
+    ] = ("baselines", "scratch")
+    method: Annotated[
+        Method | Sequence[Method],
+        Option(
+            "What is trained: all weights (full), the head alone (frozen), or a regression on "
+            "frozen features (probe); repeatable [full]."
+        ),
+    ] = ("full",)
+    max_train: Annotated[
+        int | None,
+        Ge(10),
+        Option("Train on at most this many examples, drawn once and the same for all models."),
+    ] = None
+    seeds: Annotated[
+        int, Ge(1), Option("Run seeds 1 to N; each has its own 90/10 split and order.")
+    ] = 5
+    jobs: Annotated[
+        int, Ge(1), Option("Fits that run in parallel, on the CPU cores or the GPUs.")
+    ] = 1
+    out: Annotated[
+        str | Path | None,
+        Option(
+            "Folder of the sweep (default: runs/finetune-SUITE); an existing one is resumed.",
+            ("--out", "-o"),
+        ),
+    ] = None
+    protocol: Annotated[
+        Literal["paper", "mdlm"],
+        Option("The Caduceus paper's settings, or MDLM's 16,000 steps."),
+    ] = "paper"
+    margin: Margin = None
+    grid: Annotated[bool, Option("Try the paper's grid; choose by validation over all seeds.")] = (
+        False
+    )
+    search: Annotated[
+        int,
+        Ge(0),
+        Option("Let optuna try this many settings on the first seed's validation part."),
+    ] = 0
+    exclude_overlap: Annotated[
+        Level | None,
+        Option(
+            "Leave out, for all models alike, the test sequences that pretraining saw: some, half "
+            "[half, where no word follows] or all of their 24-mers.",
+            alone="half",
+        ),
+    ] = None
+    budget: Annotated[
+        float | None,
+        Gt(0),
+        Option(
+            "Minutes for choosing the settings of each model on each task by validation: head, "
+            "learning rate, epochs, weight decay, dropout, strands and shifts."
+        ),
+    ] = None
+    keep_weights: Annotated[
+        bool | None,
+        Option(
+            "Keep each fit for `genodiff predict` [every new one]; when given, one that is done "
+            "without is fitted again. --no-keep keeps none.",
+            negative="--no-keep",
+        ),
+    ] = None
+    device: Device = "auto"
+    offline: Offline = False
+    plan: Plan = False
+    force: Force = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepRequest(FitFlags, SweepOptions, SuiteData, OwnData, Request[dict[str, Any]]):
+    """Fit every model to every task with every seed; what was found, as plain values.
+
+    `what` is a suite (genomic-benchmarks, gue, nt, glue, ...), or your own labelled sequences: a
+    table or FASTA with its `test` (and `valid`) part, or a folder or zip with both. `task`, `data`
+    (the folder of a suite's files) and `reference` (NAME → FASTA) are for suites; `name`,
+    `sequence`, `label`, `kind`, `metric`, `test_share` and `drop_missing` for your own. Validation
+    on seed 1 chooses the `head` where it is None or "auto", on more seeds where it has few
+    examples; with a `budget` it chooses more.
+
+    The folder `out` is resumed where it exists. Returned are `out`, `rows` (those of its
+    results.jsonl that belong to this plan), `files` (RESULTS.md and report.html) and `comparisons`:
+    of each task, paired differences with 95 % intervals over seeds and test examples, Holm's
+    corrected p values, and a verdict. `ensembles` are rows too: the mean of the predictions of a
+    line's seeds, as one answer.
+
+    `keep_weights`: None keeps each new fit for `genodiff.predict`, True fits those again that are
+    done without, False keeps none. With `plan` nothing is trained or written, and units, seconds
+    and bytes are returned. Raises `UsageError`, `DataError`, `CheckpointError`, `GenodiffError`
+    where a unit failed.
+
+    >>> genodiff.finetune("train.csv", test="test.csv", model=["yeast", "baselines"])["rows"]
+    """
+
+    work: ClassVar[str] = "genodiff.studies.sweeping:finetune"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_margin(self.margin)
+        if self.search and self.grid:
+            what = "--search takes a number of trials, and cannot be used with --grid"
+            raise UsageError(what, fix="give one of them")
+
+    @property
+    def words(self) -> list[str]:
+        """The models as they are named."""
+        return [self.model] if isinstance(self.model, str) else list(self.model)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What is trained, one for each line."""
+        return (self.method,) if isinstance(self.method, str) else tuple(self.method)
+
+    @property
+    def over(self) -> dict[str, Any]:
+        """What is given in the place of the protocol's."""
+        named = {one.name: getattr(self, one.name) for one in list_fields(FitFlags)}
+        return {
+            name: value
+            for name, value in named.items()
+            if value is not None and (name, value) != ("head", "auto")
+        }
+
+    @property
+    def choose_head(self) -> bool:
+        """Whether validation chooses the head."""
+        return self.head in (None, "auto") and self.parts is None
+
+    @property
+    def is_suite(self) -> bool:
+        """Whether the data are those of a suite."""
+        return isinstance(self.what, str) and self.what in list_suite_files()
+
+    def check_files(self) -> None:
+        """Raises `UsageError` and `DataError` for one's own files, as far as none is read."""
+        if self.is_suite:
+            return
+        if self.data is not None or self.reference:
+            raise UsageError("data and reference are for suites", fix="leave them out")
+        choose_split(self.split, self.test_share)
+        refuse_single_table(self.what, self.test, self.valid, self.test_share)
+        for file in (self.what, self.test, self.valid):
+            check_input(file)
+
+    def check_out(self, folder: Path) -> None:
+        """Raises `UsageError` where the sweep would overwrite what genodiff did not write."""
+        check_folder(folder, FILES, own=is_sweep(folder), force=self.force)
+        for name in PAGES:
+            check_target(folder / name, force=self.force)
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """The rows, or what they would take. What can be judged without torch is judged first."""
+        self.check_files()
+        return super().answer(find_named("genodiff.studies.sweep_data:judge")(self))
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether genodiff wrote the results of a folder."""
+    return isinstance(read_json_object(folder / "sessions.json").get("sessions"), list)
