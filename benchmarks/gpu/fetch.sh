@@ -28,7 +28,10 @@ cp benchmarks/gpu/run.sh "$to/run.sh"
 if [ -n "$build" ]; then
   if [ -z "${PYTHON312:-}" ]; then
     PYTHON312=$cache/python312/bin/python
-    [ -x "$PYTHON312" ] || python3.12 -m venv "$cache/python312"
+    if [ ! -x "$PYTHON312" ] && ! python3.12 -m venv "$cache/python312"; then
+      echo "no python3.12 that runs: put one into PATH (pyenv: set PYENV_VERSION), or name one with torch in PYTHON312" >&2
+      exit 2
+    fi
     "$PYTHON312" -m pip install -q torch==2.11.0 triton==3.6.0 'setuptools<81' wheel ninja packaging einops numpy
   fi
   # By that Python, since their setup.py imports torch; it asks for CUDA only where it is not told to skip it.
@@ -41,7 +44,7 @@ if [ -n "$build" ]; then
   "$PYTHON312" benchmarks/gpu/build_peers.py "$cache/sources" "$cache/peers" --jobs "${JOBS:-2}"
 fi
 
-platforms=""
+platforms="--platform linux_x86_64" # as the peers are called that were built here
 for tag in manylinux_2_39 manylinux_2_34 manylinux_2_31 manylinux_2_28 manylinux_2_27 manylinux_2_24 manylinux_2_17 manylinux2014 manylinux1; do
   platforms="$platforms --platform ${tag}_x86_64"
 done
@@ -51,7 +54,7 @@ trap 'rm -rf "$site"' EXIT
 # The first two lines are not there. The others were, when the machine was last looked at: they are small.
 # shellcheck disable=SC2086
 "$python" -m pip install -q --no-deps --no-compile --only-binary=:all: --python-version 3.12 --implementation cp $platforms --target "$site" \
-  pydantic==2.12.5 pydantic-core==2.41.5 annotated-types typing-inspection 'cyclopts>=5.2,<6' docstring-parser rich-rst docutils \
+  pydantic==2.12.5 pydantic-core==2.41.5 annotated-types typing-inspection 'cyclopts>=5.2,<6' attrs docstring-parser rich-rst docutils \
   polars==1.30.0 'pyfaidx>=0.9' 'biopython>=1.85' 'platformdirs>=4.3' 'pooch>=1.9' beartype importlib-metadata zipp \
   'typing-extensions>=4.14.1' lightning==2.6.6 'lightning-utilities>=0.15' einops \
   'pyBigWig>=0.3.23' 'pytest>=8.4' pluggy iniconfig 'hypothesis>=6.130' sortedcontainers 'pytest-xdist>=3.6' execnet $peers

@@ -81,7 +81,7 @@ def compiled(name: str, dtype: str, d_inner: int, arch: int, **changes: Any) -> 
             return "constexpr"
         if parameter.name in ("L", "tiles", "group", "segments"):
             return "i32"
-        if parameter.name.endswith("_b") or parameter.name.startswith("out_"):
+        if parameter.name.endswith("_b"):
             return "i64"
         if parameter.name == "bc" and name != "scan_forward":  # as B and C came
             return f"*{dtype}"

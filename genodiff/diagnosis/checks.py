@@ -157,6 +157,7 @@ def check_optional_packages() -> list[Check]:
             checks.append(Check(name, "ok", f"{_version(name)} ({use})"))
         else:
             again = f"pip install --no-build-isolation --no-cache-dir {name}"
+            again = f"MAMBA_KEEP_CUDA_BUILD=TRUE {again}" if name == "mamba-ssm" else again
             fix = f"pip uninstall {name}, or build it against this torch: {again}"
             checks.append(Check(name, "warn", f"installed, but cannot be imported: {fault}", fix))
     return checks

@@ -5,8 +5,11 @@ implementations do what they cannot. Both packages are an optional extra, `genod
 compile at install. Source: Gu and Dao, 2023, arXiv 2312.00752.
 """
 
+import logging
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -19,6 +22,29 @@ _WIDTHS = (2, 3, 4)  # widths K of the filters that causal-conv1d takes
 _VECTOR, _BYTES = 8, 16  # its channels, and distances of rows and times, are multiples; its loads
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _MOST_STATES = 256  # N of mamba-ssm's scan
+_log = logging.getLogger("genodiff")
+
+
+def _find_peer(module: str, name: str, extension: str) -> tuple[Callable[..., Any] | None, str]:
+    """A function of a published package, or None and what is missing.
+
+    mamba-ssm's sources since June 2026 install without their extension, unless asked for it: such a
+    package can be imported, and every call fails.
+    """
+    package = module.partition(".")[0]
+    install = "pip install --no-build-isolation"
+    if package == "mamba_ssm":
+        install = f"MAMBA_KEEP_CUDA_BUILD=TRUE {install}"
+    try:
+        if find_spec(package) is None:
+            return None, f"{package} is not installed: {install} 'genodiff[cuda]'"
+        if find_spec(extension) is None:
+            raise ImportError(f"it lacks its CUDA extension {extension}")
+        found: Callable[..., Any] = getattr(import_module(module), name)
+    except Exception as fault:  # a broken extension raises anything
+        again = f"{install} --no-deps --force-reinstall --no-cache-dir {package}"
+        return None, f"{package} is broken ({type(fault).__name__}: {fault}): {again}"
+    return found, ""
 
 
 @cache
@@ -26,24 +52,16 @@ def _published() -> tuple[Callable[..., Any] | None, str]:
     """mamba-ssm's scan, or None and what is missing."""
     if not torch.cuda.is_available():
         return None, "runs on CUDA devices only, and torch sees none"
-    try:
-        from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
-    except Exception as fault:  # a broken extension raises anything
-        return (
-            None,
-            f"cannot be imported ({type(fault).__name__}: {fault}): pip install "
-            f"--no-build-isolation 'genodiff[cuda]'",
-        )
-    return selective_scan_fn, ""
+    module = "mamba_ssm.ops.selective_scan_interface"
+    return _find_peer(module, "selective_scan_fn", "selective_scan_cuda")
 
 
 @cache
 def _published_conv() -> Callable[..., Any] | None:
-    try:
-        from causal_conv1d import causal_conv1d_fn
-    except Exception:
-        return None
-    found: Callable[..., Any] = causal_conv1d_fn
+    """causal-conv1d's convolution, or None; that it is broken is said once."""
+    found, fault = _find_peer("causal_conv1d", "causal_conv1d_fn", "causal_conv1d_cuda")
+    if "is broken" in fault:
+        _log.warning("%s; until then other kernels compute the convolutions", fault)
     return found
 
 

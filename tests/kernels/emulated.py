@@ -78,7 +78,7 @@ class Emulated:
                     return POINTERS[given[name].dtype]
                 if isinstance(given[name], float):
                     return "fp32"
-                return "i64" if name.endswith("_b") or name.startswith("out_") else "i32"
+                return "i64" if name.endswith("_b") else "i32"
 
             signature = {n: kind_of(n) for n in names}
             aligned = {
@@ -139,14 +139,14 @@ class Grouped(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *x: Tensor) -> Tensor:
         x = (*x[:2], scan.scale_rates(x[2]), *x[3:])
-        y, states = scan.scan_forward(*x, softplus=True, reverse=False, keep=True)
-        ctx.save_for_backward(*x, states)
+        y, _, kept = scan.scan_forward(*x, softplus=True, reverse=False, keep=True)
+        ctx.save_for_backward(*x, kept)
         return y
 
     @staticmethod
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor, ...]:
-        *x, states = ctx.saved_tensors
-        found = scan.scan_backward(gy.contiguous(), *x, states, softplus=True, reverse=False)
+        *x, kept = ctx.saved_tensors
+        found = scan.scan_backward(gy.contiguous(), *x, kept, softplus=True, reverse=False)
         of_groups = {name: sum_groups(getattr(found, name)) for name in ("A", "D", "bias")}
         of_groups["A"] = of_groups["A"].transpose(1, 2)
         return tuple(found._replace(**of_groups)[:-1])

@@ -2,14 +2,21 @@
 over, in both directions.
 """
 
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scans import PROVIDERS, Problem
+from strict_peers import on_gpu
 from torch import Tensor
 
-from genodiff.kernels import mamba_ssm
+from genodiff.errors import UsageError
+from genodiff.kernels import dispatch, mamba_ssm
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.dispatch import select_provider
 from genodiff.kernels.naive import naive_scan
@@ -117,3 +124,85 @@ def test_the_published_scan_says_what_it_misses_and_gives_way_on_a_cpu() -> None
     inputs = [x.get(name) for name in ("u", "delta", "A", "B", "C", "D", "z", "delta_bias", "h0")]
     (published,) = (i for i in SCAN.implementations if i.provider == "mamba_ssm")
     assert not published.accepts(*inputs)
+
+
+@pytest.fixture
+def peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose modules stand in for the published packages, with a GPU that torch sees."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    caches = [mamba_ssm._published, mamba_ssm._published_conv, dispatch._find_fault]
+    names = ("mamba_ssm", "causal_conv1d", "selective_scan_cuda", "causal_conv1d_cuda")
+    saved = {n: sys.modules.pop(n) for n in list(sys.modules) if n.partition(".")[0] in names}
+    for cached in caches:
+        cached.cache_clear()
+    yield tmp_path
+    for cached in caches:
+        cached.cache_clear()
+    for name in [n for n in sys.modules if n.partition(".")[0] in names]:
+        del sys.modules[name]
+    sys.modules.update(saved)
+
+
+def write_peer(folder: Path, interface: str, extension: str | None) -> None:
+    """mamba-ssm as it is installed, with its extension or without."""
+    inner = folder / "mamba_ssm" / "ops"
+    inner.mkdir(parents=True)
+    for part in (inner.parent, inner):
+        (part / "__init__.py").touch()
+    text = (
+        f"{interface}\ndef selective_scan_fn(*given):\n    return selective_scan_cuda.fwd(*given)\n"
+    )
+    (inner / "selective_scan_interface.py").write_text(text)
+    if extension is not None:
+        (folder / "selective_scan_cuda.py").write_text(extension)
+
+
+_FIRST = "import selective_scan_cuda"  # releases to 2.3.2; the sources since then:
+_LATER = f"try:\n    {_FIRST}\nexcept ImportError:\n    selective_scan_cuda = None"
+
+
+@pytest.mark.parametrize(
+    ("interface", "extension", "said"),
+    [
+        (_LATER, None, "lacks its CUDA extension selective_scan_cuda"),
+        (_FIRST, None, "lacks its CUDA extension selective_scan_cuda"),
+        (_FIRST, "raise ImportError('undefined symbol: _ZN3c10')", "undefined symbol: _ZN3c10"),
+    ],
+)
+def test_a_broken_mamba_ssm_is_named_in_one_line_and_never_called(
+    peers: Path, interface: str, extension: str | None, said: str
+) -> None:
+    write_peer(peers, interface, extension)
+    with pytest.raises(UsageError, match="mamba_ssm is broken") as caught:
+        select_provider("mamba_ssm", "cuda")
+    line = str(caught.value)
+    assert said in line
+    assert "MAMBA_KEEP_CUDA_BUILD=TRUE pip install" in line
+    assert "\n" not in line
+    assert not mamba_ssm.fits_published_scan(*(on_gpu(torch.ones(1, 2, 3)) for _ in range(5)), None)
+
+
+def test_a_sound_mamba_ssm_is_called(peers: Path) -> None:
+    write_peer(peers, _LATER, "def fwd(*given):\n    return len(given)\n")
+    assert mamba_ssm.find_missing() is None
+    scan, _ = mamba_ssm._published()
+    assert scan is not None
+    assert scan(1, 2) == 2
+    assert mamba_ssm.fits_published_scan(*(on_gpu(torch.ones(1, 2, 3)) for _ in range(5)), None)
+
+
+def test_a_causal_conv1d_without_its_extension_is_named_once_and_left_out(
+    peers: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (peers / "causal_conv1d.py").write_text(
+        "def causal_conv1d_fn(*given):\n    raise AttributeError\n"
+    )
+    x, weight = on_gpu(torch.ones(1, 3, 8)), on_gpu(torch.ones(8, 4))
+    for _ in range(2):
+        assert not mamba_ssm.fits_published_conv(x, weight, None)
+    assert caplog.text.count("causal_conv1d is broken") == 1
+    (peers / "causal_conv1d_cuda.py").touch()
+    importlib.invalidate_caches()
+    mamba_ssm._published_conv.cache_clear()
+    assert mamba_ssm.fits_published_conv(x, weight, None)

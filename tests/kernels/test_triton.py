@@ -251,8 +251,9 @@ def test_on_a_gpu_real_shapes_agree_and_repeat_bit_for_bit(
     p = rounded(Problem(batch, length, channels, 16, reverse=reverse), torch.bfloat16)
     truth = solve(p, naive_scan if length < 5000 else chunked_scan, torch.float64, device="cuda")
     # Of 16 cases an H100 had 1.0e-6 at most. What is computed in float32 and rounded to bfloat16 is
-    # off by 2^-9 of a number at most: it had 1.8e-3.
-    for low, tolerance in ((None, 3e-6), (torch.bfloat16, 1.25 * 2**-9)):
+    # off by about 2^-9 in norm: it had 1.8e-3. The states that the gradients of A and C are made
+    # of are rounded too, since then: two errors of one size are √2 of it.
+    for low, tolerance in ((None, 3e-6), (torch.bfloat16, 1.5 * 2**-9)):
         got = solve(p, triton_scan.triton_scan, torch.float32, low, "cuda")
         assert max(differences(got, truth).values()) < tolerance, differences(got, truth)
         again = solve(p, triton_scan.triton_scan, torch.float32, low, "cuda")
@@ -281,12 +282,13 @@ def test_the_compiled_kernels_spill_nothing_and_forward_is_bound_by_expensive_fu
     found = list(map(json.loads, done.stdout.splitlines()))
     # The slots of Triton 3.9; 3.6 makes fewer. A load is so many instructions before the first that
     # reads it; an H100, where they were 23 and 40, waited for loads most of its time.
-    most = {("forward", 256): 129, ("forward", 236): 137} | {
-        ("backward", 256): 390, ("backward", 236): 404
+    most = {("forward", 256): 131, ("forward", 236): 138} | {
+        ("backward", 256): 400, ("backward", 236): 407
     }  # fmt: skip
-    ahead = {"forward": 60, "backward": 130}
+    # Forward one state of four is 33 ahead, the others 75: no load moves over a store.
+    ahead = {"forward": 33, "backward": 130}
     # What a warp's 32 lanes ask for at once: B and C in 2 (in bfloat16 1), u, delta, dy, 16 states.
-    fetches = {"forward": 2 + 1 + 1, "backward": 1 + 3 + 2}
+    fetches = {"forward": 2 + 1 + 1, "backward": 1 + 3 + 1}
     for (way, d_inner), slots in most.items():
         (row,) = (
             row for row in found

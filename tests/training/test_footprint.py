@@ -101,7 +101,7 @@ def test_recomputed_blocks_keep_their_inputs() -> None:
     )
     assert whole is not None
     assert less is not None
-    assert less.kept < whole.kept / 5
+    assert less.kept < whole.kept / 4
     assert less.kept > 2 * 16 * 4 * 256
 
 

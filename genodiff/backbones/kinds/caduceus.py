@@ -70,8 +70,8 @@ class CaduceusSettings(BackboneSettings):
     )
     recompute_states: bool = Field(
         default=False,
-        description="on a GPU, compute the scans' states again in the backward pass: two thirds "
-        "of the memory, one scan more",
+        description="on a GPU, compute the scans' states again in the backward pass: three "
+        "quarters of the memory, one scan more",
     )
 
     n_classes: int = Field(
@@ -148,7 +148,7 @@ class CaduceusSettings(BackboneSettings):
             return None
         d, strands = self.d_model, 2 if self.paired else 1
         e = -(-self.expand * d * word // ROW_BYTES) * ROW_BYTES // word
-        states = 4 * self.d_state * e * (ceil(length / STATE_EVERY) + 1) / length
+        states = word * self.d_state * e * ceil(length / STATE_EVERY) / length
         residual, normed = 4 * d, 4 + word * d
         again = directions * states if self.recompute_states else 0
         projected = word * (self.rank + 2 * self.d_state)

@@ -3,7 +3,8 @@
 The equations are in `kernels/mixer.py`. Under autocast, products and tensors are of its dtype, sums
 and states float32. For the backward pass h, [x, z], Σ_d y_d, [r, B, C]_d and the scans' states are
 kept. Convolutions and step sizes are computed again; dx and dz are written into one buffer. With
-`recompute` the states are computed again too, for a layer at a time: they are half of what is kept.
+`recompute` the states are computed again too, for a layer at a time: they are a quarter of what is
+kept.
 
 The weights are packed by one kernel, and their gradients summed by one (`weights.py`). Rows of
 channels begin at multiples of 16 bytes: there may be some channels more, which are zero.
@@ -234,7 +235,7 @@ class _Mixer(torch.autograd.Function):
             if m is not None:
                 x.mul_(m)
             s = _ScanInputs(w, x, reverse, _order(m, reverse), None)
-            y, states = scan_forward(
+            y, _, kept = scan_forward(
                 s.c,
                 s.delta,
                 w.A2,
@@ -255,9 +256,7 @@ class _Mixer(torch.autograd.Function):
             )  # fmt: skip
             out = (gated.view(rows * length, channels) @ w.w_out.t()).view(h.shape)
             if keep:
-                ctx.save_for_backward(
-                    flat, m, xz, total, s.projected, None if recompute else states, *w
-                )
+                ctx.save_for_backward(flat, m, xz, total, s.projected, kept, *w)
             ctx.reverse = reverse
             given = (in_weight, in_bias, out_weight, *weights)
             ctx.dtypes = [None if w is None else w.dtype for w in given]
@@ -266,7 +265,7 @@ class _Mixer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g_out: Tensor) -> tuple[Tensor | None, ...]:
-        flat, mask, xz, total, projected, states, *packed = ctx.saved_tensors
+        flat, mask, xz, total, projected, kept, *packed = ctx.saved_tensors
         w, (of_in, of_bias, of_out, *dtypes) = PackedWeights(*packed), ctx.dtypes
         with torch.autocast(flat.device.type, enabled=False), use_device(flat):
             (rows, length, channels), dtype, n = total.shape, xz.dtype, len(ctx.reverse)
@@ -286,15 +285,15 @@ class _Mixer(torch.autograd.Function):
             m = _order(mask, ctx.reverse)
             s = _ScanInputs(w, x, ctx.reverse, m, projected)
             d_projected = torch.empty_like(projected)
-            if states is None:
-                states = compute_states(
+            if kept is None:
+                kept = compute_states(
                     s.c, s.delta, w.A2, s.B, s.C, w.bias, softplus=True, reverse=False
                 )
             found = scan_backward(
-                gy, s.c, s.delta, w.A2, s.B, s.C, w.D, w.bias, states, softplus=True, reverse=False,
+                gy, s.c, s.delta, w.A2, s.B, s.C, w.D, w.bias, kept, softplus=True, reverse=False,
                 to=s.split_states(d_projected), over=True,
             )  # fmt: skip
-            del states
+            del kept
             ddelta = found.delta.view(n, tokens, channels)
             torch.bmm(ddelta, w.dt, out=d_projected[..., : s.rank])
             dc = found.u.view(n, tokens, channels).baddbmm_(d_projected, w.x).view(s.c.shape)

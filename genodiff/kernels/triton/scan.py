@@ -1,9 +1,10 @@
 """The selective scan on a GPU, through Triton (`scan_jit.py`).
 
-Inputs are bfloat16, float16 or float32; states are float32. Where rows × channels are too few to
-fill the machine, time is cut into segments. Three passes then find what each segment makes of a
-zero state, the state before each segment, and the outputs. The number of segments is a function of
-the shape and of `choices.json` alone, and no sum is atomic: the same inputs give the same bits.
+Inputs are bfloat16, float16 or float32; states are float32, and kept in bfloat16 where the inputs
+are. Where rows × channels are too few to fill the machine, time is cut into segments. Three passes
+then find what each segment makes of a zero state, the state before each segment, and the outputs.
+The number of segments is a function of the shape and of `choices.json` alone, and no sum is atomic:
+the same inputs give the same bits.
 """
 
 from math import e, log2
@@ -85,20 +86,17 @@ class _ScanLaunch:
         )  # fmt: skip
         return dB, dC
 
-    def chain(
-        self, local: Tensor, spans: Tensor, A2: Tensor, out: Tensor, stride: int, back: bool
-    ) -> None:
-        """Write the state before each segment into `out` (rows, slots, N, E).
+    def chain(self, local: Tensor, spans: Tensor, A2: Tensor, out: Tensor, back: bool) -> None:
+        """Write the state before each segment into `out` (rows, segments, N, E).
 
-        The slot of a segment is `stride` slots after that of the one before. `local` and `spans`
-        hold what each segment makes of a zero state, and the sum of its step sizes.
+        `local` and `spans` hold what each segment makes of a zero state, and the sum of its step
+        sizes.
         """
         NE = self.N * self.channels
         shared = {name: self.constants[name] for name in _OF_CHAIN}
         self.k.scan_chain[(-(-NE // self.k.BE), self.rows)](
-            local, spans, A2, out, self.segments, self.group, out.stride(0), stride * NE, NE=NE,
-            BACK=back, **shared,
-        )  # fmt: skip
+            local, spans, A2, out, self.segments, self.group, NE=NE, BACK=back, **shared
+        )
 
 
 class Gradients(NamedTuple):
@@ -122,36 +120,42 @@ def scan_forward(
     u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
     bias: Tensor | None, *,
     softplus: bool, reverse: bool, keep: bool, h0: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """y, and the states (B, slots, N, E), of which the last is last.
+) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
+    """y, the last state (B, N, E), and with `keep` what `scan_backward` needs of the states.
 
     A2 is from `scale_rates`, D and bias are (groups, E): the rows of u are as many groups, one
-    after the other. With `keep` the states are those for `scan_backward`: one before each tile.
+    after the other.
     """
     y = torch.empty(u.shape, device=u.device, dtype=u.dtype)
     go = _ScanLaunch(u, A2, softplus, reverse)
-    return y, _run_forward(go, u, delta, A2, B, C, D, bias, y, keep, h0)
+    return y, *_run_forward(go, u, delta, A2, B, C, D, bias, y, keep, h0)
 
 
 def compute_states(
     u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, bias: Tensor | None, *,
     softplus: bool, reverse: bool,
 ) -> Tensor:  # fmt: skip
-    """The states for `scan_backward` alone, from a first state of 0."""
+    """What `scan_backward` needs of the states alone, from a first state of 0."""
     go = _ScanLaunch(u, A2, softplus, reverse)
-    return _run_forward(go, u, delta, A2, B, C, None, bias, None, True, None)
+    _, kept = _run_forward(go, u, delta, A2, B, C, None, bias, None, True, None)
+    assert kept is not None
+    return kept
 
 
 def _run_forward(
     go: _ScanLaunch, u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
     bias: Tensor | None, to: Tensor | None, keep: bool, h0: Tensor | None,
-) -> Tensor:  # fmt: skip
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """The states of `scan_forward`; y is written `to`, where it is wanted."""
     b = _floats(bias, A2)
     d, y = (b, u) if to is None else (_floats(D, A2), to)
     bc = go.staged(B, C)
-    states = A2.new_empty(go.rows, go.n_tiles + 1 if keep else go.segments, go.N, go.channels)
+    states = A2.new_empty(go.rows, go.segments, go.N, go.channels)
     states[:, 0] = 0 if h0 is None else h0.transpose(1, 2)
+    dtype = u.dtype if u.dtype == torch.bfloat16 else A2.dtype  # float16's range is too small
+    kept = None
+    if keep:
+        kept = A2.new_empty(go.rows, go.n_tiles, go.N, go.channels, dtype=dtype)
     spans = states
     if go.segments > 1 or to is None:
         spans = A2.new_empty(go.rows, go.segments, go.channels)
@@ -163,20 +167,20 @@ def _run_forward(
         if go.segments > 1:
             local = A2.new_zeros(go.rows, go.segments, go.N, go.channels)
             go.k.scan_forward[go.grid](
-                u, delta, A2, bc, d, b, y, local, spans, go.length, go.tiles, go.group, *strides,
-                OUTPUT=False, KEEP=False, **options
+                u, delta, A2, bc, d, b, y, local, local, spans, go.length, go.tiles, go.group,
+                *strides, OUTPUT=False, KEEP=False, **options,
             )  # fmt: skip
-            go.chain(local, spans, A2, states, go.tiles if keep else 1, back=False)
+            go.chain(local, spans, A2, states, back=False)
         go.k.scan_forward[go.grid](
-            u, delta, A2, bc, d, b, y, states, spans, go.length, go.tiles, go.group, *strides,
-            OUTPUT=to is not None, KEEP=keep, **options,
+            u, delta, A2, bc, d, b, y, states, states if kept is None else kept, spans, go.length,
+            go.tiles, go.group, *strides, OUTPUT=to is not None, KEEP=keep, **options,
         )  # fmt: skip
-    return states
+    return states[:, -1], kept
 
 
 def scan_backward(
     gy: Tensor, u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
-    bias: Tensor | None, states: Tensor, *,
+    bias: Tensor | None, kept: Tensor, *,
     softplus: bool, reverse: bool, g_last: Tensor | None = None,
     to: tuple[Tensor, Tensor] | None = None, over: bool = False,
 ) -> Gradients:  # fmt: skip
@@ -206,9 +210,9 @@ def scan_backward(
                 go.length, go.tiles, go.group, delta.stride(0), gy.stride(0),
                 delta_l=delta.stride(1), dy_l=gy.stride(1), **go.options("scan_carry"),
             )  # fmt: skip
-            go.chain(local, spans, A2, carry, 1, back=True)
+            go.chain(local, spans, A2, carry, back=True)
         go.k.scan_backward[go.grid](
-            u, delta, gy, A2, bc, d, b, states, carry, du, ddelta, dbc, dA, dD, dbias,
+            u, delta, gy, A2, bc, d, b, kept, carry, du, ddelta, dbc, dA, dD, dbias,
             go.length, go.tiles, go.group, u.stride(0), delta.stride(0), gy.stride(0),
             u_l=u.stride(1), delta_l=delta.stride(1), dy_l=gy.stride(1),
             SUMS="plain" if go.k.interpreted else go.kind["SUMS"], **go.options("scan_backward"),
@@ -248,7 +252,7 @@ class _Scan(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         u, delta = pack_channels(u), pack_channels(delta)
         D_, bias_ = _group(D, bias)
-        y, states = scan_forward(
+        y, last, kept = scan_forward(
             u,
             delta,
             scale_rates(A[None]),
@@ -261,19 +265,19 @@ class _Scan(torch.autograd.Function):
             keep=keep,
             h0=h0,
         )
-        ctx.save_for_backward(u, delta, A, B, C, D, bias, states if keep else None)
+        ctx.save_for_backward(u, delta, A, B, C, D, bias, kept)
         ctx.flags = dict(softplus=softplus, reverse=reverse)
         ctx.h0_dtype = None if h0 is None else h0.dtype
-        return y, states[:, -1].transpose(1, 2).contiguous()
+        return y, last.transpose(1, 2).contiguous()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gy: Tensor, g_last: Tensor) -> tuple[Tensor | None, ...]:
-        u, delta, A, B, C, D, bias, states = ctx.saved_tensors
+        u, delta, A, B, C, D, bias, kept = ctx.saved_tensors
         gy = pack_channels(gy)
         D_, bias_ = _group(D, bias)
         g = scan_backward(
-            gy, u, delta, scale_rates(A[None]), B, C, D_, bias_, states, **ctx.flags, g_last=g_last
+            gy, u, delta, scale_rates(A[None]), B, C, D_, bias_, kept, **ctx.flags, g_last=g_last
         )
         return (
             g.u, g.delta, g.A.sum((0, 1)).t().to(A.dtype), g.B, g.C,

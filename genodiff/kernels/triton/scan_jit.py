@@ -10,15 +10,16 @@ multiply-adds in each lane, without a shuffle:
     g_t = C_t ∂y_t + c_{t+1}  c_t = a_t g_t    w_t = c_t h_{t-1}  ∂A = Σ_t w_t dt_t
     ∂dt_t = Σ_n w_t A + u_t Σ_n g_t B_t
 
-States and adjoints pass from tile to tile through memory: the state before each tile is what the
-backward pass needs saved. The loop over n can then be a loop, and its body stays in the instruction
-cache. B and C come as (rows, tiles, 2N, T), in the order of the scan, and padded with zeros: all
-lanes read the same 16 bytes at once, and what a tile reads is in few lines of the cache. They are
-float32 for the forward pass, which saves it conversions, and as they came for the backward pass,
-which saves it registers. With AHEAD, a cache's name, a program has its next tile fetched there
-(`fetch`) before it works through one, so that no load waits for memory. ∂B and ∂C
-are summed over the lanes by the matrix unit (`sum_lanes`), then over programs in a fixed order,
-without atomics.
+States and adjoints pass from tile to tile through memory, in float32, so that the loop over n can
+be a loop, whose body stays in the instruction cache. The backward pass needs the state before each
+tile. It is kept in bfloat16 where the inputs are: half of all that a layer keeps, for an error that
+begins anew in each tile and is in no output. B and C come as (rows, tiles, 2N, T), in the order of
+the scan, and padded with zeros: all lanes read the same 16 bytes at once, and what a tile reads is
+in few lines of the cache. They are float32 for the forward pass, which saves it conversions, and as
+they came for the backward pass, which saves it registers. With AHEAD, a cache's name, a program has
+its next tile fetched there (`fetch`) before it works through one, so that no load waits for memory.
+∂B and ∂C are summed over the lanes by the matrix unit (`sum_lanes`), then over programs in a fixed
+order, without atomics.
 
 Rows come in groups: all rows of a group have the same A, D and bias. A mixer's two directions are
 two groups of one launch.
@@ -56,18 +57,17 @@ from genodiff.kernels.triton.tiles import (
 @triton.jit
 @no_type_check
 def scan_forward(
-    u, delta, A2, bc, D, bias, y, states, spans, L, tiles, group, u_b, delta_b, y_b,
+    u, delta, A2, bc, D, bias, y, states, kept, spans, L, tiles, group, u_b, delta_b, y_b,
     u_l: tl.constexpr, delta_l: tl.constexpr, y_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, OUTPUT: tl.constexpr,
     KEEP: tl.constexpr,
     EXACT: tl.constexpr, ASM: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr,
     T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """y, and the states after each tile.
+    """y, and a segment's last state; without OUTPUT the sum of its step sizes instead of y.
 
-    Without OUTPUT only a segment's last state and the sum of its step sizes. `states` is (rows,
-    tiles + 1, N, E), or without KEEP (rows, segments, N, E); it comes with the state before each
-    segment.
+    `states` (rows, segments, N, E) comes with the state before each segment and ends with the one
+    after it. With KEEP the state before each tile is written to `kept` (rows, tiles, N, E) too.
     """
     # Triton gives the lanes to the axis that is contiguous, so channels must be, alone: on a tie
     # with time, releases differ. Declared a multiple of no more than 1, they are loaded one a lane.
@@ -82,8 +82,8 @@ def scan_forward(
     A2 += which * N * E + e
     b = tl.load(bias + which * E + e, mask=there, other=0.0)
     d = tl.load(D + which * E + e, mask=there, other=0.0)
-    slots = n_tiles + 1 if KEEP else tl.num_programs(1)
-    state = states + (row * slots + (first if KEEP else segment)) * N * E + e
+    state = states + (row * tl.num_programs(1) + segment) * N * E + e
+    kept += row * n_tiles * N * E + e
     bc_all = bc + row * (2 * N) * (n_tiles * T)
     bc = bc_all + tl.arange(0, T)
     span = tl.zeros([BE], tl.float32)
@@ -107,14 +107,8 @@ def scan_forward(
         acc = u_ * d[:, None]
         if not OUTPUT:
             span += tl.sum(dt, 1)
-        after = state + N * E if KEEP else state
         begins = (tl.arange(0, T) == 0)[None, :]
         ends = (tl.arange(0, T) == T - 1)[None, :]
-        # The last tile of a segment does not store its state, unless it is the last of all: what it
-        # would write, the next segment has been given. The comparison is made on a block and not on
-        # a number, because Triton 3.9's interpreter turns the latter into integers, not a mask.
-        next_tile = tl.full([BE], tile + 1, tl.int32)
-        kept = there & ((next_tile < last) | (next_tile == n_tiles)) if KEEP else there
         # Loads are issued one n ahead, to hide their latency: a GPU waited for B and C most.
         next_A = tl.load(A2, mask=there, other=0.0)
         next_before = tl.load(state, mask=there, other=0.0)
@@ -122,8 +116,11 @@ def scan_forward(
         next_B = tl.load(bc_)
         if OUTPUT:
             next_C = tl.load(bc_ + N * T)
+        keep = kept + (row * 0 + tile * N) * E
         for n in tl.range(0, N, loop_unroll_factor=UNROLL):
             A_n, before, B = next_A, next_before, next_B.to(tl.float32)
+            if KEEP:
+                tl.store(keep + n * E, before.to(kept.dtype.element_ty), mask=there)
             ahead = tl.minimum(n + 1, N - 1)
             next_B = tl.load(bc_ + ahead * T)
             if OUTPUT:
@@ -139,11 +136,10 @@ def scan_forward(
             if OUTPUT:
                 acc += h * C[None, :]
             # The sum picks the last step: adding zeros within a lane leaves it as it is.
-            tl.store(after + n * E, tl.sum(tl.where(ends, h, 0.0), 1), mask=kept)
+            tl.store(state + n * E, tl.sum(tl.where(ends, h, 0.0), 1), mask=there)
         if OUTPUT:
             y_at = pointers(y, row * y_b, start, e, way, y_l)
             tl.store(y_at, acc.to(y.dtype.element_ty), mask=mask)
-        state = after
     if not OUTPUT:
         tl.store(spans + (row * tl.num_programs(1) + segment) * E + e, span, mask=there)
 
@@ -215,7 +211,7 @@ def scan_carry(
 @triton.jit
 @no_type_check
 def scan_chain(
-    local, spans, A2, out, segments, group, out_row, out_segment, NE: tl.constexpr, E: tl.constexpr,
+    local, spans, A2, out, segments, group, NE: tl.constexpr, E: tl.constexpr,
     BACK: tl.constexpr, EXACT: tl.constexpr, ASM: tl.constexpr, T: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """The state before each segment, from what each segment makes of a zero state.
@@ -231,13 +227,11 @@ def scan_chain(
     row = tl.program_id(1).to(tl.int64)
     there = i < NE
     A_n = tl.load(A2 + tl.program_id(1) // group * NE + i, mask=there, other=0.0)
-    out += row * out_row + i
+    out += row * segments * NE + i
     local += row * segments * NE + i
     spans += row * segments * E + i % E
     # row * 0 is a 64-bit zero.
-    h = tl.load(
-        out + (row * 0 + (segments - 1 if BACK else 0)) * out_segment, mask=there, other=0.0
-    )
+    h = tl.load(out + (row * 0 + (segments - 1 if BACK else 0)) * NE, mask=there, other=0.0)
     begins, ends = (t == 0)[None, :], (t == T - 1)[None, :]
     for first in range(0, segments - 1, T):
         step = row * 0 + first + t
@@ -250,14 +244,14 @@ def scan_chain(
         a = exp2(span * A_n[:, None], EXACT, ASM)
         b = tl.where(begins, tl.fma(a, tl.broadcast_to(h[:, None], (BE, T)), b), b)
         _, found, _ = tl.associative_scan((a, b, b), 1, step_forward)
-        tl.store(out[:, None] + (to * out_segment)[None, :], found, mask=mask)
+        tl.store(out[:, None] + (to * NE)[None, :], found, mask=mask)
         h = tl.sum(tl.where(ends, found, 0.0), 1)
 
 
 @triton.jit
 @no_type_check
 def scan_backward(
-    u, delta, dy, A2, bc, D, bias, states, carry, du, ddelta, dbc, dA, dD, dbias,
+    u, delta, dy, A2, bc, D, bias, kept, carry, du, ddelta, dbc, dA, dD, dbias,
     L, tiles, group, u_b, delta_b, dy_b,
     u_l: tl.constexpr, delta_l: tl.constexpr, dy_l: tl.constexpr, E: tl.constexpr, N: tl.constexpr,
     REVERSE: tl.constexpr, SOFTPLUS: tl.constexpr, EVEN: tl.constexpr, SUMS: tl.constexpr,
@@ -289,8 +283,8 @@ def scan_backward(
     own = (row * tl.num_programs(1) + segment) * N * E + e
     carry += own
     dA += own
-    states_all = states + row * (n_tiles + 1) * N * E
-    states = states_all + e
+    kept_all = kept + row * n_tiles * N * E
+    kept = kept_all + e
     bc_all = bc + row * (2 * N) * padded
     bc = bc_all + t
     dbc += (block.to(tl.int64) * tl.num_programs(2) + row) * (2 * N) * padded
@@ -315,14 +309,14 @@ def scan_backward(
             fetch_tile(u, row * u_b, following, L, E, REVERSE, u_l, T, BE, AHEAD)
             fetch_tile(dy, row * dy_b, following, L, E, REVERSE, dy_l, T, BE, AHEAD)
             fetch_tile(delta, row * delta_b, following, L, E, REVERSE, delta_l, T, BE, AHEAD)
-            fetch_states(states_all, following, N, E, BE, AHEAD)
+            fetch_states(kept_all, following, N, E, BE, AHEAD)
         dy_back = reverse_time(dy_, ASM)
         x = dt * u_
         dD_ += tl.sum(dy_ * u_, 1)
         along = tl.zeros([BE, T], tl.float32)  # Σ_n w A log₂e
         across = tl.zeros([BE, T], tl.float32)  # Σ_n g B
         begins, ends = (t == 0)[None, :], (t == T - 1)[None, :]
-        state = states + (row * 0 + tile * N) * E
+        state = kept + (row * 0 + tile * N) * E
         next_A = tl.load(A2 + e, mask=there, other=0.0)
         next_before = tl.load(state, mask=there, other=0.0)
         next_c, next_dA = tl.load(carry, mask=there, other=0.0), tl.load(dA, mask=there, other=0.0)
@@ -347,7 +341,7 @@ def scan_backward(
             )
             a = exp2(dt * A_n[:, None], EXACT, ASM)
             b_x = x * B[None, :]
-            before_ = tl.broadcast_to(before[:, None], (BE, T))
+            before_ = tl.broadcast_to(before.to(tl.float32)[:, None], (BE, T))
             b_x = tl.where(begins, tl.fma(a, before_, b_x), b_x)
             _, h, h_before = tl.associative_scan((a, b_x, before_), 1, step_forward)
             # Summed to quarters at once: a tile in waiting would take 16 registers more.

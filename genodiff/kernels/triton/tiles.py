@@ -309,9 +309,10 @@ def fetch_tile(x, row, tile, L, E: tl.constexpr, REVERSE: tl.constexpr, stride: 
 def fetch_states(x, tile, N: tl.constexpr, E: tl.constexpr, BE: tl.constexpr,
                  CACHE: tl.constexpr):  # fmt: skip
     """`fetch` the states of this program's channels before a tile, from x (tiles, N, E)."""
-    SECTORS: tl.constexpr = BE // 8
+    EACH: tl.constexpr = 32 // (x.dtype.element_ty.primitive_bitwidth // 8)
+    SECTORS: tl.constexpr = BE // EACH
     for first in tl.static_range(0, N * SECTORS, 32):
         i = first + tl.arange(0, 32)
         n = tl.minimum(i // SECTORS, N - 1)
-        e = tl.minimum(tl.program_id(0) * BE + i % SECTORS * 8, E - 1)
+        e = tl.minimum(tl.program_id(0) * BE + i % SECTORS * EACH, E - 1)
         fetch(x + tile.to(tl.int64) * (N * E) + n * E + e, CACHE)
