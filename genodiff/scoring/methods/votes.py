@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from genodiff.memory.votes import measure_change
 from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod
 from genodiff.scoring.span_scores import Estimate, Steps
 from genodiff.scoring.spelling_pair import SpellingPair
@@ -42,8 +43,8 @@ class OfRelatives(ScoreMethod):
         codes = np.where((codes < 0) | pair.ref_span, _UNKNOWN, codes).astype(np.uint8)
         ref, alt = (int(reader.columns(one)[at]) for one in (pair.ref, pair.alt))
         over = related.relatives.align(codes[None])
-        changes = related.measure_changes(over, codes[None])[0, at]
-        counted = self.count(related, over[:, 0, at], ref, changes)
+        change = float(measure_change(over, codes[None])[0, at])
+        counted = self.count(related, over[:, 0, at], ref, change)
         return Estimate(float(counted[alt]), 0.0, windows=1)
         yield []  # no window of the network is asked for
 
@@ -55,7 +56,7 @@ class Votes(OfRelatives):
     help = "of relatives, how many have each base (one base for another alone)"
 
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, changes: "Floats"
+        self, network: "RelatedBackbone", over: "Floats", ref: int, change: float
     ) -> "Floats":
         """By lines of descent."""
-        return network.score_votes(over, ref, changes)
+        return network.score_votes(over, ref)
