@@ -11,6 +11,7 @@ from genodiff.scoring.spelling_pair import SpellingPair
 
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
+    from genodiff.memory.text import Codes
     from genodiff.runs.own_loci import Place
     from genodiff.runs.related_backbone import RelatedBackbone
     from genodiff.scoring.masked_reader import MaskedReader
@@ -40,10 +41,10 @@ class OfRelatives(ScoreMethod):
             return Estimate(np.nan, 0.0, note="votes_are_of_one_base")
         at, related = int(pair.ref_span.argmax()), cast(Any, reader.denoiser)
         codes = reader.columns(pair.ref)
-        codes = np.where((codes < 0) | pair.ref_span, _UNKNOWN, codes).astype(np.uint8)
+        hidden: Codes = np.where((codes < 0) | pair.ref_span, _UNKNOWN, codes).astype(np.uint8)
         ref, alt = (int(reader.columns(one)[at]) for one in (pair.ref, pair.alt))
-        over = related.relatives.align(codes[None])
-        change = float(measure_change(over, codes[None])[0, at])
+        over = related.relatives.align(hidden[None])
+        change = float(measure_change(over, hidden[None])[0, at])
         counted = self.count(related, over[:, 0, at], ref, change)
         return Estimate(float(counted[alt]), 0.0, windows=1)
         yield []  # no window of the network is asked for
