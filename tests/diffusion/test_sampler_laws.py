@@ -150,7 +150,9 @@ def network(world: World, sampler: Sampler) -> Callable[[Tensor, Tensor], Tensor
     return kinds[sampler.fits[0]]
 
 
-FROM_MASKS = [one for one in SAMPLERS.values() if not one.judges_tokens and "uniform" not in one.fits]
+FROM_MASKS = [
+    one for one in SAMPLERS.values() if not one.judges_tokens and "uniform" not in one.fits
+]
 """Samplers that begin with masks; those of letters as noise: `test_uniform_sampler.py`."""
 
 
