@@ -122,7 +122,7 @@ def noise_cost(
     share = share[:, None].expand(x0.shape)
     log_x = noise.diffusion.target_logits(logits).double().log_softmax(-1)
     column = noise.diffusion.columns(x0)
-    x = torch.nn.functional.one_hot(column.clamp(min=0), noise.size).bool()
+    x = column[..., None] == torch.arange(noise.size, device=column.device)
     sure = torch.full_like(log_x, -torch.inf).masked_fill(x, 0.0)
     log_a, log_b = noise.log_q(sure, share), noise.log_q(log_x, share)
     # A state that has no chance costs nothing. Where a has none, b may have some: x_theta's.
