@@ -21,6 +21,7 @@ from commands import cpu, genodiff, last_session, plain  # noqa: E402
 
 SPECS = {
     "yeast-83k": "--fasta",
+    "yeast-noise": "--fasta",
     "yeast-blocks": "--fasta",
     "yeast-470k": "--fasta",
     "yeast-ablation": "--fasta",

@@ -154,17 +154,15 @@ def main() -> None:
             weights = weigh_relatives(to_target, reaches=reaches)
             votes = count_votes(over, weights)
             of = {"total": float(weights.sum()), "kappa": kappa, "added": added}
-            change = measure_change(over[:, None], target[None], weights)[0]
-            by_base = score_votes(votes, ref, change, **of)
+            by_base = score_votes(votes, ref, **of)
             judge(f"votes, reaches {reaches}, added {added}", by_base, truth)
     if sys.argv[1:]:
         alone = np.ones(len(names))
-        change = measure_change(over[:, None], target[None], alone)[0]
+        change = measure_change(over[:, None], target[None])[0]
         weights = weigh_relatives(to_target)
         of = {"total": float(weights.sum()), "kappa": kappa}
-        changes = measure_change(over[:, None], target[None], weights)[0]
         judge_all(truth, Path(sys.argv[1]), {
-            "votes": score_votes(count_votes(over, weights), ref, changes, **of),
+            "votes": score_votes(count_votes(over, weights), ref, **of),
             "headcount": score_heads(over, ref, change),
             "votes, plain": score_plainly(count_votes(over, alone), ref),
             "phyloP100way": phylop, "transition": moved,
@@ -177,8 +175,7 @@ def main() -> None:
         some = sizes[:n]
         weights = weigh_relatives(to_target[np.ix_([0, *(some + 1)], [0, *(some + 1)])])
         of = {"total": float(weights.sum()), "kappa": kappa}
-        change = measure_change(over[some][:, None], target[None], weights)[0]
-        by_base = score_votes(count_votes(over[some], weights), ref, change, **of)
+        by_base = score_votes(count_votes(over[some], weights), ref, **of)
         judge(f"votes of the nearest {n}", by_base, truth)
 
 

@@ -180,7 +180,6 @@ def measure_places(
     codes: Codes,
     places: np.ndarray,
     kept: list[np.ndarray],
-    weights: np.ndarray,
 ) -> np.ndarray:
     """(P,): how quickly the stretch around each place changes, by the genomes `rows` of `kept`."""
     starts, window, at = cover(len(codes), places)
@@ -188,7 +187,7 @@ def measure_places(
     for found in kept:
         n = found.shape[1]
         windows = np.stack([codes[a : a + LENGTH] for a in starts[first : first + n]])
-        change = measure_change(found[list(rows)].astype(float), windows, weights)
+        change = measure_change(found[list(rows)].astype(float), windows)
         mine = np.flatnonzero((window >= first) & (window < first + n))
         out[mine] = change[window[mine] - first, at[mine]]
         first += n
@@ -208,11 +207,10 @@ def vote(
     some, ref = list(rows), around[0][around[1]]
     distances = measure_distances(related.over_fit[some], related.fit)
     weights, kappa = weigh_relatives(distances), measure_kappa(related.over_fit[some], related.fit)
-    votes = count_votes(over[some], weights)
-    alone = np.ones(len(some))
-    change, changes = (measure_places(some, *around, weights=one) for one in (weights, alone))
+    votes, heads = (count_votes(over[some], each) for each in (weights, np.ones(len(some))))
+    change = measure_places(some, *around)
     return {
-        "votes": score_votes(votes, ref, change, total=float(weights.sum()), kappa=kappa),
-        "headcount": score_heads(over[some], ref, changes),
-        "votes, plain": score_plainly(count_votes(over[some], alone), ref),
+        "votes": score_votes(votes, ref, total=float(weights.sum()), kappa=kappa),
+        "headcount": score_heads(over[some], ref, change),
+        "votes, plain": score_plainly(heads, ref),
     }

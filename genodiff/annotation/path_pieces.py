@@ -8,6 +8,8 @@ and equals are equal: the path is that of `find_best_path` for the rounded score
 pieces.
 """
 
+from typing import Any, Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,8 +19,26 @@ PIECE = 2048
 """Bases of a piece."""
 _GROUP = 512  # pieces that are gone through together: their numbers stay in the cache
 _GRAIN = 2.0**20
+_BLOCK = 1 << 20  # places whose scores are looked at together
 
 Floats = NDArray[np.float64]
+
+
+class PathScores(Protocol):
+    """Scores (L, S), an array or what is read as one: by rows, at several places."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(L, S)."""
+        ...
+
+    def __len__(self) -> int:
+        """L."""
+        ...
+
+    def __getitem__(self, at: Any, /) -> Any:
+        """The rows at some places."""
+        ...
 
 
 def round_scores(scores: NDArray[np.floating]) -> Floats:
@@ -27,7 +47,7 @@ def round_scores(scores: NDArray[np.floating]) -> Floats:
 
 
 def find_long_path(
-    states: NDArray[np.float32],
+    states: PathScores,
     steps: NDArray[np.float32],
     begin: NDArray[np.float32],
     end: NDArray[np.float32],
@@ -58,7 +78,9 @@ def find_long_path(
     last = int((ends[:, -1] + round_scores(end)).argmax())
     found = _walk_back(came_from[:length], last, piece)
     walked = steps[found[:-1], found[1:]]
-    check_allowed(states, found, walked, begin[found[0]], end[found[-1]])
+    for i in range(0, length, _BLOCK):
+        at = np.arange(i, min(i + _BLOCK, length))
+        check_allowed(states[at], found[at], walked, begin[found[0]], end[found[-1]])
     return found
 
 
@@ -89,7 +111,7 @@ class _Ways:
 
 
 def _walk(
-    states: NDArray[np.float32],
+    states: PathScores,
     ways: _Ways,
     first: Floats,
     starts: Floats,

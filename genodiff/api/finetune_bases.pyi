@@ -22,6 +22,7 @@ def finetune_bases(
     test: collections.abc.Sequence[str] = (),
     head: typing.Literal['linear', 'conv', 'unet'] = 'conv',
     chain: bool = False,
+    ends: typing.Literal['codons', 'any'] = 'codons',
     loss: typing.Literal['poisson', 'mse'] | None = None,
     class_power: float = 0.0,
     core: int = 4096,
@@ -80,6 +81,7 @@ def finetune_bases(
             several times.
         head: What reads the network's features.
         chain: Genes as one path: the steps between states are learned, too (CRF).
+        ends: Genes begin with ATG and end with a stop codon, or anywhere.
         loss: Of --track: poisson (counts, the default) or mse (any values).
         class_power: Weight of a class: 0 weighs bases alike, 1 classes alike.
         core: Scored bases of a window.

@@ -38,7 +38,8 @@ class ModelSamples:
         Args:
             n: Number of sequences.
             sampler: ancestral, first-hitting, confidence, entropy-bounded, strand-symmetric, remdm-cap,
-                remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends [the objective's own].
+                remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends, uniform-ancestral
+                [the objective's own].
             sampler_options: A setting of the sampler, as eta=0.1; may be given several times.
             steps: Steps per window (auto: 256, or --bits-lost).
             temperature: 1 is the model's own law, 0 its likeliest bases.
@@ -87,7 +88,8 @@ class ModelSamples:
         Args:
             sequences: What is to be filled.
             sampler: ancestral, first-hitting, confidence, entropy-bounded, strand-symmetric, remdm-cap,
-                remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends [the objective's own].
+                remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends, uniform-ancestral
+                [the objective's own].
             sampler_options: A setting of the sampler, as eta=0.1; may be given several times.
             steps: Steps per window (auto: 256, or --bits-lost).
             temperature: 1 is the model's own law, 0 its likeliest bases.
@@ -114,6 +116,7 @@ class ModelSamples:
         sampler: str | None = None,
         steps: int | None = None,
         temperature: float = 1.0,
+        from_noise: float | None = None,
         stride: int | None = None,
         batch_size: int | None = None,
         most_states: int | None = None,
@@ -149,6 +152,8 @@ class ModelSamples:
             sampler: ancestral, confidence, first-hitting [the objective's own].
             steps: Steps per window (256).
             temperature: 1 is the model's own law.
+            from_noise: Begin with what stands there, noised to this time (0.1: little, 1: all of it),
+                in place of nothing.
             stride: New bases per window beyond the trained length (default: half of it).
             batch_size: Records at a time: changes the speed, never the bytes.
             most_states: States that the constraints of a region may need (default 8,388,608).

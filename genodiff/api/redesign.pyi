@@ -21,6 +21,7 @@ def redesign(
     sampler: str | None = None,
     steps: int | None = None,
     temperature: float = 1.0,
+    from_noise: float | None = None,
     stride: int | None = None,
     batch_size: int | None = None,
     most_states: int | None = None,
@@ -84,6 +85,8 @@ def redesign(
         sampler: ancestral, confidence, first-hitting [the objective's own].
         steps: Steps per window (256).
         temperature: 1 is the model's own law.
+        from_noise: Begin with what stands there, noised to this time (0.1: little, 1: all of it),
+            in place of nothing.
         stride: New bases per window beyond the trained length (default: half of it).
         batch_size: Records at a time: changes the speed, never the bytes.
         most_states: States that the constraints of a region may need (default 8,388,608).

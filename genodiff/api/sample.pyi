@@ -81,7 +81,8 @@ def sample(
         screen_timeout: Seconds that --screen may take [no limit].
         seed: Seed of every random draw.
         sampler: ancestral, first-hitting, confidence, entropy-bounded, strand-symmetric, remdm-cap,
-            remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends [the objective's own].
+            remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends, uniform-ancestral
+            [the objective's own].
         sampler_options: A setting of the sampler, as eta=0.1; may be given several times.
         steps: Steps per window (auto: 256, or --bits-lost).
         temperature: 1 is the model's own law, 0 its likeliest bases.

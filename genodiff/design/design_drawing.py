@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.constraints.bases import KeepBases
 from genodiff.constraints.design_rules import DesignRules
 from genodiff.constraints.layers import MOST_STATES, Layers
 from genodiff.design.design_regions import Designer, DesignGroup, Source
@@ -51,16 +52,24 @@ class DesignDrawing(Drawing):
         most_states: int | None = None,
         guiding: Guiding | None = None,
         flank: int = 0,
+        from_noise: float | None = None,
         sources: dict[str, Any] | None = None,
     ) -> None:
         """Prove that every group of regions has a design. `gaps` None is for templates.
+
+        With `from_noise` a design begins with what stands there, noised to that time.
 
         With `guiding`, its oracle sees each region and `flank` bases on both sides of it.
         Raises `UsageError` with a minimal conflict, before any evaluation of the network.
         """
         super().__init__(model, how, n, sources)
-        check_constrained(self.how)
+        self.free = from_noise is not None or model.objective.kind == "uniform"
+        if self.free:
+            refuse_constraints(model, rules, guiding)
+        else:
+            check_constrained(self.how)
         self.genome, self.guiding, self.flank = source, guiding, flank
+        self.from_noise = from_noise
         window, stride = model.config.data.seq_len, choose_stride(model, self.how)
         most = most_states or MOST_STATES
         self.designer = Designer(source, gaps, rules, window, stride, most, flank)
@@ -80,6 +89,7 @@ class DesignDrawing(Drawing):
             self.files.describe(),
             *([] if not source.circular else [sorted(source.circular)]),
             *([] if self.guiding is None else [self.guiding.describe(), self.flank]),
+            *([] if self.from_noise is None else [["from_noise", self.from_noise]]),
         ]
 
     def gaps(self) -> Iterable[NDArray[np.bool_]]:
@@ -105,7 +115,7 @@ class DesignDrawing(Drawing):
                 self._compile(group),
                 self._numbers[group.contig] * self.n + copy,
                 self.model.alphabet,
-            )
+            )._replace(**self._begin(group))
             for group, copy in islice(tasks, first, None)
         )
         return fill_pieces(
@@ -146,6 +156,7 @@ class DesignDrawing(Drawing):
         }
         if circles := [line.contig for line in self.designer.lines.values() if line.is_circle]:
             told["circular"] = circles
+        told |= {} if self.from_noise is None else {"from_noise": self.from_noise}
         return told if self.guiding is None else told | {"oracle_flank": self.flank}
 
     def _records(
@@ -187,6 +198,14 @@ class DesignDrawing(Drawing):
             what = f"{self.designer.name(group)}: a design violates {violation}"
             raise GenodiffError(what, fix="report this as a bug")
 
+    def _begin(self, group: DesignGroup) -> dict[str, Any]:
+        """What of a draft is otherwise where its bases are drawn each by itself."""
+        if self.from_noise is None:
+            return {"together": None} if self.free else {}
+        letters = self.genome.fetch(group.contig, group.start, group.end)
+        stood = self.model.alphabet.encode(letters).astype(np.uint8)
+        return {"together": None, "stood": stood, "from_noise": self.from_noise}
+
     def _compile(self, group: DesignGroup) -> Layers:
         """The layers of a group; those of the last one are kept."""
         if self._held is None or self._held[0] != group:
@@ -199,6 +218,22 @@ def _count_edits(before: bytes, after: bytes) -> dict[str, int]:
     pairs = [(a, b) for a, b in zip(before.upper(), after.upper(), strict=True) if a != b]
     edits = sum(a in b"ACGT" for a, _ in pairs)
     return {"filled": len(pairs) - edits, "edits": edits}
+
+
+def refuse_constraints(model: TrainedModel, rules: DesignRules, guiding: Guiding | None) -> None:
+    """Raises `UsageError` where bases must be drawn together, and are drawn each by itself."""
+    why = (
+        "--from-noise draws" if model.objective.kind != "uniform" else "letters as noise are drawn"
+    )
+    places = [one for some in rules.on_contig.values() for one in some]
+    more = [one for one in (*rules.everywhere.parts(), *places) if not isinstance(one, KeepBases)]
+    fix = "leave {} out, or give a run of --objective mdlm without --from-noise"
+    if more:
+        what = f"{why} each base by itself, and constraints draw bases together: {more[0]}"
+        raise UsageError(what, fix=fix.format("them"))
+    if guiding is not None:
+        what = f"{why} each base by itself, and guidance begins with nothing"
+        raise UsageError(what, fix=fix.format("it"))
 
 
 def refuse_empty_regions(designer: Designer) -> None:

@@ -49,7 +49,7 @@ class RedesignJob(DrawJob[RedesignRequest]):
         drawing = DesignDrawing(
             model, asked.read_sampling(), asked.n or 1, source, gaps, rules,
             most_states=asked.most_states, guiding=guiding, flank=asked.oracle_flank,
-            sources={**named, "regions": list(asked.region) or None},
+            from_noise=asked.from_noise, sources={**named, "regions": list(asked.region) or None},
         )  # fmt: skip
         drawing.files = EditFiles(asked.vcf_file, asked.bed_file)
         refuse_empty_regions(drawing.designer)
@@ -72,6 +72,7 @@ class RedesignJob(DrawJob[RedesignRequest]):
 def design_sequences(asked: HeldDesignsRequest, holder: ModelHolder) -> Any:
     """What `genodiff.Model.redesign` gives: a list of whole sequences, or a list of such lists."""
     require_positive("number of designs", asked.n)
+    asked.check_noise(stands=asked.regions is not None)
     given = read_records(asked.sequences, extra=MARK, goes_round=True)
     # Numbered: names of sequences in memory may repeat.
     names = [one.name if len(given) == 1 else f"{i}_{one.name}" for i, one in enumerate(given)]
@@ -88,6 +89,7 @@ def design_sequences(asked: HeldDesignsRequest, holder: ModelHolder) -> Any:
     drawing = DesignDrawing(
         model, asked.read_sampling(holder.memory), asked.n, source, gaps, rules,
         most_states=asked.most_states, guiding=guiding, flank=asked.oracle_flank,
+        from_noise=asked.from_noise,
     )  # fmt: skip
     designs = _put_in_place(drawing, asked.seed)
     texts = [[text.decode("ascii") for text in designs[name]] for name in names]

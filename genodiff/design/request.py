@@ -42,6 +42,13 @@ class DesignFields:
     ] = None
     steps: Annotated[int | None, Option("Steps per window (256).")] = None
     temperature: Annotated[float, Option("1 is the model's own law.")] = 1.0
+    from_noise: Annotated[
+        float | None,
+        Option(
+            "Begin with what stands there, noised to this time (0.1: little, 1: all of it), "
+            "in place of nothing."
+        ),
+    ] = None
     stride: Stride = None
     batch_size: BatchSize = None
     most_states: Annotated[
@@ -63,6 +70,17 @@ class DesignFields:
         memory = self.memory or memory
         where = (self.temperature, 1.0, self.stride, False, self.batch_size)
         return Sampling(self.sampler, self.steps, *where, memory=memory)
+
+    def check_noise(self, *, stands: bool) -> None:
+        """Raises `UsageError` for a time that is none, and where nothing `stands` to begin with."""
+        if self.from_noise is None:
+            return
+        if not 0 < self.from_noise <= 1:
+            what = f"--from-noise {self.from_noise:g} is no time of the noise"
+            raise UsageError(what, fix="give a number above 0, such as 0.3, and 1 at most")
+        if not stands:
+            what = "--from-noise begins with what stands there, and a template has open letters"
+            raise UsageError(what, fix="give regions of a sequence, or leave it out")
 
     def check_flank(self, guide: Mapping[str, Any] | None) -> None:
         """Raises `UsageError` for a flank that nothing sees."""
@@ -190,6 +208,7 @@ class RedesignRequest(DesignFields, DrawRequest):
         super().__post_init__()
         self.check_flank(self.guide)
         self._check_source()
+        self.check_noise(stands=self.template is None)
         for flag, path in (("--vcf", self.vcf), ("--changes", self.changes)):
             if self.screen is not None and path is not None and is_stream(path):
                 what = f"{flag} to a stream would be written before --screen has answered"

@@ -74,7 +74,7 @@ class MixedNoise:
         """1 - k(t), the chance that a token is drawn anew, and its derivative."""
         schedule = self.diffusion.schedule
         hidden = schedule.masked(t.double()).clamp(0, 1) * _KNOTS
-        knots = _find_knots(self.size, self.mask_share, t.device)
+        knots = _find_tables(self, t.device)[0]
         cell = hidden.long().clamp(max=_KNOTS - 1)
         rise = knots[cell + 1] - knots[cell]
         return knots[cell] + (hidden - cell) * rise, -schedule.dalpha(t.double()) * rise * _KNOTS
@@ -87,14 +87,11 @@ class MixedNoise:
 
     def log_pi(self, device: torch.device) -> Float[Tensor, " S"]:
         """log pi of each state."""
-        letter, mask = (1 - self.mask_share) / self.size, self.mask_share
-        logs = [math.log(p) if p > 0 else -math.inf for p in (letter, mask)]
-        return torch.tensor([logs[0]] * self.size + [logs[1]], dtype=torch.float64, device=device)
+        return _find_tables(self, device)[1]
 
     def tokens(self, x: Tensor) -> Int[Tensor, " S"]:
         """The token of each state, as x has them."""
-        ids = [*self.diffusion.targets, self.diffusion.mask_id]
-        return torch.tensor(ids, device=x.device, dtype=x.dtype)
+        return _find_tables(self, x.device)[2].to(x.dtype)
 
     def states(self, x: Int[Tensor, "*S"]) -> Int[Tensor, "*S"]:
         """The state of each token; -1 for one that is neither a target nor the mask."""
@@ -139,7 +136,7 @@ class MixedNoise:
         kept = (1 - share_t) / (1 - share_s)
         law = self.log_q(log_x, torch.full_like(log_x[..., 0], share_s))
         log_pi = self.log_pi(state.device)[state] + math.log(max(1 - kept, 1e-300))
-        stays = torch.nn.functional.one_hot(state, self.size + 1).bool()
+        stays = state[..., None] == torch.arange(self.size + 1, device=state.device)
         log_kept = math.log(kept) if kept > 0 else -math.inf
         stay = torch.logaddexp(log_pi, torch.full_like(log_pi, log_kept))
         return law + torch.where(stays, stay[..., None], log_pi[..., None])
@@ -155,16 +152,27 @@ def find_information(kept: Floats, size: int, mask_share: float) -> Floats:
     return np.nan_to_num(found) + (size - 1) * wrong
 
 
-@lru_cache(maxsize=16)
-def _find_knots(size: int, mask_share: float, device: torch.device) -> Float[Tensor, " M"]:
-    """1 - k where 0, 1/M, ..., 1 of the information is lost, by halving."""
+@lru_cache(maxsize=64)
+def _find_tables(
+    noise: MixedNoise, device: torch.device
+) -> tuple[Float[Tensor, " M"], Float[Tensor, " S"], Int[Tensor, " S"]]:
+    """The knots of 1 - k, log pi and tokens, copied to a device once: a copy makes the host wait.
+
+    Knots are where 0, 1/M, ..., 1 of the information is lost, by halving.
+    """
+    size, masks = noise.size, noise.mask_share
     wanted = math.log(size) * (1 - np.arange(_KNOTS + 1) / _KNOTS)
     low, high = np.zeros(_KNOTS + 1), np.ones(_KNOTS + 1)
     for _ in range(60):
         middle = (low + high) / 2
-        more = find_information(middle, size, mask_share) > wanted
+        more = find_information(middle, size, masks) > wanted
         low, high = np.where(more, low, middle), np.where(more, middle, high)
     share = 1 - (low + high) / 2
     share[0], share[-1] = 0.0, 1.0
+    letter, mask = (math.log(p) if p > 0 else -math.inf for p in ((1 - masks) / size, masks))
     with torch.inference_mode(False):
-        return torch.from_numpy(share).to(device)
+        return (
+            torch.from_numpy(share).to(device),
+            torch.tensor([letter] * size + [mask], dtype=torch.float64).to(device),
+            torch.tensor([*noise.diffusion.targets, noise.diffusion.mask_id]).to(device),
+        )

@@ -22,7 +22,7 @@ from genodiff.annotation.base_labels import (
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.finetuning.adapters.adapter import adapted_weights
 from genodiff.finetuning.base_labeller import BaseLabeller
-from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, measure_windows
+from genodiff.finetuning.base_lesson import BaseLesson, BaseTask, count_steps, measure_windows
 from genodiff.finetuning.base_request import BasesRequest
 from genodiff.finetuning.base_windows import BaseWindows, Span, subtract
 from genodiff.finetuning.fit_loop import Epoch, FitLoop, Tick
@@ -70,7 +70,7 @@ class BasesJob(Job[BasesRequest]):
         if loss == "poisson" and any((one < 0).any() for one in self.labels.contigs.values()):
             what = "--loss poisson is of counts, and a value is below 0"
             raise UsageError(what, fix="give --loss mse")
-        self.task = BaseTask(self.labels.kind, self.labels.names, loss)
+        self.task = BaseTask(self.labels.kind, self.labels.names, loss, asked.ends)
         backbone, alphabet = self.spec.network(asked.seed, self.device)
         self.settings = FitSettings.parse({
             "method": asked.method, "epochs": asked.epochs, "max_steps": asked.max_steps,
@@ -86,6 +86,8 @@ class BasesJob(Job[BasesRequest]):
             frozen=asked.method == "frozen",
             chain=asked.chain,
         ).to(self.device)
+        if self.network.chain is not None:
+            self.network.chain.begin(count_steps(self.windows["train"]))
         self.adapted = stack.enter_context(ExitStack())
         self.adapted.enter_context(adapted_weights(backbone, asked.adapter, asked.seed))
         self.lesson = BaseLesson(
@@ -122,7 +124,8 @@ class BasesJob(Job[BasesRequest]):
             "labels": list(self.files.values()), "kind": self.task.kind, "names": self.task.names,
             "how": [list(asked.types), asked.all_as, asked.mask_shared, asked.fill],
             "spans": self.spans, "loss": self.task.loss, "head": asked.head, "chain": asked.chain,
-            "class_power": asked.class_power, "core": asked.core, "context": asked.context,
+            "ends": asked.ends, "class_power": asked.class_power, "core": asked.core,
+            "context": asked.context,
             "settings": self.settings.model_dump(mode="json"), "seed": asked.seed,
             "device": self.device.partition(":")[0],
         }  # fmt: skip
@@ -186,7 +189,7 @@ class BasesJob(Job[BasesRequest]):
         values = {
             "kind": self.task.kind, "names": self.task.names, "loss": self.task.loss,
             "head": asked.head, "head_options": network.head.describe(), "chain": asked.chain,
-            "core": asked.core, "context": asked.context,
+            "ends": asked.ends, "core": asked.core, "context": asked.context,
             "settings": self.settings.model_dump(mode="json"),
             "network": describe_network(self.spec), "told": told,
         }  # fmt: skip

@@ -13,10 +13,13 @@ strands in prediction, `augment` and `none` those of the given one (see `head`).
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from genodiff.annotation.gene_decoding import decode_path
 from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.strand import flip_positions
 from genodiff.finetuning.base_heads import BASE_HEADS
@@ -82,3 +85,10 @@ class BaseLabeller(FeatureReader):
             return scores
         other = self(self.other_strand(x0, lengths), lengths)
         return (scores + self.turn(other, lengths)) / 2
+
+    def decode(
+        self, scores: NDArray[np.floating], letters: bytes | None = None
+    ) -> NDArray[np.int8]:
+        """The states (L,) of a contig's scores (L, 13); of `letters`, genes have their codons."""
+        steps = None if self.chain is None else self.chain.steps().detach().cpu().numpy()
+        return decode_path(scores, steps, letters)

@@ -16,9 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from genodiff.annotation.base_labels import NONE, BaseLabels, Kind
-from genodiff.annotation.gene_decoding import decode_genes
-from genodiff.annotation.gene_grammar import UNKNOWN, CodingGene, list_genes
+from genodiff.annotation.base_labels import NONE, Kind
+from genodiff.annotation.gene_grammar import N_STATES, UNKNOWN, CodingGene, list_genes
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_losses import VALUE_COSTS, balance_classes, class_cost
 from genodiff.finetuning.base_metrics import compare_genes, measure_classes, measure_tracks
@@ -32,11 +31,12 @@ PLAIN = "mse"
 
 
 class BaseTask(NamedTuple):
-    """What is learned: kind and names of labels, and the loss of values."""
+    """What is learned: kind and names of labels, the loss of values, and how genes end."""
 
     kind: Kind
     names: tuple[str, ...]
     loss: str = ""
+    ends: str = "any"
 
     def read(self, scores: Tensor) -> Tensor:
         """What scores mean: logarithms of chances, or values."""
@@ -99,7 +99,7 @@ class BaseLesson(Lesson):
             cost += here * float(self._cost(torch.from_numpy(scores)[None], labels, network))
             weight += here
         read = [(span, _read(self.task, scores)) for span, scores in scored]
-        found = measure_bases(network, self.valid.labels, read, self.task)
+        found = measure_bases(network, self.valid, read, self.task)
         return cost / max(weight, 1e-30), choose(found, self.task)
 
     def _cost(self, scores: Tensor, labels: Tensor, network: BaseLabeller | None = None) -> Tensor:
@@ -141,19 +141,19 @@ def measure_windows(
 ) -> dict[str, float]:
     """How good a network is on windows, by name of the measure (see `base_metrics`)."""
     read = ((span, _read(task, scores)) for span, scores in score_cores(network, windows))
-    return measure_bases(network, windows.labels, list(read), task)
+    return measure_bases(network, windows, list(read), task)
 
 
 def measure_bases(
     network: BaseLabeller,
-    labels: BaseLabels,
+    windows: BaseWindows,
     scored: list[tuple[Span, NDArray[np.float32]]],
     task: BaseTask,
 ) -> dict[str, float]:
     """How good what was read of cores is, as `BaseTask.read` gives it."""
     if task.kind == "genes":
-        return _measure_genes(network, labels, scored)
-    truth = np.concatenate([labels.cut(*span) for span, _ in scored])
+        return _measure_genes(network, windows, scored, task.ends)
+    truth = np.concatenate([windows.labels.cut(*span) for span, _ in scored])
     found = np.concatenate([scores for _, scores in scored])
     if task.kind == "classes":
         return measure_classes(truth, np.exp(found), task.names)
@@ -169,14 +169,19 @@ def choose(found: dict[str, float], task: BaseTask) -> float:
 
 
 def _measure_genes(
-    network: BaseLabeller, labels: BaseLabels, scored: list[tuple[Span, NDArray[np.float32]]]
+    network: BaseLabeller,
+    windows: BaseWindows,
+    scored: list[tuple[Span, NDArray[np.float32]]],
+    ends: str,
 ) -> dict[str, float]:
-    decode = decode_genes if network.chain is None else network.chain.decode
+    labels, genome = windows.labels, windows.genome
     true, said, known = {}, {}, {}
     for (contig, start, end), scores in _join(scored):
         name, path = f"{contig}:{start}", labels.cut(contig, start, end)
         true[name] = [gene for gene in list_genes(path) if not _is_cut(gene, path)]
-        said[name], known[name] = decode(scores), labels.known(path)
+        letters = genome.fetch(contig, start, end) if ends == "codons" else None
+        said[name] = list_genes(network.decode(scores, letters))
+        known[name] = labels.known(path)
     rates = compare_genes(true, said, known)
     return {
         f"{level[:-1]} {what}": getattr(getattr(rates, level), what)
@@ -217,3 +222,14 @@ def _count_labels(windows: BaseWindows, n: int) -> NDArray[np.int64]:
         here = windows.labels.cut(*span)
         total += np.bincount(here[here != UNKNOWN], minlength=n)
     return total
+
+
+def count_steps(windows: BaseWindows) -> NDArray[np.int64]:
+    """How often a state follows another among known labels of cores: (from, to)."""
+    total = np.zeros(N_STATES**2, np.int64)
+    for span in windows.cores:
+        here = windows.labels.cut(*span)
+        known = (here[:-1] != UNKNOWN) & (here[1:] != UNKNOWN)
+        pairs = N_STATES * here[:-1].astype(np.int64) + here[1:]
+        total += np.bincount(pairs[known], minlength=len(total))
+    return total.reshape(N_STATES, N_STATES)

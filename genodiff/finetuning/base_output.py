@@ -21,6 +21,7 @@ from genodiff.finetuning.base_windows import Span
 from genodiff.finetuning.kept_labeller import KeptLabeller
 from genodiff.io import atomic
 from genodiff.io.bigwig_files import write_bigwigs
+from genodiff.io.faidx import Genome
 from genodiff.io.target import describe_file, is_own_folder
 from genodiff.io.value_tracks import import_bigwig
 
@@ -48,12 +49,13 @@ def list_names(kind: str, out: str | Path) -> list[str]:
 
 
 def write_text_form(
-    path: str | Path, ending: str, model: KeptLabeller, contigs: Mapping[str, int], blocks: Blocks
+    path: str | Path, ending: str, model: KeptLabeller, genome: Genome, blocks: Blocks
 ) -> None:
     """Write one file of genes or classes."""
     if model.card.kind == "genes":
-        genes = ((span[0], find_genes(model, span, rows)) for span, rows in join_blocks(blocks()))
-        lines = format_gff3(genes, contigs) if ending == ".gff3" else format_bed12(genes)
+        joined = join_blocks(blocks())
+        genes = ((one[0], find_genes(model, genome.fetch(*one), one, rows)) for one, rows in joined)
+        lines = format_gff3(genes, genome.contigs) if ending == ".gff3" else format_bed12(genes)
     else:
         lines = _list_stretches(model, blocks())
     with atomic.open_atomic(path, "w") as file:
@@ -64,7 +66,7 @@ def write_text_form(
 def write_folder(
     out: str | Path,
     model: KeptLabeller,
-    contigs: Mapping[str, int],
+    genome: Genome,
     blocks: Blocks,
     told: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -72,19 +74,21 @@ def write_folder(
     own = is_own_folder(out, SIDECAR)
     with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
         for ending in list_names(model.card.kind, out):
-            write_text_form(folder / f"labels{ending}", ending, model, contigs, blocks)
-        _write_values(folder, model, contigs, blocks)
+            write_text_form(folder / f"labels{ending}", ending, model, genome, blocks)
+        _write_values(folder, model, genome.contigs, blocks)
         files = sorted(one.name for one in folder.iterdir())
         summary = {**told, "files": {name: describe_file(folder / name) for name in files}}
         atomic.write_json(folder / SIDECAR, summary)
     return summary
 
 
-def find_genes(model: KeptLabeller, span: Span, scores: NDArray[Any]) -> list[CodingGene]:
-    """The genes of an interval, at their places in the contig."""
+def find_genes(
+    model: KeptLabeller, letters: bytes, span: Span, scores: NDArray[Any]
+) -> list[CodingGene]:
+    """The genes of an interval and its letters, at their places in the contig."""
     return [
         CodingGene(gene.strand, tuple((a + span[1], b + span[1]) for a, b in gene.parts))
-        for gene in list_genes(model.decode(scores))
+        for gene in list_genes(model.decode(scores, letters))
     ]
 
 

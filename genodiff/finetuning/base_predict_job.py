@@ -95,7 +95,7 @@ class BasePredictJob(Job[PredictRequest]):
                 for entry in rows():
                     file.write(entry)
         elif ending := Path(asked.out).suffix:
-            write_text_form(asked.out, ending, self.model, self.genome.contigs, self._blocks)
+            write_text_form(asked.out, ending, self.model, self.genome, self._blocks)
         return describe(self.model, self.genome, self.spans, asked.folder) | {"bases": self.total}
 
     def finish(self, told: dict[str, Any]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class BasePredictJob(Job[PredictRequest]):
             }  # fmt: skip
         if asked.part is not None or Path(asked.out).suffix:
             return super().finish(told)
-        return write_folder(asked.out, self.model, self.genome.contigs, self._blocks, told)
+        return write_folder(asked.out, self.model, self.genome, self._blocks, told)
 
     def _blocks(self) -> Iterator[tuple[Span, NDArray[Any]]]:
         arrays = (np.frombuffer(entry, self.model.dtype) for entry in self.rows())
@@ -194,9 +194,9 @@ def merge_bases(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, A
         summary = describe(model, genome, spans, request.folder) | describe_merge(parts, out)
         summary["bases"] = sum(one.told["bases"] for one in parts)
         if not (ending := Path(out).suffix):
-            return write_folder(out, model, genome.contigs, blocks, summary)
+            return write_folder(out, model, genome, blocks, summary)
         check_target(out, force=force)
-        write_text_form(out, ending, model, genome.contigs, blocks)
+        write_text_form(out, ending, model, genome, blocks)
         summary["file"] = describe_file(out)
         atomic.write_json(f"{out}.json", summary)
         return summary

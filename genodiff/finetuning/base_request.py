@@ -15,6 +15,7 @@ from genodiff.jobs.request import Option
 from genodiff.runs.run_paths import check_input, check_run
 
 Loss = Literal["poisson", "mse"]
+Ends = Literal["codons", "any"]
 _HELD = "a contig, or a part of one (chr1:1-50,000); may be given several times"
 
 
@@ -87,6 +88,9 @@ class BasesRequest(FileRequest):
     chain: Annotated[
         bool, Option("Genes as one path: the steps between states are learned, too (CRF).")
     ] = False
+    ends: Annotated[
+        Ends, Option("Genes begin with ATG and end with a stop codon, or anywhere.")
+    ] = "codons"
     loss: Annotated[
         Loss | None, Option("Of --track: poisson (counts, the default) or mse (any values).")
     ] = None

@@ -42,7 +42,7 @@ class BaseWindows:
         context: int,
     ) -> None:
         """Windows without a known label are left out. Raises `DataError` where none is left."""
-        self._genome, self.labels = genome, labels
+        self.genome, self.labels = genome, labels
         self.core, self.context = core, context
         self.cores = [
             span for span in tile_cores(intervals, core) if labels.known(labels.cut(*span)).any()
@@ -62,7 +62,7 @@ class BaseWindows:
         for row, number in enumerate(numbers.tolist()):
             contig, start, end = self.cores[number]
             place = contig, start - self.context, start + self.core + self.context
-            ids, labels = read_window(self._genome, place), self.labels.cut(*place)
+            ids, labels = read_window(self.genome, place), self.labels.cut(*place)
             labels[: self.context] = labels[self.context + end - start :] = self.labels.blank
             if turned is not None and turned[row]:
                 ids, labels = DNA.rc(ids), self.labels.turn(labels)

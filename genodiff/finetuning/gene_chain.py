@@ -16,12 +16,9 @@ from torch import Tensor, nn
 from genodiff.annotation.gene_grammar import (
     N_STATES,
     UNKNOWN,
-    CodingGene,
     allow_steps,
-    list_genes,
     mirror_states,
 )
-from genodiff.annotation.path_pieces import find_long_path
 from genodiff.annotation.state_chain import (
     FORBIDDEN,
     ChainScores,
@@ -30,7 +27,7 @@ from genodiff.annotation.state_chain import (
 
 
 class GeneChain(nn.Module):
-    """The steps of the grammar, with a score each; they begin at 0, all alike."""
+    """The steps of the grammar, with a score each; without `begin` all are 0."""
 
     allowed: Tensor
     mirror: Tensor
@@ -40,6 +37,17 @@ class GeneChain(nn.Module):
         self.weight = nn.Parameter(torch.zeros(N_STATES, N_STATES))
         self.register_buffer("allowed", torch.from_numpy(allow_steps()), persistent=False)
         self.register_buffer("mirror", torch.tensor(mirror_states()), persistent=False)
+
+    def begin(self, counts: Int[NDArray[np.int64], "S S"]) -> None:
+        """Begin with the shares of steps among labels, on both strands alike.
+
+        One more is counted of each that is allowed, so that one without a label is rare at first.
+        """
+        known = torch.from_numpy(counts).to(self.weight) * self.allowed + self.allowed
+        known = known + known.T[self.mirror][:, self.mirror]
+        share = known / known.sum(1, keepdim=True)
+        with torch.no_grad():
+            self.weight.copy_(share.log().masked_fill(~self.allowed, 0.0))
 
     def steps(self) -> Float[Tensor, "S S"]:
         """The score of each step; `FORBIDDEN` where the grammar has none."""
@@ -56,13 +64,3 @@ class GeneChain(nn.Module):
         agreeing = every._replace(states=scores.masked_fill(wrong, FORBIDDEN))
         total = (log_partition(every) - log_partition(agreeing)).sum()
         return total / known.sum().clamp(min=1)
-
-    def decode(self, scores: NDArray[np.float32]) -> list[CodingGene]:
-        """The genes of the path of the greatest weight through a contig's scores (L, S)."""
-        return list_genes(self.decode_path(scores))
-
-    def decode_path(self, scores: NDArray[np.float32]) -> NDArray[np.int8]:
-        """The path of the greatest weight through a contig's scores (L, S)."""
-        steps = self.steps().detach().cpu().numpy()
-        free = np.zeros(N_STATES, np.float32)
-        return find_long_path(scores, steps, free, free)

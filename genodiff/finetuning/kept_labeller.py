@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 
 from genodiff.alphabet import Alphabet
-from genodiff.annotation.gene_decoding import decode_path
 from genodiff.errors import UsageError
 from genodiff.finetuning.base_windows import Span, read_window, tile_cores
 from genodiff.finetuning.batches import split_passes
@@ -89,11 +88,9 @@ class KeptLabeller:
             for one, (_, start, end) in zip(found, spans, strict=True)
         ]
 
-    def decode(self, scores: NDArray[Any]) -> NDArray[np.int8]:
+    def decode(self, scores: NDArray[Any], letters: bytes) -> NDArray[np.int8]:
         """The states of a contig's bases (L,), of its scores."""
-        if self.network.chain is not None:
-            return self.network.chain.decode_path(scores)
-        return decode_path(scores)
+        return self.network.decode(scores, letters if self.card.ends == "codons" else None)
 
     def predict(
         self,

@@ -19,6 +19,7 @@ from genodiff.annotation.gene_grammar import mirror_states
 from genodiff.errors import CheckpointError, GenodiffError
 from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import BaseTask
+from genodiff.finetuning.base_request import Ends
 from genodiff.finetuning.predictor_files import NetworkShape, read_alphabet
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.unit import MODEL
@@ -50,6 +51,7 @@ class LabellerCard(Settings):
     head: str
     head_options: dict[str, Any] = Field(default_factory=dict)
     chain: bool = False
+    ends: Ends = "any"
     core: Annotated[int, Field(ge=1)]
     context: Annotated[int, Field(ge=0)]
     settings: FitSettings
@@ -60,7 +62,7 @@ class LabellerCard(Settings):
     @property
     def task(self) -> BaseTask:
         """What was learned."""
-        return BaseTask(self.kind, self.names, self.loss)
+        return BaseTask(self.kind, self.names, self.loss, self.ends)
 
     @property
     def mirror(self) -> tuple[int, ...]:

@@ -51,6 +51,9 @@ class DraftPart(NamedTuple):
     """What of `ids` an oracle sees; None is all."""
     contig: str | None = None
     """The contig of a genome that `start` is on."""
+    stood: Ids | None = None
+    """What its masks begin with, noised to the time `from_noise`; None is nothing."""
+    from_noise: float = 1.0
 
 
 class _Networks(NamedTuple):
@@ -144,12 +147,14 @@ class Filler:
     def fill(self, pieces: list[DraftPart], attempt: int = 0) -> list[tuple[Any, ...]]:
         """For each piece its ids, filled, and the evaluations for it; then what guided it."""
         ids = [piece.ids.copy() for piece in pieces]
-        masked = [piece.ids == self.alphabet.mask_id for piece in pieces]
+        draws = [self._draws(piece, attempt) for piece in pieces]
+        for of, piece, u in zip(ids, pieces, draws, strict=True):
+            self._put_back(of, piece, u[0])
+        masked = [of == self.alphabet.mask_id for of in ids]
         goes_on = self.model.objective.only_goes_on
         if goes_on and any((m[:-1] & ~m[1:]).any() for m in masked):
             raise refuse_after_gap(self.model)
         blocks = self._open_blocks(pieces, ids)
-        draws = [self._draws(piece, attempt) for piece in pieces]
         nfe = [0] * len(pieces)
         guided: list[tuple[int, float | None]] = [(0, None)] * len(pieces)
         if self.guiding is not None:
@@ -173,7 +178,8 @@ class Filler:
                 blocks.take(rows)
                 networks = _Networks(ByRows(blocks.denoiser), ByRows(blocks.refine), None)
             if self.guiding is None:
-                x0, evaluations = self._call(networks, xt, u, together)
+                noising = self._begin([pieces[i] for i in rows], spans, xt)
+                x0, evaluations = self._call(networks, xt, u, together, noising)
             else:
                 some = [pieces[i] for i in rows]
                 wholes = [ids[i] for i in rows]
@@ -194,6 +200,28 @@ class Filler:
         if self.guiding is None:
             return list(zip(ids, nfe, strict=True))
         return [(a, b, *c) for a, b, c in zip(ids, nfe, guided, strict=True)]
+
+    def _put_back(self, ids: Ids, piece: DraftPart, u: NDArray[np.float64]) -> None:
+        """Where noise is masks: put back into `ids` what stood there and is not noised."""
+        if piece.stood is None or self.noising is not None:
+            return
+        time = torch.tensor(piece.from_noise, dtype=torch.float64)
+        kept = (ids == self.alphabet.mask_id) & (u >= float(self.diffusion.schedule.masked(time)))
+        kept &= np.isin(piece.stood, self.diffusion.targets)
+        ids[kept] = piece.stood[kept]
+
+    def _begin(
+        self, pieces: list[DraftPart], spans: list[slice], xt: NDArray[np.int64]
+    ) -> Noising | None:
+        """Where noise is letters: what windows begin with."""
+        if self.noising is None or pieces[0].stood is None:
+            return self.noising
+        real = xt.copy()
+        for row, (piece, span) in enumerate(zip(pieces, spans, strict=True)):
+            assert piece.stood is not None
+            real[row, : span.stop - span.start] = piece.stood[span]
+        there = torch.from_numpy(real).to(self.device)
+        return self.noising._replace(start=pieces[0].from_noise, real=there)
 
     def _open_blocks(self, pieces: list[DraftPart], ids: list[Ids]) -> RecordBlocks | None:
         """The records block by block; None for a model that draws whole windows."""
@@ -272,7 +300,6 @@ class Filler:
             refine=networks.refine,
             decoder=self.decoder,
             causal=self.decoder is not None,
-            noising=self.noising,
         )
 
     def _draws(self, piece: DraftPart, attempt: int) -> NDArray[np.float64]:
@@ -287,9 +314,10 @@ class Filler:
         xt: NDArray[np.int64],
         u: NDArray[np.float64],
         together: ConstrainedRows | None,
+        noising: Noising | None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         with torch.inference_mode():
-            options = replace(self._options(networks, u), joint=together)
+            options = replace(self._options(networks, u), joint=together, noising=noising)
             xt_there = torch.from_numpy(xt).to(self.device)
             done = self.draw(self.diffusion, networks.denoiser, xt_there, options)
             return done.x0.cpu().numpy(), done.nfe.cpu().numpy()

@@ -76,7 +76,7 @@ def _open_shard(path: str) -> ShardFile:
     if not isinstance(shard, list) or "request" not in told or "format" not in told:
         what = "is no shard" if Path(path).exists() else "no such file"
         raise DataError(
-            what, file=path, fix="give outputs of genodiff score, embed, eval or tracks --shard i/n"
+            what, file=path, fix="give outputs of score, embed, eval, tracks or predict --shard i/n"
         )
     if not Path(path).is_dir() and not is_own_file(path):
         raise DataError("was changed since it was written", file=path, fix="make it again")

@@ -5,21 +5,22 @@ Votes ask another question: in how many lines of descent has a base been seen at
 
     votes_i(b) = Σ_g weight_g over_ig(b)            weight_g = exp(−d_g / REACHES) / n_g
     score_i(ref → alt) = log (votes_i(alt) + a_alt) − log (votes_i(ref) + a_ref)
-    a_b = (FIRST + ADDED Σ_g weight_g) · P(b | ref, r_i)
+    a_b = ADDED Σ_g weight_g · P(b | ref)
 
 over: the chance that relative g has base b over place i, as told by the bases around it. d_g: how
 many changes of a place lie between the target and g. n_g: how many relatives, g among them, are
-within `NEAR` of g; so strains of one species share a vote. r_i: the share of the votes that differ
-from the target in the `AROUND` places on either side, so how quickly this stretch changes. P: of
-an exchange after r_i changes of a place. So what nobody has seen is likelier where much changes,
-and a transition likelier than a transversion.
+within `NEAR` of g; so strains of one species share a vote. P: of an exchange after `LENGTH`
+changes of a place, so a transition that nobody has seen is still likelier than a transversion.
 
 `score_heads` is the simplest form: every relative whose flank agrees counts once, a_b is a half,
-and how quickly the stretch changes is added, r_i being of the relatives as they count here:
+and how quickly the stretch around i changes is added:
 
     heads_i(ref → alt) = log (n_i(alt) + ½) − log (n_i(ref) + ½) + STRETCH log r_i
 
-So it takes no account of which bases are exchanged, and of how far a relative is.
+r_i: the share of the relatives' bases that differ from the target in the `AROUND` places on either
+side. So it takes no account of which bases are exchanged, nor of how far a relative is, and tells
+places of a genome from one another, where votes tell the bases of a place
+(benchmarks/relatives/FINDINGS.md).
 """
 
 import numpy as np
@@ -31,8 +32,9 @@ from genodiff.memory.tree import exchange
 from genodiff.settings import Settings
 
 NEAR = 0.02
-REACHES = 0.05
-FIRST, ADDED = 0.5, 0.1
+REACHES = 0.1
+ADDED = 0.3
+LENGTH = 0.3
 AROUND = 32
 STRETCH = 0.6
 _CHANGES, _PLACES = 0.5, 5.0  # that are counted beside those around
@@ -68,12 +70,12 @@ def count_votes(over: Floats, weights: Floats) -> Floats:
     return np.asarray(np.tensordot(weights, over, 1))
 
 
-def measure_change(over: Floats, codes: Codes, weights: Floats) -> Floats:
-    """(B, L): the share of the votes around each place that differ from the target there.
+def measure_change(over: Floats, codes: Codes) -> Floats:
+    """(B, L): the share of the relatives' bases around each place that differ from the target's.
 
     `over` (G, B, L, 4), `codes` (B, L): 4 where no base is known, which is left out.
     """
-    votes, known = count_votes(over, weights), codes < NONE
+    votes, known = count_votes(over, np.ones(len(over))), codes < NONE
     own = np.where(known, codes, 0)[..., None].astype(np.int64)
     all_ = votes.sum(-1) * known
     differ = all_ - np.take_along_axis(votes, own, -1)[..., 0] * known
@@ -91,19 +93,17 @@ def _sum_around(values: Floats) -> Floats:
 def score_votes(
     votes: Floats,
     ref: NDArray[np.integer],
-    change: Floats,
     *,
     total: float,
     kappa: float,
-    first: float = FIRST,
     added: float = ADDED,
 ) -> Floats:
     """(M, 4): the score of each base in place of `ref` (M,), in nats; `votes` (M, 4).
 
-    `change` (M,): `measure_change`. `total`: all weights together.
+    `total`: all weights together.
     """
-    chances = exchange(change, np.full(change.shape, kappa), 0.5)[np.arange(len(ref)), ref]
-    return _compare(votes + (first + added * total) * chances, ref)
+    chances = exchange(np.array(LENGTH), np.array(kappa), 0.5)
+    return _compare(votes + added * total * chances[ref], ref)
 
 
 def score_plainly(votes: Floats, ref: NDArray[np.integer]) -> Floats:
@@ -112,10 +112,7 @@ def score_plainly(votes: Floats, ref: NDArray[np.integer]) -> Floats:
 
 
 def score_heads(over: Floats, ref: NDArray[np.integer], change: Floats) -> Floats:
-    """As `score_votes`, each relative counting once; `over` (G, M, 4).
-
-    `change` (M,): `measure_change` with weights of 1.
-    """
+    """As `score_votes`, each relative counting once; `over` (G, M, 4), `change` (M,)."""
     found = score_plainly(count_votes(over, np.ones(len(over))), ref)
     other = np.asarray(ref)[:, None] != np.arange(4)
     return found + other * (STRETCH * np.log(change)[:, None])

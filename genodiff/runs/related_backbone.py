@@ -19,8 +19,6 @@ from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import (
     VoteNumbers,
     count_votes,
-    measure_change,
-    score_heads,
     score_votes,
 )
 
@@ -72,28 +70,14 @@ class RelatedBackbone(Backbone):
         prior = np.broadcast_to(share_bases(columns.gc), (*windows.shape, 4))
         return over, self.relatives.combine(over, windows, prior)
 
-    def measure_changes(self, over: Floats, windows: Codes) -> Floats:
-        """(B, L, 2): how quickly the stretch around each place changes (`memory/votes.py`), genomes
-        counting as `score_votes` and as `score_heads` counts them.
-
-        `over` (G, B, L, 4): what each genome has over windows (B, L).
-        """
-        both = np.array(self.votes.weights), np.ones(len(over))
-        return np.stack([measure_change(over, windows, weights) for weights in both], -1)
-
-    def score_votes(self, over: Floats, ref: int, changes: Floats) -> Floats:
+    def score_votes(self, over: Floats, ref: int) -> Floats:
         """(4,): the score of A, C, G and T in place of `ref`, by votes, in nats.
 
-        `over` (G, 4): what each genome has over the place. `changes`: `measure_changes` there.
+        `over` (G, 4): what each genome has over the place.
         """
         weights, kappa = np.array(self.votes.weights), self.votes.kappa
         votes = count_votes(over, weights)[None]
-        given = votes, np.array([ref]), changes[:1]
-        return score_votes(*given, total=weights.sum(), kappa=kappa)[0]
-
-    def score_heads(self, over: Floats, ref: int, changes: Floats) -> Floats:
-        """As `score_votes`, each genome counting once."""
-        return score_heads(over[:, None], np.array([ref]), changes[1:])[0]
+        return score_votes(votes, np.array([ref]), total=weights.sum(), kappa=kappa)[0]
 
     def share_votes(self, over: Floats) -> Floats:
         """(..., 4): the share of all votes that each base has; what is left to 1 says nothing.

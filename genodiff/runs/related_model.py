@@ -43,7 +43,7 @@ from genodiff.runs.training_memory import list_stretches, open_trained_store
 
 FIT_WINDOWS, FIT_LENGTH = 128, 1024
 """Windows of the valid split that numbers are fitted on, and their bases."""
-_VERSION = 3  # of the fit: with another number nothing that is kept is used
+_VERSION = 4  # of the fit: with another number nothing that is kept is used
 _log = logging.getLogger("genodiff")
 
 

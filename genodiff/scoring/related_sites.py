@@ -26,6 +26,7 @@ from genodiff.io.variants import Allele
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.memory.tree import share_bases
+from genodiff.memory.votes import measure_change
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.track_tiles import find_tile
@@ -34,8 +35,8 @@ from genodiff.scoring.variant_windows import Contigs, place_window
 _BYTES = 1 << 26  # of what lies over a batch of windows
 _CODE_OF = {base: code for code, base in enumerate("ACGT")}
 
-Count = Callable[[RelatedBackbone, Floats, int, Floats], Floats]
-"""As `RelatedBackbone.score_votes`."""
+Count = Callable[[RelatedBackbone, Floats, int, float], Floats]
+"""As `ScoreMethod.count`."""
 Tile = tuple[str, int, int]
 """A contig, and the first place and the last + 1 of a tile."""
 
@@ -50,7 +51,7 @@ class RelatedSites:
         self._genome, self._alphabet, self._network = genome, alphabet, network
         self._context, self._exact = context, exact
         self._sites: dict[Tile, set[int]] = {}
-        self._said: dict[tuple[str, int], tuple[Floats, Floats, Floats]] = {}
+        self._said: dict[tuple[str, int], tuple[Floats, Floats, float]] = {}
 
     def __len__(self) -> int:
         return len(self._sites)
@@ -82,11 +83,13 @@ class RelatedSites:
         ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
         return float(np.log(factors[alt]) - np.log(factors[ref]))
 
-    def count(self, allele: Allele, way: Count = RelatedBackbone.score_votes) -> float:
-        """The votes for a prepared substitution, after `read`, in nats; or another `way`."""
-        _, over, changes = self._said[allele.chrom, allele.start]
+    def count(self, allele: Allele, way: Count | None = None) -> float:
+        """The votes for a prepared substitution, after `read`, in nats; or what `way` counts."""
+        _, over, change = self._said[allele.chrom, allele.start]
         ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
-        return float(way(self._network, over, ref, changes)[alt])
+        if way is None:
+            return float(self._network.score_votes(over, ref)[alt])
+        return float(way(self._network, over, ref, change)[alt])
 
     def clear(self) -> None:
         """Forget the windows."""
@@ -114,13 +117,13 @@ class RelatedSites:
                 turned[i] = other.tobytes() < windows[i].tobytes()
                 windows[i] = other if turned[i] else windows[i]
         over, factors = self._network.read_windows(windows)
-        changes = self._network.measure_changes(over, windows)
+        change = measure_change(over, windows)
         for i, (tile, start) in enumerate(some):
             for site in self._sites[tile]:
                 at = length - 1 - (site - start) if turned[i] else site - start
                 bases = slice(None, None, -1 if turned[i] else 1)
                 said = factors[i, at, bases].copy(), over[:, i, at, bases].copy()
-                self._said[tile[0], site] = *said, changes[i, at]
+                self._said[tile[0], site] = *said, float(change[i, at])
 
 
 class RelatedColumns(NamedTuple):

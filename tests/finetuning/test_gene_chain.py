@@ -6,16 +6,22 @@ import numpy as np
 import pytest
 import torch
 
-from genodiff.annotation.gene_decoding import decode_genes
+from genodiff.annotation.base_labels import BaseLabels
+from genodiff.annotation.gene_decoding import decode_path
 from genodiff.annotation.gene_grammar import (
     N_STATES,
+    STATES,
     UNKNOWN,
     CodingGene,
     allow_steps,
     label_genes,
+    list_genes,
     mirror_states,
 )
+from genodiff.finetuning.base_lesson import count_steps
+from genodiff.finetuning.base_windows import BaseWindows
 from genodiff.finetuning.gene_chain import GeneChain
+from genodiff.finetuning.kept_labeller import Held
 
 MIRROR = list(mirror_states())
 
@@ -61,7 +67,9 @@ def test_both_strands_cost_the_same_and_have_the_same_genes() -> None:
     other = scores.flip(1)[..., MIRROR]
     given = model.cost(scores, labels).detach()
     torch.testing.assert_close(model.cost(other, turned).detach(), given)
-    here, there = (model.decode(some[0].float().numpy()) for some in (scores * 3, other * 3))
+    steps = model.steps().detach().float().numpy()
+    pair = (some[0].float().numpy() for some in (scores * 3, other * 3))
+    here, there = (list_genes(decode_path(some, steps)) for some in pair)
     assert here
     assert there == [
         CodingGene(-g.strand, tuple((60 - b, 60 - a) for a, b in reversed(g.parts)))
@@ -71,7 +79,33 @@ def test_both_strands_cost_the_same_and_have_the_same_genes() -> None:
 
 def test_without_scores_of_steps_the_best_path_is_that_of_the_bases() -> None:
     scores = (windows(1, 300, 2)[0] * 3).float().numpy()
-    assert GeneChain().decode(scores) == decode_genes(scores)
+    steps = GeneChain().steps().detach().numpy()
+    assert (decode_path(scores, steps) == decode_path(scores)).all()
+
+
+def test_a_chain_begins_with_the_shares_of_steps_on_both_strands() -> None:
+    path, _ = label_genes([CodingGene(1, ((7, 19),)), CodingGene(-1, ((30, 36), (44, 50)))], 90)
+    path[70:75] = UNKNOWN
+    labels = BaseLabels("genes", STATES, {"c": path})
+    genome = Held({"c": b"A" * 90})
+    windows = BaseWindows(genome, labels, [("c", 0, 90)], core=60, context=9)  # type: ignore[arg-type]
+    counts = count_steps(windows)
+    wanted = np.zeros((N_STATES, N_STATES), int)
+    for i in range(89):
+        if UNKNOWN not in path[i : i + 2] and i != 59:  # a step between two cores is in neither
+            wanted[path[i], path[i + 1]] += 1
+    assert (counts == wanted).all()
+    model = GeneChain()
+    model.begin(counts)
+    steps, mirror = model.steps().detach(), np.array(MIRROR)
+    assert torch.allclose(steps, steps.T[MIRROR][:, MIRROR])
+    share = wanted + allow_steps() + (wanted + allow_steps()).T[np.ix_(mirror, mirror)]
+    share = np.log(
+        share / share.sum(1, keepdims=True), where=allow_steps(), out=np.zeros(share.shape)
+    )
+    both = (share + share.T[np.ix_(mirror, mirror)]) / 2
+    assert np.allclose(steps.numpy()[allow_steps()], both[allow_steps()], atol=1e-5)
+    assert steps[0, 0] > steps[0, 1] + 2
 
 
 def test_training_makes_steps_that_occur_likely() -> None:

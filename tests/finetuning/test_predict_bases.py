@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyBigWig
+import pysam
 import pytest
 from Bio import SeqIO
 
@@ -16,6 +17,7 @@ from genodiff.errors import GenodiffError
 from genodiff.jobs.journal import Journal
 from tests.commands import command
 
+QUOTED = str.maketrans({";": "%3B", "%": "%25"})
 Caps = pytest.CaptureFixture[str]
 CONTIGS = {"chr2": 1003, "chr10": 61, "chr1": 700}
 GENES = [CodingGene(1, ((3, 10), (15, 23))), CodingGene(-1, ((30, 34), (40, 41), (50, 60)))]
@@ -147,6 +149,12 @@ def test_genes_that_are_written_are_read_back_and_have_their_phases(
     found = read_gene_labels(tmp_path / "g.gff3", lengths)
     assert (found.contigs["chr2"] == label_genes(GENES, 100)[0]).all()
     assert (found.contigs["a;b%"] == label_genes(GENES[:1], 50)[0]).all()
+    with (tmp_path / "g.gff3").open() as file:
+        rows = [one for one in pysam.tabix_iterator(file, pysam.asGFF3()) if one.feature == "CDS"]
+    read = [(one.contig, one.start, one.end, one.strand) for one in rows]
+    parts = [(name, *part, "+" if gene.strand > 0 else "-")
+             for name, genes in listed for gene in genes for part in gene.parts]  # fmt: skip
+    assert sorted(read) == sorted((name.translate(QUOTED), *rest) for name, *rest in parts)
     of_bed = read_gene_labels(tmp_path / "g.bed", lengths)
     assert (of_bed.contigs["chr2"] == found.contigs["chr2"]).all()
     rows = [line.split("\t") for line in (tmp_path / "g.gff3").read_text().splitlines()
@@ -183,6 +191,31 @@ def test_what_cannot_be_meant_is_one_line(
     words, said = BAD[case]
     code, _, err = command(capsys, "predict", *words)
     assert (code, err.count("\n"), said in err) == (2, 1, True), err
+
+
+OTHERS = {
+    "ism": ("--fasta", "g.fa", "--region", "chr1:1-9", "-o", "o.npz"),
+    "dependencies": ("--fasta", "g.fa", "--region", "chr1:1-9", "-o", "o.npz"),
+    "tracks": ("--fasta", "g.fa", "-o", "o"),
+    "embed": ("--fasta", "g.fa", "-o", "o.npz"),
+    "redesign": ("--fasta", "g.fa", "--region", "chr1:1-9", "-o", "o.fa"),
+    "sample": ("-n", "1", "--length", "9", "-o", "o.fa"),
+    "score": ("v.csv", "--fasta", "g.fa", "-o", "o.tsv"),
+    "eval": ("-o", "o.json"),
+}
+
+
+@pytest.mark.parametrize("verb", OTHERS)
+def test_verbs_that_read_no_labels_of_bases_refuse_the_model_in_one_line(
+    verb: str, folder: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    first = (folder / "g.fa").read_text()[len(">chr2\n")]
+    (folder / "v.csv").write_text(f"chrom,pos,ref,alt\nchr2,1,{first},{'AC'[first == 'A']}\n")
+    code, _, err = command(capsys, verb, "genes", *OTHERS[verb])
+    assert (code, err.count("\n")) == (2, 1), err
+    assert "that it was tuned from" in err
+    assert not list(folder.glob("o*"))
 
 
 def test_a_model_that_was_changed_is_refused(

@@ -34,10 +34,10 @@ class Copies(TorchDispatchMode):
         return out
 
 
-@pytest.mark.parametrize("pad", [0, 3])
-def test_a_step_reads_the_device_once(monkeypatch: pytest.MonkeyPatch, pad: int) -> None:
+@pytest.mark.parametrize(("pad", "name"), [(0, "mdlm"), (3, "mdlm"), (0, "uniform")])
+def test_a_step_reads_the_device_once(monkeypatch: pytest.MonkeyPatch, pad: int, name: str) -> None:
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # "meta" has none
-    config = tiny()
+    config = tiny(objective=name)
     backbone = build_backbone(config, DNA)
     average = WeightAverage(backbone, 0.9)
     objective = build_objective(config, build_diffusion(config, DNA))

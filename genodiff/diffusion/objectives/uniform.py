@@ -19,6 +19,7 @@ Sources: Schiff et al. 2024, arXiv 2412.10193, equation 14, without masks; von R
 arXiv 2503.04482, theorem 3.2, for mixtures. The weights are the bound's own, none is clipped.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -76,7 +77,7 @@ class UniformNoise(Objective):
         # It depends on the shares of noise, not on when they are; this schedule has them all.
         closed = MixedNoise(replace(self.diffusion, schedule=Linear()), self.mask_share)
         t = draws.times("systematic").to(clean.x0.device)
-        return as_bound(find_costs(closed, denoiser, clean, t, draws.u_mask))
+        return as_bound(find_costs(closed, denoiser, clean, t, draws.u_mask, surely=True))
 
 
 def find_costs(
@@ -85,12 +86,23 @@ def find_costs(
     clean: Clean,
     t: Float[Tensor, " B"],
     u: Float[Tensor, "B L"],
+    *,
+    surely: bool = False,
 ) -> Float[Tensor, "B L"]:
-    """Nats of each position: their mean over t and u is its share of the bound."""
+    """Nats of each position: their mean over t and u is its share of the bound.
+
+    With `surely`, what a network that knows nothing would pay for the same draws is exchanged for
+    its mean, ln K. It is most of what a network pays, and of how it scatters.
+    """
     share, speed = noise.share(t)
     z = noise.corrupt(clean.x0, share, u, clean.maskable)
     logits = clean.logits(denoiser, z, noise.sigma(share))
-    return noise_cost(noise, logits, clean.x0, z, clean.maskable, share, speed)
+    given = (clean.x0, z, clean.maskable, share, speed)
+    costs = noise_cost(noise, logits, *given)
+    if not surely:
+        return costs
+    nothing = noise_cost(noise, torch.zeros_like(logits), *given)
+    return costs - nothing + torch.where(clean.maskable, math.log(noise.size), 0.0)
 
 
 def noise_cost(
@@ -110,7 +122,7 @@ def noise_cost(
     share = share[:, None].expand(x0.shape)
     log_x = noise.diffusion.target_logits(logits).double().log_softmax(-1)
     column = noise.diffusion.columns(x0)
-    x = torch.nn.functional.one_hot(column.clamp(min=0), noise.size).bool()
+    x = column[..., None] == torch.arange(noise.size, device=column.device)
     sure = torch.full_like(log_x, -torch.inf).masked_fill(x, 0.0)
     log_a, log_b = noise.log_q(sure, share), noise.log_q(log_x, share)
     # A state that has no chance costs nothing. Where a has none, b may have some: x_theta's.

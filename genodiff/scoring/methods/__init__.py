@@ -61,11 +61,12 @@ class ScoreMethod(ABC):
         return False
 
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, changes: "Floats"
+        self, network: "RelatedBackbone", over: "Floats", ref: int, change: float
     ) -> "Floats":
         """With `needs_relatives`: the score (4,) of each base in place of `ref`, in nats.
 
-        As `RelatedBackbone.score_votes`.
+        `over` (G, 4): what each genome has over the place. `change`: how quickly the places around
+        it change (`memory/votes.py`).
         """
         raise NotImplementedError
 

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from genodiff.memory.votes import score_heads
 from genodiff.scoring.methods import SCORE_METHODS
 from genodiff.scoring.methods.votes import OfRelatives
 
@@ -17,7 +20,7 @@ class Headcount(OfRelatives):
     help = "as votes, each relative counting once, and more where the places around change quickly"
 
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, changes: "Floats"
+        self, network: "RelatedBackbone", over: "Floats", ref: int, change: float
     ) -> "Floats":
         """By heads."""
-        return network.score_heads(over, ref, changes)
+        return score_heads(over[:, None], np.array([ref]), np.array([change]))[0]

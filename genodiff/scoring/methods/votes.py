@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from genodiff.memory.votes import measure_change
 from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod
 from genodiff.scoring.span_scores import Estimate, Steps
 from genodiff.scoring.spelling_pair import SpellingPair
 
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
+    from genodiff.memory.text import Codes
     from genodiff.runs.own_loci import Place
     from genodiff.runs.related_backbone import RelatedBackbone
     from genodiff.scoring.masked_reader import MaskedReader
@@ -39,11 +41,11 @@ class OfRelatives(ScoreMethod):
             return Estimate(np.nan, 0.0, note="votes_are_of_one_base")
         at, related = int(pair.ref_span.argmax()), cast(Any, reader.denoiser)
         codes = reader.columns(pair.ref)
-        codes = np.where((codes < 0) | pair.ref_span, _UNKNOWN, codes).astype(np.uint8)
+        hidden: Codes = np.where((codes < 0) | pair.ref_span, _UNKNOWN, codes).astype(np.uint8)
         ref, alt = (int(reader.columns(one)[at]) for one in (pair.ref, pair.alt))
-        over = related.relatives.align(codes[None])
-        changes = related.measure_changes(over, codes[None])[0, at]
-        counted = self.count(related, over[:, 0, at], ref, changes)
+        over = related.relatives.align(hidden[None])
+        change = float(measure_change(over, hidden[None])[0, at])
+        counted = self.count(related, over[:, 0, at], ref, change)
         return Estimate(float(counted[alt]), 0.0, windows=1)
         yield []  # no window of the network is asked for
 
@@ -55,7 +57,7 @@ class Votes(OfRelatives):
     help = "of relatives, how many have each base (one base for another alone)"
 
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, changes: "Floats"
+        self, network: "RelatedBackbone", over: "Floats", ref: int, change: float
     ) -> "Floats":
         """By lines of descent."""
-        return network.score_votes(over, ref, changes)
+        return network.score_votes(over, ref)

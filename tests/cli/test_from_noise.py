@@ -1,0 +1,121 @@
+"""`redesign --from-noise`: what stands there, noised a while, by masks or by letters."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_objectives_cli import SMALL, call
+
+from genodiff.api.load import load
+from genodiff.cli import main
+
+REGION = "ACGTTGCAACCATGGATCCA" * 6
+GENOME = "TTGACCATGA" * 4 + REGION + "GGCATTCAGT" * 4
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    words = ("train", "toy", "--preset", "caduceus-ps-tiny", *SMALL, "-q")
+    call(*words, "--out", folder / "mdlm")
+    call(*words, "--objective", "uniform", "--out", folder / "uniform")
+    call(*words, "--objective", "uniform", "--mask-share", 0.5, "--out", folder / "half")
+    (folder / "g.fa").write_text(f">c\n{GENOME}\n")
+    return folder
+
+
+def redesign(runs: Path, name: str, out: Path, *words: object) -> dict:
+    call(
+        "redesign", runs / name, "--fasta", runs / "g.fa", "--region", "c:41-160", "--out", out,
+        "-n", 6, "--steps", 20, "-q", *words,
+    )  # fmt: skip
+    return dict(json.loads(Path(f"{out}.json").read_text()))
+
+
+@pytest.mark.parametrize("name", ["mdlm", "uniform", "half"])
+def test_the_less_noise_the_fewer_edits_and_no_batch_changes_a_byte(
+    runs: Path, tmp_path: Path, name: str
+) -> None:
+    edits = []
+    for time in (0.05, 0.4, 1.0):
+        out = tmp_path / f"{time}.fa"
+        told = redesign(runs, name, out, "--from-noise", time, "--batch-size", 2)
+        assert told["from_noise"] == time
+        edits.append(np.mean([one["edits"] for one in told["records"]]) / 120)
+        again = tmp_path / f"again{time}.fa"
+        redesign(runs, name, again, "--from-noise", time, "--batch-size", 5)
+        assert again.read_text() == out.read_text()
+    assert edits[0] < edits[1] < edits[2]
+    assert edits[0] < 0.12
+    assert edits[2] > 0.6  # a network that knows little draws three in four otherwise
+
+
+def test_masks_are_a_share_of_the_region_and_the_rest_stands(runs: Path) -> None:
+    """At time 0.3, by the linear schedule, three in ten are masked, and of these few come back."""
+    model = load(runs / "mdlm")
+    found = model.redesign(GENOME, 60, regions=[(40, 160)], from_noise=0.3)
+    changed = np.array([[a != b for a, b in zip(one, GENOME, strict=True)] for one in found])
+    assert not changed[:, :40].any()
+    assert not changed[:, 160:].any()
+    share = changed[:, 40:160].mean()
+    assert 0.3 * 0.6 < share < 0.3 * 0.9
+    assert len(set(found)) == len(found)
+
+
+def test_without_a_time_letters_as_noise_design_from_nothing(runs: Path, tmp_path: Path) -> None:
+    told = redesign(runs, "uniform", tmp_path / "d.fa", "--keep", "c:41-60")
+    assert "from_noise" not in told
+    assert told["sampler"] == "uniform-ancestral"
+    lines = "".join((tmp_path / "d.fa").read_text().splitlines()[1:3])
+    assert lines.startswith(REGION[:20])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("mdlm", "--from-noise", "0"), "--from-noise 0 is no time of the noise"),
+        (("mdlm", "--from-noise", "1.5"), "--from-noise 1.5 is no time of the noise"),
+        (("mdlm", "--from-noise", "nan"), "--from-noise nan is no time of the noise"),
+        (("mdlm", "--from-noise", "much"), "from-noise"),
+        (("mdlm", "--from-noise", "0.3", "--max-run", "5"),
+         "--from-noise draws each base by itself, and constraints draw bases together"),
+        (("uniform", "--avoid", "GGTCTC"),
+         "letters as noise are drawn each base by itself, and constraints"),
+        (("mdlm", "--from-noise", "0.3", "--guidance", "smc", "--oracle", "gc:gc"),
+         "oracle|guidance begins with nothing"),
+        (("mdlm", "--sampler", "uniform-ancestral"), "does not go with objective mdlm"),
+        (("uniform", "--sampler", "confidence"), "does not go with objective uniform"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_one_line(
+    runs: Path,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    capsys.readouterr()
+    run, *more = words
+    given = ["redesign", str(runs / run), "--fasta", str(runs / "g.fa"), "--region", "c:41-160"]
+    with pytest.raises(SystemExit) as stopped:
+        main([*given, "--out", str(tmp_path / "d.fa"), *more, "--threads", "1", "-q"])
+    error = capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert re.search(said, error.strip().splitlines()[-1])
+    assert "Traceback" not in error
+
+
+def test_a_template_has_nothing_to_begin_with(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    template = tmp_path / "t.fa"
+    template.write_text(">a\nACGTNNNNACGT\n")
+    with pytest.raises(SystemExit) as stopped:
+        main(
+            ["redesign", str(runs / "mdlm"), "--template", str(template), "--from-noise", "0.3",
+             "--out", str(tmp_path / "d.fa"), "--threads", "1"]
+        )  # fmt: skip
+    assert stopped.value.code == 2
+    assert "a template has open letters" in capsys.readouterr().err
