@@ -35,8 +35,8 @@ def estimate(parts: np.ndarray) -> JointEstimate:
     return estimate_mean(parts.mean(1), np.atleast_2d(np.cov(parts)) / n, n - 1)
 
 
-def spell(one: JointEstimate) -> str:
-    low, high = one.ci95 or (one.value, one.value)
+def spell(one: JointEstimate, least: float = -1.0) -> str:
+    low, high = (min(max(x, least), 1.0) for x in one.ci95 or (one.value, one.value))
     return f"{100 * one.value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
@@ -54,7 +54,7 @@ def main() -> None:
           "| genes: sensitivity, precision |\n|---|---|---|---|---|---|---|---|")  # fmt: skip
     for name, values in counts.items():
         told = rows[name.partition(", --")[0]][0]
-        cells = [spell(estimate(spread(values[:, :, level]))) for level in range(len(LEVELS))]
+        cells = [spell(estimate(spread(values[:, :, level])), 0.0) for level in range(len(LEVELS))]
         true, said, right = values[:, :, 2].sum((0, 1))
         both = f"{100 * right / true:.1f}, {100 * right / max(said, 1):.1f}"
         about = [name, str(len(values)), f"{told['trained']:,}" if "trained" in told else "",
