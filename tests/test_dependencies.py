@@ -39,6 +39,9 @@ def imports_of(folder: str) -> dict[str, set[str]]:
                 modules = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 modules = [node.module or ""]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                # A package that may be broken is imported by its name.
+                modules = [node.value] if node.value.split(".")[0] in NOT_INSTALLED else []
             for module in (name.split(".")[0] for name in modules):
                 if module in sys.stdlib_module_names or module == "genodiff":
                     continue

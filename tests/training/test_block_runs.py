@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from commands import command, exit_code
 from tiny_run import NETWORK, genome_text, save_run
 from tiny_training import run_tiny
 
@@ -18,6 +17,7 @@ from genodiff.hub.export import export_model
 from genodiff.hub.source import read_source
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
+from tests.commands import command, exit_code
 
 BLOCKS = {"block": 16, "strands": "single", "lr_schedule": "constant", "warmup_steps": 0}
 MOVING = ("seconds", "created", "device", "run", "checkpoint", "fingerprint")

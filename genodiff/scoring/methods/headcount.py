@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from genodiff.memory.votes import score_heads
 from genodiff.scoring.methods import SCORE_METHODS
 from genodiff.scoring.methods.votes import OfRelatives
 
@@ -23,4 +22,6 @@ class Headcount(OfRelatives):
         self, network: "RelatedBackbone", over: "Floats", ref: int, change: float
     ) -> "Floats":
         """By heads."""
+        from genodiff.memory.votes import score_heads  # torch
+
         return score_heads(over[:, None], np.array([ref]), np.array([change]))[0]

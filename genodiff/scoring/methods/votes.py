@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from genodiff.memory.votes import measure_change
 from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod
 from genodiff.scoring.span_scores import Estimate, Steps
 from genodiff.scoring.spelling_pair import SpellingPair
@@ -37,6 +36,8 @@ class OfRelatives(ScoreMethod):
         place: "Place | None",
     ) -> Steps:
         """At the one base; a value of NaN for other pairs."""
+        from genodiff.memory.votes import measure_change  # torch
+
         if pair.widths != (1, 1):
             return Estimate(np.nan, 0.0, note="votes_are_of_one_base")
         at, related = int(pair.ref_span.argmax()), cast(Any, reader.denoiser)
