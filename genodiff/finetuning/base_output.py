@@ -146,9 +146,8 @@ def _write_values(
 ) -> None:
     columns = list_values(model)
     with write_bigwigs(folder, columns, contigs) as add:
-        for (contig, start, _), scores in blocks():
-            values = scores.astype(np.float32)
-            if model.card.kind != "values":
-                values = np.exp(values)
+        whole = model.network.chain is not None
+        for (contig, start, _), scores in join_blocks(blocks()) if whole else blocks():
+            values = model.read(scores)
             for name, some in columns.items():
                 add(name, contig, start, values[:, some].sum(1))

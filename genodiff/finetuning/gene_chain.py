@@ -23,7 +23,10 @@ from genodiff.annotation.state_chain import (
     FORBIDDEN,
     ChainScores,
     log_partition,
+    marginals,
 )
+
+PIECE, BESIDE = 4096, 1024
 
 
 class GeneChain(nn.Module):
@@ -64,3 +67,20 @@ class GeneChain(nn.Module):
         agreeing = every._replace(states=scores.masked_fill(wrong, FORBIDDEN))
         total = (log_partition(every) - log_partition(agreeing)).sum()
         return total / known.sum().clamp(min=1)
+
+    def chances(
+        self, scores: Float[NDArray[np.floating], "L S"], piece: int = PIECE, beside: int = BESIDE
+    ) -> Float[NDArray[np.float32], "L S"]:
+        """The chance of each state at each base of a contig, given all others.
+
+        Each piece is read with `beside` bases on either side, in place of the whole contig.
+        """
+        found, device = np.empty(scores.shape, np.float32), self.weight.device
+        for first in range(0, len(scores), piece):
+            start, end = max(0, first - beside), first + piece + beside
+            here = torch.from_numpy(scores[start:end].astype(np.float32))[None].to(device)
+            free = here.new_zeros(N_STATES)
+            told = marginals(ChainScores(here, self.steps().detach(), free, free))[0].cpu().numpy()
+            last = min(first + piece, len(scores))
+            found[first:last] = told[first - start : last - start]
+        return found

@@ -114,7 +114,14 @@ class KeptLabeller:
                 cores = list(tile_cores([span], self.card.core))
                 rows = [one for some in batch(cores) for one in self.score(genome, some)]
                 found[name] = np.concatenate(rows).astype(np.float32)
-        return found if self.card.kind == "values" else {k: np.exp(v) for k, v in found.items()}
+        return {name: self.read(rows) for name, rows in found.items()}
+
+    def read(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+        """What `score` gave of a whole stretch as chances, those of a chain, or values."""
+        if self.card.kind == "values":
+            return scores.astype(np.float32)
+        chain = self.network.chain
+        return np.exp(scores.astype(np.float32)) if chain is None else chain.chances(scores)
 
 
 def batch(cores: Sequence[Span]) -> Iterator[Sequence[Span]]:

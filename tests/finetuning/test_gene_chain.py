@@ -18,6 +18,7 @@ from genodiff.annotation.gene_grammar import (
     list_genes,
     mirror_states,
 )
+from genodiff.annotation.state_chain import ChainScores, marginals
 from genodiff.finetuning.base_lesson import count_steps
 from genodiff.finetuning.base_windows import BaseWindows
 from genodiff.finetuning.gene_chain import GeneChain
@@ -81,6 +82,16 @@ def test_without_scores_of_steps_the_best_path_is_that_of_the_bases() -> None:
     scores = (windows(1, 300, 2)[0] * 3).float().numpy()
     steps = GeneChain().steps().detach().numpy()
     assert (decode_path(scores, steps) == decode_path(scores)).all()
+
+
+@pytest.mark.parametrize("length", [1, 5, 80, 83])
+def test_chances_are_the_chains_own_whole_or_by_pieces(length: int) -> None:
+    model, scores = chain(4).float(), windows(1, length, 4)[0].float() * 2
+    free = torch.zeros(N_STATES)
+    exact = marginals(ChainScores(scores[None], model.steps().detach(), free, free))[0].numpy()
+    assert np.allclose(exact.sum(1), 1, atol=1e-4)
+    assert np.allclose(model.chances(scores.numpy()), exact, atol=1e-5)
+    assert np.allclose(model.chances(scores.numpy(), piece=20, beside=40), exact, atol=0.02)
 
 
 def test_a_chain_begins_with_the_shares_of_steps_on_both_strands() -> None:
