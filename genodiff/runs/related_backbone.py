@@ -19,6 +19,8 @@ from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import (
     VoteNumbers,
     count_votes,
+    measure_change,
+    score_heads,
     score_votes,
 )
 
@@ -78,6 +80,17 @@ class RelatedBackbone(Backbone):
         weights, kappa = np.array(self.votes.weights), self.votes.kappa
         votes = count_votes(over, weights)[None]
         return score_votes(votes, np.array([ref]), total=weights.sum(), kappa=kappa)[0]
+
+    def measure_change(self, over: Floats, windows: Codes) -> Floats:
+        """(B, L): how quickly the places around each change (`memory/votes.py`).
+
+        `over` (G, B, L, 4): what each genome has over windows (B, L).
+        """
+        return measure_change(over, windows)
+
+    def score_heads(self, over: Floats, ref: int, change: float) -> Floats:
+        """As `score_votes`, each genome counting once; `change`: `measure_change` there."""
+        return score_heads(over[:, None], np.array([ref]), np.array([change]))[0]
 
     def share_votes(self, over: Floats) -> Floats:
         """(..., 4): the share of all votes that each base has; what is left to 1 says nothing.

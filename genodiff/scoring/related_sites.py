@@ -26,7 +26,6 @@ from genodiff.io.variants import Allele
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.memory.tree import share_bases
-from genodiff.memory.votes import measure_change
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.track_tiles import find_tile
@@ -117,7 +116,7 @@ class RelatedSites:
                 turned[i] = other.tobytes() < windows[i].tobytes()
                 windows[i] = other if turned[i] else windows[i]
         over, factors = self._network.read_windows(windows)
-        change = measure_change(over, windows)
+        change = self._network.measure_change(over, windows)
         for i, (tile, start) in enumerate(some):
             for site in self._sites[tile]:
                 at = length - 1 - (site - start) if turned[i] else site - start

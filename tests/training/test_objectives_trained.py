@@ -25,14 +25,15 @@ def shape(name: str) -> dict[str, Any]:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_objective_trains_validates_and_is_known_again(name: str, tmp_path: Path) -> None:
+    steps = 90 if name == "uniform" else 30  # letters as noise: the loss of a step varies more
     run_tiny(
         tmp_path / "run",
         objective=name,
-        steps=30,
+        steps=steps,
         lr=0.02,
         warmup_steps=1,
         batch_size=8,
-        validate_every=30,
+        validate_every=steps,
         **shape(name),
     )
     with (tmp_path / "run" / "metrics.csv").open() as file:

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from genodiff.scoring.methods import SCORE_METHODS
 from genodiff.scoring.methods.votes import OfRelatives
 
@@ -22,6 +20,4 @@ class Headcount(OfRelatives):
         self, network: "RelatedBackbone", over: "Floats", ref: int, change: float
     ) -> "Floats":
         """By heads."""
-        from genodiff.memory.votes import score_heads  # torch
-
-        return score_heads(over[:, None], np.array([ref]), np.array([change]))[0]
+        return network.score_heads(over, ref, change)

@@ -36,8 +36,6 @@ class OfRelatives(ScoreMethod):
         place: "Place | None",
     ) -> Steps:
         """At the one base; a value of NaN for other pairs."""
-        from genodiff.memory.votes import measure_change  # torch
-
         if pair.widths != (1, 1):
             return Estimate(np.nan, 0.0, note="votes_are_of_one_base")
         at, related = int(pair.ref_span.argmax()), cast(Any, reader.denoiser)
@@ -45,7 +43,7 @@ class OfRelatives(ScoreMethod):
         hidden: Codes = np.where((codes < 0) | pair.ref_span, _UNKNOWN, codes).astype(np.uint8)
         ref, alt = (int(reader.columns(one)[at]) for one in (pair.ref, pair.alt))
         over = related.relatives.align(hidden[None])
-        change = float(measure_change(over, hidden[None])[0, at])
+        change = float(related.measure_change(over, hidden[None])[0, at])
         counted = self.count(related, over[:, 0, at], ref, change)
         return Estimate(float(counted[alt]), 0.0, windows=1)
         yield []  # no window of the network is asked for
