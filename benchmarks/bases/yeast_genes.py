@@ -22,7 +22,7 @@ from genodiff.io.faidx import Genome
 DATA = Path(os.environ["GENODIFF_SHARED"]) / "data/genomes"
 GENOME = DATA / "sacCer3.fa.gz"
 SPANS = DATA / "annotation/sacCer3_nondubious_ORFs_and_blocked_reading_frames.bed.gz"
-TRAIN, VALID, TEST = ("chrV", 0, 300_000), ("chrXVI", 0, 60_000), ("chrXIV", 0, 300_000)
+TRAIN, VALID, TEST = ("chrV", 0, 300_000), ("chrXVI", 0, 60_000), ("chrXIV", 300_000, 600_000)
 BLOCK = 10_000
 """Bases of a unit of the intervals."""
 STOPS = (b"TAA", b"TAG", b"TGA")
