@@ -2,7 +2,7 @@
 
     python benchmarks/bases/run.py WORK OUT.jsonl --seeds 0 1 2 [--rows pretrained scratch ...]
 
-Learned on chrV:1-300,000, tried out on chrXVI:1-60,000, tested on chrXIV:300,001-600,000.
+Learned on chrV:1-300,000 (and chrIV, `pretrained-more`), tried out on chrXVI:1-60,000, tested on chrXIV:300,001-600,000.
 A row that is in OUT is not made again; a fit that was stopped goes on. Times are of the process.
 """
 
@@ -37,7 +37,10 @@ ROWS: dict[str, dict[str, Any]] = {
     "lora": {"chain": True, "adapter": "lora:r=4"},
     "probe": {"method": "frozen", "head": "linear"},
     "frozen": {"chain": True, "method": "frozen"},
+    "pretrained-more": {"chain": True},
 }
+MORE = (("chrIV", 0, 1_530_000),)
+"""Labels of `pretrained-more`, beside those of the others."""
 
 
 class Letters(nn.Module):
@@ -103,8 +106,10 @@ def count(genes: Any, path: np.ndarray) -> list[Any]:
 
 def make_network(row: str, seed: int, path: np.ndarray, work: Path) -> dict[str, Any]:
     begun = time.process_time()
-    (work / "fit").mkdir(exist_ok=True)
-    files = write_files(work / "fit", (TRAIN, VALID))
+    more = MORE if row == "pretrained-more" else ()
+    folder = work / ("fit-more" if more else "fit")
+    folder.mkdir(exist_ok=True)
+    files = write_files(folder, (TRAIN, VALID, *more))
     told: dict[str, Any] = {}
     if row == "cnn":
         network, loop = fit_cnn(seed, work)

@@ -24,11 +24,11 @@ import torch
 from numpy.typing import NDArray
 
 import genodiff
-from genodiff.memory.evidence import pack_words
 from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.runs.folder import find_git_revision
 from genodiff.runs.memory_fit import CLASSES, classify, cut_windows
 from genodiff.runs.training_memory import list_stretches, open_train_memory
+from genodiff.words import pack_words
 
 KINDS = ("repeat", "family", "unique")
 K = 11

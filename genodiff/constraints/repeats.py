@@ -18,20 +18,19 @@ import numpy as np
 from Bio.Seq import reverse_complement
 from numpy.typing import NDArray
 
+from genodiff.alphabet import LETTER_CODES
 from genodiff.constraints.automaton import Automaton
 from genodiff.constraints.constraint import SingleConstraint
 from genodiff.constraints.space import BASES, DesignSpace
 from genodiff.constraints.words import Avoid, NoRepeats, Span, open_table
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import read_fasta
+from genodiff.words import find_whole
 
 MOST_LISTED = 20_000
 """Bases of a file whose stretches are given to an automaton, unless it needs too many states."""
 
 Hashes = NDArray[np.uint64]
-_CODE = np.full(256, 4, np.uint8)
-_CODE[np.frombuffer(b"ACGT", np.uint8)] = range(4)
-_CODE[np.frombuffer(b"acgt", np.uint8)] = range(4)
 _BASE = 0x9E3779B97F4A7C15
 
 
@@ -41,9 +40,8 @@ def hash_stretches(text: bytes, size: int) -> tuple[Hashes, NDArray[np.bool_]]:
     Equal stretches have equal numbers. Up to 32 bases they are two bits each, and different ones
     have different numbers; of longer ones that is as good as certain.
     """
-    codes = _CODE[np.frombuffer(text, np.uint8)]
-    n = len(codes) - size + 1
-    if n < 1:
+    codes = LETTER_CODES[np.frombuffer(text.upper(), np.uint8)]
+    if len(codes) < size:
         return np.zeros(0, np.uint64), np.zeros(0, bool)
     factor = 4 if size <= 32 else _BASE
     part, length = codes.astype(np.uint64), 1  # stretches of `length`, doubled and joined
@@ -56,8 +54,7 @@ def hash_stretches(text: bytes, size: int) -> tuple[Hashes, NDArray[np.bool_]]:
             break
         part = part[:-length] * _power(factor, length) + part[length:]
         length *= 2
-    bad = np.concatenate([[0], (codes > 3).cumsum()])
-    return found, bad[size:] == bad[:n]
+    return found, find_whole(codes, size)
 
 
 def _power(factor: int, exponent: int) -> np.uint64:

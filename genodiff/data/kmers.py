@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import LETTER_CODES
 from genodiff.data.stretches import Codes, Stretch
-
-Words = NDArray[np.uint64]
+from genodiff.words import Words, find_whole, pack_kmers
 
 K = 24
 SLICES = 16
@@ -40,27 +39,7 @@ def canonical_kmers(codes: Codes, k: int = K) -> tuple[Words, NDArray[np.bool_]]
     bases = codes & np.uint8(3)
     forward = pack_kmers(bases.astype(np.uint64), k)
     backward = pack_kmers((np.uint8(3) - bases)[::-1].astype(np.uint64), k)[::-1]
-    others = np.flatnonzero(codes > 3)
-    whole = np.ones(n, np.bool_)
-    if len(others):
-        before = np.concatenate(([0], np.cumsum(codes > 3)))
-        whole = before[k:] == before[:-k]
-    return np.minimum(forward, backward), whole
-
-
-def pack_kmers(bases: Words, k: int) -> Words:
-    """Base-4 codes of all k-mers by doubling: a word of a + b bases joins one of a and one of b."""
-    words = {1: bases}
-    size = 1
-    while size * 2 <= k:
-        words[2 * size] = (words[size][:-size] << np.uint64(2 * size)) | words[size][size:]
-        size *= 2
-    done = words[size]
-    for part in [part for part in reversed(words) if (k - size) & part]:
-        n = len(bases) - size - part + 1
-        done = (done[:n] << np.uint64(2 * part)) | words[part][size : size + n]
-        size += part
-    return done
+    return np.minimum(forward, backward), find_whole(codes, k)
 
 
 def collect_kmers(

@@ -6,15 +6,14 @@ Codes are A 0, C 1, G 2, T 3, anything else 4. `encode_bases` makes them of a st
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.alphabet import DNA, SOFT
+from genodiff.alphabet import ID_CODES, SOFT
 from genodiff.data.splits import Intervals, stretch_intervals
 from genodiff.data.store import Store
 
 Codes = NDArray[np.uint8]
 
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
-_CODE_OF = np.full(256, 4, np.uint8)
-_CODE_OF[list(DNA.targets)] = _CODE_OF[np.array(DNA.targets) | SOFT] = range(4)
+_CODE_OF = ID_CODES[np.arange(256) & (0xFF ^ SOFT)]
 
 
 def encode_bases(ids: NDArray[np.uint8]) -> Codes:

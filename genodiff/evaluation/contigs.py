@@ -62,7 +62,7 @@ def measure_contig_bound(
         x0 = torch.from_numpy((data & ~np.uint8(SOFT)).astype(np.int16))[None]
         maskable = torch.from_numpy(np.isin(x0.numpy(), DNA.targets))
         soft = data >= SOFT
-        row_of = _row_of(windows, rows, start, len(data))
+        row_of = find_row_of(windows, rows, start, len(data))
         # What lies in no window has the row after the last.
         place = np.where(soft, len(rows) + 1, 0) + row_of
         width = 2 * (len(rows) + 1)
@@ -116,7 +116,7 @@ def find_spans(windows: Windows) -> list[tuple[int, int, NDArray[np.int64]]]:
     ]
 
 
-def _row_of(
+def find_row_of(
     windows: Windows, rows: NDArray[np.int64], start: int, length: int
 ) -> NDArray[np.int64]:
     """For each base of an interval, which of its windows holds it; len(rows) where none does."""

@@ -28,7 +28,8 @@ The object in `RUN/eval.json` has:
     without_memory              null, or {"bits", "perplexity", "minus_model_bits": {"bits",
                                 "ci95"}}: the network alone on the same masks, and the difference
     context                     "window": each window is scored alone; "contig": within its block of
-                                its interval (see contigs.py)
+                                its interval (see contigs.py), or after all of its interval that
+                                is before it (block_contigs.py)
     windows, windows_total      windows scored, and in the split (fewer with --max-windows or
                                 --max-minutes)
     dropped                     what of the split made no window, and why: {reason: how many}
@@ -120,7 +121,9 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import EvalBatches
 from genodiff.data.recipe import Recipe
 from genodiff.data.toy import ToySource
+from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.errors import DataError, UsageError
+from genodiff.evaluation.block_contigs import measure_block_contigs
 from genodiff.evaluation.bound import Progress, WindowDraws, choose_windows, measure_bound
 from genodiff.evaluation.contigs import measure_contig_bound
 from genodiff.evaluation.eval_data import (
@@ -188,6 +191,11 @@ def evaluate_dna(
     repeats, seed, backbone = options.repeats, options.seed, model.backbone
     if draws is not None:
         bound = draws.bound(model.objective)
+    elif options.context == "contig" and isinstance(model.objective, BlockDiffusion):
+        assert isinstance(backbone, Caduceus)
+        bound = measure_block_contigs(
+            model.objective, backbone, windows, repeats=repeats, seed=seed, progress=progress
+        )
     elif options.context == "contig" and isinstance(backbone, Caduceus):
         bound = measure_contig_bound(
             model.diffusion,
@@ -264,8 +272,11 @@ def _check_context(model: TrainedModel, options: EvalOptions) -> None:
             "--context contig scores all windows of a split",
             fix="leave out --max-windows and --max-minutes",
         )
-    if not isinstance(model.backbone, Caduceus) or not model.objective.bound_counts_masks:
+    objective = model.objective
+    streams = objective.bound_counts_masks or isinstance(objective, BlockDiffusion)
+    if not isinstance(model.backbone, Caduceus) or not streams:
         raise UsageError(
-            "--context contig streams a Caduceus whose bound is one of counted masks (mdlm, mlm)",
+            "--context contig streams a Caduceus whose bound is one of counted masks (mdlm, mlm, "
+            "block)",
             fix="leave it out",
         )

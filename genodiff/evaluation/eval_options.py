@@ -88,7 +88,7 @@ class EvalOptions:
         Literal["window", "contig"],
         Option(
             "What a window sees: itself, or also the bases around it, in blocks of 65,536 bases "
-            "(or eight windows, if that is more)."
+            "(or eight windows, if that is more); a model of --block sees all before it."
         ),
     ] = field(default="window", metadata=_OF_DNA)
     memory: Annotated[

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from genodiff.data.stretches import Codes, Stretch
 from genodiff.errors import DataError
+from genodiff.words import turn_words
 
 PSEUDO = 20.0
 MAX_ORDER = 12
@@ -80,9 +81,7 @@ def count(stretches: Iterable[Stretch], order: int = 8) -> KmerCounts:
             found[k] += np.bincount(word[ends] & (4 ** (k + 1) - 1), minlength=4 ** (k + 1))
     for k in range(order, 0, -1):
         found[k - 1] += found[k].reshape(4, -1).sum(0)
-    return KmerCounts(
-        tuple(_with_other_strand(t, k + 1).reshape(-1, 4) for k, t in enumerate(found))
-    )
+    return KmerCounts(tuple((t + t[turn_words(k + 1)]).reshape(-1, 4) for k, t in enumerate(found)))
 
 
 def _chunks(stretches: Iterable[Stretch], overlap: int) -> Iterator[tuple[Codes, int]]:
@@ -101,12 +100,6 @@ def _run_lengths(codes: Codes) -> NDArray[np.int32]:
     other = codes > 3
     last = np.maximum.accumulate(np.where(other, position, np.int32(-1)))
     return np.where(other, np.int32(-1), position - last - 1).astype(np.int32)
-
-
-def _with_other_strand(words: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """Counts of k-mers plus those of their reverse complements: axes reversed, each flipped."""
-    cube = words.reshape((4,) * k)
-    return (cube + np.flip(cube.transpose())).reshape(-1)
 
 
 @dataclass(frozen=True)

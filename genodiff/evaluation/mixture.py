@@ -23,10 +23,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.data.kmers import pack_kmers
 from genodiff.data.stretches import Codes, Stretch
 from genodiff.errors import DataError
 from genodiff.evaluation.markov import KmerCounts, _run_lengths
+from genodiff.words import pack_kmers
 
 MAX_ORDER = 24
 TABLED = 11

@@ -20,6 +20,7 @@ from genodiff.finetuning.regressions import read_regressions, regression_tensors
 from genodiff.finetuning.text_baselines import STRENGTHS
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import align_columns
+from genodiff.words import pack_words, turn_words
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +35,7 @@ def kmer_features(sequences: list[bytes], *, both_strands: bool, ks: tuple[int, 
     The roots are scaled to length 1 for each k. With `both_strands` a k-mer and its reverse
     complement are counted as one.
     """
-    codes = LETTER_CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)].astype(np.int64)
+    codes = LETTER_CODES[np.frombuffer(b"\n".join(sequences) + b"\n", np.uint8)]
     ends = np.cumsum([len(s) + 1 for s in sequences])
     owner = np.searchsorted(ends, np.arange(len(codes)), side="right")
     strong = np.bincount(owner, (codes == 1) | (codes == 2), len(sequences))
@@ -48,30 +49,17 @@ def kmer_features(sequences: list[bytes], *, both_strands: bool, ks: tuple[int, 
 
 
 def _counts(
-    codes: NDArray[np.int64], owner: NDArray[np.int64], n: int, k: int, both_strands: bool
+    codes: NDArray[np.uint8], owner: NDArray[np.int64], n: int, k: int, both_strands: bool
 ) -> Any:
-    size = max(0, len(codes) - k + 1)
-    number, whole = np.zeros(size, np.int64), np.ones(size, bool)
-    for j in range(k):
-        number = 4 * number + (codes[j : j + size] & 3)
-        whole &= codes[j : j + size] < 4
+    number, whole = pack_words(codes, k)
     if both_strands:
-        number = np.minimum(np.arange(4**k), _reversed(k))[number]
+        number = np.minimum(np.arange(4**k), turn_words(k))[number]
     at = np.flatnonzero(whole)
     counts = sparse.csr_matrix((np.ones(len(at)), (owner[at], number[at])), shape=(n, 4**k))
     counts.sum_duplicates()
     total = np.asarray(counts.sum(axis=1)).ravel()
     counts.data = np.sqrt(counts.data / np.repeat(np.maximum(total, 1), np.diff(counts.indptr)))
     return counts
-
-
-def _reversed(k: int) -> NDArray[np.int64]:
-    """The number of the reverse complement of each k-mer."""
-    number, turned = np.arange(4**k), np.zeros(4**k, np.int64)
-    for _ in range(k):
-        turned = 4 * turned + 3 - number % 4
-        number = number // 4
-    return turned
 
 
 class KmerPredictor:

@@ -13,6 +13,7 @@ from scipy import sparse  # type: ignore[import-untyped]
 
 from genodiff.alphabet import LETTER_CODES
 from genodiff.finetuning.kmer_regression import kmer_features
+from genodiff.words import pack_words
 
 
 def position_features(
@@ -25,7 +26,7 @@ def position_features(
     `kmer_features` of the given strand counts them.
     """
     cut = [sequence[:length] for sequence in sequences]
-    codes = LETTER_CODES[np.frombuffer(b"\n".join(cut) + b"\n", np.uint8)].astype(np.int64)
+    codes = LETTER_CODES[np.frombuffer(b"\n".join(cut) + b"\n", np.uint8)]
     lengths = np.array([len(s) + 1 for s in cut])
     owner = np.repeat(np.arange(len(cut)), lengths)
     place = np.arange(len(codes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -44,14 +45,10 @@ def count_bins(length: int, k: int, width: int) -> int:
 
 
 def _counts(
-    codes: NDArray[np.int64], owner: NDArray[np.int64], place: NDArray[np.int64],
+    codes: NDArray[np.uint8], owner: NDArray[np.int64], place: NDArray[np.int64],
     n: int, k: int, width: int, bins: int,
 ) -> Any:  # fmt: skip
-    size = max(0, len(codes) - k + 1)
-    number, known = np.zeros(size, np.int64), np.ones(size, bool)
-    for j in range(k):
-        number = 4 * number + (codes[j : j + size] & 3)
-        known &= codes[j : j + size] < 4
-    at = np.flatnonzero(known)
+    number, whole = pack_words(codes, k)
+    at = np.flatnonzero(whole)
     column = place[at] // width * 4**k + number[at]
     return sparse.csr_matrix((np.ones(len(at)), (owner[at], column)), shape=(n, bins * 4**k))

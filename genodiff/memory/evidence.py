@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from genodiff.kernels.library import is_loaded
 from genodiff.kernels.native.recall import count_words as count_in_c
 from genodiff.memory.text import NONE, Codes, MemoryText, turn_codes
+from genodiff.words import pack_words, turn_words
 
 ORDER = 4
 _CHUNK = 1 << 20
@@ -49,20 +50,7 @@ def count_words(codes: Codes | MemoryText, order: int) -> Floats:
             continue
         words, whole = pack_words(piece, k)
         forward += np.bincount(words[whole], minlength=4**k)
-    digits = np.arange(4**k)[:, None] // 4 ** np.arange(k) % 4  # the last base first
-    turned = ((3 - digits) * 4 ** np.arange(k)[::-1]).sum(1)
-    return (forward + forward[turned]).reshape(-1, 4).astype(np.float64)
-
-
-def pack_words(codes: Codes, k: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The base-4 numbers of the n − k + 1 words of k bases, and which hold bases only."""
-    n = max(len(codes) - k + 1, 0)
-    words = np.zeros(n, np.int64)
-    whole = np.ones(n, np.bool_)
-    for j in range(k):
-        words = words * 4 + (codes[j : j + n] & 3)
-        whole &= codes[j : j + n] < NONE
-    return words, whole
+    return (forward + forward[turn_words(k)]).reshape(-1, 4).astype(np.float64)
 
 
 def measure_evidence(windows: Codes, chain: Chain) -> Floats:

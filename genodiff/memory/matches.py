@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.memory.evidence import pack_words
 from genodiff.memory.memory import Memory
 from genodiff.memory.search import KmerTable
 from genodiff.memory.text import Codes, turn_codes
+from genodiff.words import pack_words
 
 
 class TrainMatch(NamedTuple):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from genodiff.kernels.library import is_loaded
 from genodiff.kernels.native.sampled import fill_sampled
-from genodiff.memory.evidence import pack_words
 from genodiff.memory.text import MemoryText
+from genodiff.words import pack_words
 
 STEP = 4
 GROUP = 32

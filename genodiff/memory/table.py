@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from genodiff.memory.evidence import pack_words
 from genodiff.memory.search import KmerTable
 from genodiff.memory.text import PAD, MemoryText
+from genodiff.words import pack_words
 
 MOST_K = 14
 LEAST_K = 4

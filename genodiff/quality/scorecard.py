@@ -19,18 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.alphabet import DNA, SOFT
+from genodiff.alphabet import ID_CODES, SOFT
+from genodiff.words import pack_words, turn_words
 
 Ids = NDArray[np.uint8]
 KMER_SIZES = (1, 2, 3, 4, 5, 6)
-_BASES = DNA.targets
-_INDEX = np.full(256, -1, np.int8)
-_INDEX[list(_BASES)] = np.arange(len(_BASES))
-_COMPLEMENT = (
-    np.array([_BASES.index(DNA.complement[b]) for b in _BASES])
-    if DNA.complement
-    else np.arange(len(_BASES))
-)
+_INDEX = np.where(ID_CODES < 4, ID_CODES.astype(np.int8), -1)
 
 
 class Summary(NamedTuple):
@@ -65,23 +59,6 @@ def read_bases(ids: Ids) -> NDArray[np.int64]:
     return _INDEX[np.asarray(ids) & (0xFF ^ SOFT)].astype(np.int64)
 
 
-def _words(index: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The words of k bases as numbers, first base in the highest place.
-
-    Words that hold anything else are left out.
-    """
-    n = len(index) - k + 1
-    if n <= 0:
-        return np.zeros(0, np.int64)
-    word = np.zeros(n, np.int64)
-    whole = np.ones(n, bool)
-    for j in range(k):
-        part = index[j : j + n]
-        word = word * 4 + part
-        whole &= part >= 0
-    return word[whole]
-
-
 def kmer_counts(sequences: Sequence[Ids], k: int, both_strands: bool = True) -> NDArray[np.float64]:
     """Counts of the 4^k words of k bases, A < C < G < T.
 
@@ -89,11 +66,9 @@ def kmer_counts(sequences: Sequence[Ids], k: int, both_strands: bool = True) -> 
     """
     counts = np.zeros(4**k)
     for ids in sequences:
-        counts += np.bincount(_words(read_bases(ids), k), minlength=4**k)
-    if both_strands:
-        axes = counts.reshape((4,) * k).transpose(tuple(reversed(range(k))))
-        counts = counts + axes[np.ix_(*[_COMPLEMENT] * k)].reshape(-1)
-    return counts
+        words, whole = pack_words(ID_CODES[np.asarray(ids) & (0xFF ^ SOFT)], k)
+        counts += np.bincount(words[whole], minlength=4**k)
+    return counts + counts[turn_words(k)] if both_strands else counts
 
 
 def kmer_spectrum(
@@ -207,7 +182,7 @@ def longest_matches(
     for ids in sequences:
         index = read_bases(ids)
         queries.append(
-            [index, np.where(index >= 0, _COMPLEMENT[index], -1)[::-1]] if both_strands else [index]
+            [index, np.where(index >= 0, 3 - index, -1)[::-1]] if both_strands else [index]
         )
     texts = [read_bases(ids) for ids in reference]
     found = np.zeros(len(sequences), np.int64)

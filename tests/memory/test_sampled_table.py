@@ -11,7 +11,6 @@ from genodiff.errors import DataError
 from genodiff.kernels import library
 from genodiff.kernels.native.sampled import fill_sampled
 from genodiff.memory import sampled_table, sift
-from genodiff.memory.evidence import pack_words
 from genodiff.memory.index_files import SAMPLED_FILES, open_memory, write_memory
 from genodiff.memory.memory import Memory
 from genodiff.memory.sampled_table import (
@@ -24,6 +23,7 @@ from genodiff.memory.sampled_table import (
 )
 from genodiff.memory.search import Effort
 from genodiff.memory.text import NONE, Codes, MemoryText, join_stretches, turn_codes
+from genodiff.words import pack_words
 
 NO_LIBRARY = pytest.mark.skipif(
     library.find_missing() is not None,

@@ -101,7 +101,6 @@ def test_shards_in_blocks_are_one_evaluation(
     ("words", "said"),
     [
         (("eval", "{run}", "--block", "0"), "--block.* 1 or more"),
-        (("eval", "{run}", "--block", "8", "--context", "contig"), "--context contig"),
         (("eval", "{run}", "--block", "8", "--order", "random"), "block"),
         (("eval", "{paired}", "--block", "8"), "one strand|strands"),
         (("sample", "{run}", "--block", "8", "-n", "1", "--length", "9", "--stride", "4",

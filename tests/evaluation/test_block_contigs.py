@@ -1,0 +1,101 @@
+"""Blocks after all of their contig before them: the sum of one whole pass, and its exact case."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_run import NETWORK, genome_text, save_run
+
+from genodiff.alphabet import DNA, SOFT
+from genodiff.backbones.blocks import read_by_pass
+from genodiff.counter import Purpose, uniforms
+from genodiff.data.loader import EvalBatches
+from genodiff.diffusion.objectives.block import BlockDiffusion, mask_blocks
+from genodiff.evaluation import block_contigs
+from genodiff.evaluation.bound import measure_bound
+from genodiff.evaluation.contigs import find_spans
+from genodiff.evaluation.eval_data import open_data
+from genodiff.evaluation.evaluate import evaluate
+from genodiff.evaluation.evaluation_file import write_evaluation
+from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.resolve import resolve_config
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """An untrained network of one strand that is told of blocks of 16."""
+    contigs = genome_text().split(">")[3:]
+    (tmp_path / "genome.fa").write_text(">" + ">".join(contigs))
+    given: dict[str, Any] = {
+        "recipe": "own", "fasta": str(tmp_path / "genome.fa"), "data": {"seq_len": 32},
+        "backbone": NETWORK | {"strands": "single", "n_layer": 2}, "diffusion": {"block": 16},
+    }  # fmt: skip
+    return save_run(tmp_path / "run", resolve_config(given))
+
+
+def measure(model: TrainedModel, **how: Any) -> Any:
+    windows = open_data(model).windows
+    return block_contigs.measure_block_contigs(model.objective, model.backbone, windows, **how)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [5, 16])
+def test_kept_states_give_a_window_its_share_of_one_pass_over_its_interval(
+    run: Path, size: int
+) -> None:
+    model = load_model(run).in_blocks(size)
+    objective, windows = model.objective, open_data(model).windows
+    assert isinstance(objective, BlockDiffusion)
+    found = measure(model, repeats=2, seed=3)
+    assert found.rate is None
+    for number, (start, end, rows) in enumerate(find_spans(windows)):
+        data = np.array(windows.store.flat[start:end])
+        x0 = torch.from_numpy(data & (SOFT - 1)).long()[None]
+        maskable = torch.isin(x0, torch.tensor(DNA.targets))
+        for repeat in range(2):
+            draw = 2 * number + repeat
+            u = torch.from_numpy(uniforms(3, Purpose.EVAL_MASK, draw, len(data), 3))[None]
+            n_draws = 2 * len(find_spans(windows))
+            t = block_contigs.times(
+                "systematic", torch.zeros(n_draws, dtype=torch.float64),
+                float(uniforms(3, Purpose.EVAL_TIME, 0, 1, 3)[0]), torch.arange(n_draws), n_draws,
+            )  # fmt: skip
+            masked, scale = mask_blocks(maskable, t[draw : draw + 1], u, size)
+            xt = torch.where(masked, DNA.mask_id, x0)
+            with torch.no_grad():
+                logits = read_by_pass(model.backbone, x0, xt, size)[0]  # type: ignore[arg-type]
+            logp = logits[:, list(DNA.targets)].double().log_softmax(-1)
+            cost = np.zeros(len(data))
+            for j in masked[0].nonzero()[:, 0].tolist():
+                cost[j] = -float(scale[0, j] * logp[j, DNA.targets.index(int(x0[0, j]))])
+            for w in rows.tolist():
+                first = int(windows.flat_start[w]) - start
+                inside = slice(first, first + int(windows.length[w]))
+                soft = data[inside] >= SOFT
+                want = (cost[inside][~soft].sum(), cost[inside][soft].sum())
+                assert found.nats[:, repeat, w] == pytest.approx(want, rel=1e-5, abs=1e-5)
+                assert found.tokens[:, w].sum() == int(maskable[0, inside].sum())
+
+
+def test_blocks_of_one_base_are_a_likelihood_which_no_draw_changes(run: Path) -> None:
+    model = load_model(run).in_blocks(1)
+    whole = measure(model, seed=2, repeats=2).nats
+    assert whole[:, 1] == pytest.approx(whole[:, 0], rel=1e-6)
+    # The first window of an interval has no past: it has what it has alone. Others see more.
+    windows = open_data(model).windows
+    alone = measure_bound(model.objective, model.backbone, EvalBatches(windows, 4, 1)).nats[:, 0]
+    begin = {start for start, _, _ in find_spans(windows)}
+    first = np.isin(windows.flat_start, list(begin))
+    assert whole[:, 0, first] == pytest.approx(alone[:, first], rel=1e-5)
+    assert np.abs(whole[:, 0, ~first] - alone[:, ~first]).max() > 1e-3
+
+
+def test_an_evaluation_of_blocks_in_contigs_has_its_own_name(run: Path) -> None:
+    model, said = load_model(run), []
+    how: Any = {"context": "contig", "repeats": 2, "baselines": False}
+    told = evaluate(model, progress=lambda *at: said.append(at), **how)
+    assert (told["context"], told["block"]) == ("contig", 16)
+    assert write_evaluation(run, told) == "test in whole contigs in blocks of 16"
+    assert said[-1][0] == said[-1][1]
+    assert evaluate(model, **how)["bits_per_base"] == told["bits_per_base"]
