@@ -15,8 +15,9 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("
 
 # Minutes each: CI runs the others, and `make test-all` these too.
 LONG = {
-    "an_honest_comparison", "design_of_promoters", "fine_tune_and_predict",
-    "fine_tuning_on_a_small_task", "from_fasta_to_new_dna", "variants_with_relatives",
+    "an_honest_comparison", "annotate_your_genome", "design_of_promoters",
+    "fine_tune_and_predict", "fine_tuning_on_a_small_task",
+    "from_fasta_to_new_dna", "variants_with_relatives",
 }  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
     python benchmarks/bases/run.py WORK OUT.jsonl --seeds 0 1 2 [--rows pretrained scratch ...]
 
-Learned on chrV:1-300,000 (and chrIV, `pretrained-more`), tried out on chrXVI:1-60,000, tested on chrXIV:300,001-600,000.
+Learned on chrV:1-300,000 (`pretrained-more`: and on chrIV), tried out on chrXVI:1-60,000, tested on
+chrXIV:300,001-600,000.
 A row that is in OUT is not made again; a fit that was stopped goes on. Times are of the process.
 """
 

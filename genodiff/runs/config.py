@@ -29,11 +29,12 @@ from genodiff.settings import OneOf, Settings
 OWN = "own"
 """The recipe's name for a user's own file that no recipe describes."""
 
-_OPTIONAL = (
-    "time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate", "block", "mask_share",
-)  # fmt: skip
 _LATER = ("block", "mask_share")
 """Settings that came later: where they are not given, they are not written."""
+
+_OPTIONAL = (
+    "time_steps", "carry_over", "zero_masking", "rao_blackwell", "mask_rate", *_LATER,
+)  # fmt: skip
 
 _MAPPINGS = ("diffusion.schedule_options", "diffusion.objective_options")
 

@@ -15,7 +15,6 @@ the middle of a window of its own. Then the sum above is what the network with r
 `benchmarks/relatives/fast_scores.py` shows how near the two are.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.memory.tree import share_bases
 from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.scoring.methods import ScoreMethod
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.track_tiles import find_tile
 from genodiff.scoring.variant_windows import Contigs, place_window
@@ -34,21 +34,22 @@ from genodiff.scoring.variant_windows import Contigs, place_window
 _BYTES = 1 << 26  # of what lies over a batch of windows
 _CODE_OF = {base: code for code, base in enumerate("ACGT")}
 
-Count = Callable[[RelatedBackbone, Floats, int, float], Floats]
-"""As `ScoreMethod.count`."""
 Tile = tuple[str, int, int]
 """A contig, and the first place and the last + 1 of a tile."""
 
 
 class RelatedSites:
-    """What the relatives of `network` say of substitutions, each window cut and read once."""
+    """What the relatives of `network` say of substitutions, each window cut and read once.
+
+    With `change`, it is measured how quickly places change, for methods that need it.
+    """
 
     def __init__(
         self, genome: Contigs, alphabet: Alphabet, network: RelatedBackbone, context: int,
-        *, exact: bool = False,
+        *, exact: bool = False, change: bool = False,
     ) -> None:  # fmt: skip
         self._genome, self._alphabet, self._network = genome, alphabet, network
-        self._context, self._exact = context, exact
+        self._context, self._exact, self._change = context, exact, change
         self._sites: dict[Tile, set[int]] = {}
         self._said: dict[tuple[str, int], tuple[Floats, Floats, float]] = {}
 
@@ -82,13 +83,11 @@ class RelatedSites:
         ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
         return float(np.log(factors[alt]) - np.log(factors[ref]))
 
-    def count(self, allele: Allele, way: Count | None = None) -> float:
-        """The votes for a prepared substitution, after `read`, in nats; or what `way` counts."""
+    def count(self, allele: Allele, method: ScoreMethod) -> float:
+        """What `method` counts for a prepared substitution, after `read`, in nats."""
         _, over, change = self._said[allele.chrom, allele.start]
         ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
-        if way is None:
-            return float(self._network.score_votes(over, ref)[alt])
-        return float(way(self._network, over, ref, change)[alt])
+        return float(method.count(self._network, over, ref, change)[alt])
 
     def clear(self) -> None:
         """Forget the windows."""
@@ -116,7 +115,9 @@ class RelatedSites:
                 turned[i] = other.tobytes() < windows[i].tobytes()
                 windows[i] = other if turned[i] else windows[i]
         over, factors = self._network.read_windows(windows)
-        change = self._network.measure_change(over, windows)
+        change = np.full(windows.shape, np.nan)
+        if self._change:
+            change = self._network.measure_change(over, windows)
         for i, (tile, start) in enumerate(some):
             for site in self._sites[tile]:
                 at = length - 1 - (site - start) if turned[i] else site - start

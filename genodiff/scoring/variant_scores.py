@@ -25,6 +25,7 @@ from genodiff.scoring.masked_reader import MaskedReader, leave_relatives_out, op
 from genodiff.scoring.methods import AUTO, check_method, choose_method, find_method
 from genodiff.scoring.methods.chain import ORDERS
 from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS, STANDARD_ERROR
+from genodiff.scoring.methods.votes import Votes
 from genodiff.scoring.related_sites import RelatedSites
 from genodiff.scoring.shared_sites import (
     SiteScores,
@@ -46,6 +47,7 @@ from genodiff.scoring.variant_windows import (
 MOVED = 0.1
 """A score moves with its context if it changes by this share of its size, or of 1 nat."""
 
+_VOTES = Votes()  # that stand beside each score of a model with relatives
 _HELD = 4096  # scores that are computed together: in all,
 _SITES_HELD, _SPANS_HELD = 4096, 64  # of one window each (shared ones count once), and of more
 _BYTES_HELD = 1 << 26  # of windows that are held at once
@@ -195,7 +197,8 @@ class Scorer:
         self._of_bases = find_method((1, 1), options.method)
         if isinstance(reader.denoiser, RelatedBackbone):
             given = genome, alphabet, reader.denoiser, context
-            self._related = RelatedSites(*given, exact=options.exact)
+            change = self._of_bases.needs_change
+            self._related = RelatedSites(*given, exact=options.exact, change=change)
         elif self._of_bases.needs_relatives:
             what = f"--method {options.method} counts relatives, and there are none"
             raise UsageError(what, fix="give --relatives, FASTA files or a list of genomes")
@@ -254,10 +257,10 @@ class Scorer:
         return allele, AlleleScore(None, 0.0, method, *places[0], 1)
 
     def _score_site(self, allele: Allele, score: AlleleScore) -> AlleleScore:
-        votes = None if self._related is None else self._related.count(allele)
+        votes = None if self._related is None else self._related.count(allele, _VOTES)
         if self._sites is None:
             assert self._related is not None
-            value = self._related.count(allele, self._of_bases.count)
+            value = self._related.count(allele, self._of_bases)
         else:
             value = self._sites.score(allele)
             if self._related is not None and self._of_sites is not self.reader:

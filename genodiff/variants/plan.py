@@ -104,11 +104,13 @@ def time_windows(
     genome, alphabet, context = work.genome, score.model.alphabet, score.context
     places = [(one.chrom, min(one.start, genome.contigs[one.chrom] - 1)) for one in alleles]
     alone = many = 0.0
-    if find_method((1, 1), options.method).takes_sites:
+    method = find_method((1, 1), options.method)
+    if method.takes_sites:
         of_sites = leave_relatives_out(reader)
         alone = time_evaluations(of_sites, genome, alphabet, places, context)
     if isinstance(reader.denoiser, RelatedBackbone):
-        sites = RelatedSites(genome, alphabet, reader.denoiser, context, exact=options.exact)
+        given = genome, alphabet, reader.denoiser, context
+        sites = RelatedSites(*given, exact=options.exact, change=method.needs_change)
         alone += time_related_sites(sites, [one for one in alleles if one.kind == "snv"])
     if with_many:
         many = time_evaluations(reader, genome, alphabet, places, context, 2)

@@ -67,9 +67,9 @@ def test_terminal_results_and_page_say_what_pretraining_saw(home: Path) -> None:
 
 
 def test_the_cards_of_kept_fits_say_what_pretraining_saw(home: Path) -> None:
-    rows = fit(home, "cards")
+    rows = fit(home, "told")
     cards = {
-        row["model"]: (home / "cards" / "units" / str(row["key"]) / "README.md").read_text()
+        row["model"]: (home / "told" / "units" / str(row["key"]) / "README.md").read_text()
         for row in rows
     }
     said = SAW[0].upper() + SAW[1:] + "."

@@ -11,7 +11,7 @@ from genodiff.alphabet import DNA
 from genodiff.io.variants import Allele
 from genodiff.models.opening import open_language
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_backbone import find_relatives
+from genodiff.runs.related_backbone import RelatedBackbone, find_relatives
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.naive_variants import naive_headcount, naive_llr
@@ -154,6 +154,20 @@ def test_a_headcount_is_that_of_relatives_one_by_one(ask: Ask, model: TrainedMod
     np.testing.assert_array_equal(fast[1], votes)  # votes stand beside it all the same
     assert np.corrcoef(fast[0][:20], take(exact)[0])[0, 1] > 0.9
     assert (fast[0] != votes).all()
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_headcount_alone_measures_how_quickly_places_change(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, exact: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("measured")
+
+    monkeypatch.setattr(RelatedBackbone, "measure_change", refuse)
+    for method in ("auto", "votes"):
+        assert ask(SITES[:2], method=method, exact=exact)[0].votes is not None
+    with pytest.raises(AssertionError, match="measured"):
+        ask(SITES[:2], method="headcount", exact=exact)
 
 
 def test_votes_of_a_base_that_a_relative_has_are_more(ask: Ask, model: TrainedModel) -> None:

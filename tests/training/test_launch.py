@@ -167,3 +167,22 @@ def test_two_ranks_are_one_and_a_signal_or_a_killed_rank_loses_nothing(tmp_path:
     assert len(found) == 12
     for a, b in zip(expected, found, strict=True):
         assert float.fromhex(a) == pytest.approx(float.fromhex(b), rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [("--objective", "uniform", "--mask-share", "0.5"), ("--block", "16", "--strands", "single")],
+    ids=lambda words: words[0],
+)
+def test_two_ranks_of_other_noise_and_of_blocks_are_one(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    for out, more in (("one", ()), ("two", ("--devices", "2"))):
+        process = train(tmp_path / out, "--max-steps", "4", *words, *more)
+        said = process.communicate(timeout=600)[1]
+        assert process.returncode == 0, said
+    expected, found = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert len(found) == 4
+    for a, b in zip(expected, found, strict=True):
+        assert float.fromhex(a) == pytest.approx(float.fromhex(b), rel=1e-5)

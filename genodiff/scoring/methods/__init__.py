@@ -50,6 +50,8 @@ class ScoreMethod(ABC):
     needs_relatives: ClassVar[bool] = False
     """Whether it counts a model's relatives (`--relatives`) at the base of an SNV, and is refused
     without them."""
+    needs_change: ClassVar[bool] = False
+    """Whether `count` is told how quickly the places around change."""
 
     @property
     def shares_windows(self) -> bool:
@@ -66,7 +68,7 @@ class ScoreMethod(ABC):
         """With `needs_relatives`: the score (4,) of each base in place of `ref`, in nats.
 
         `over` (G, 4): what each genome has over the place. `change`: how quickly the places around
-        it change (`memory/votes.py`).
+        it change (`memory/votes.py`), NaN without `needs_change`.
         """
         raise NotImplementedError
 

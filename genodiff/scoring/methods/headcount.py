@@ -15,6 +15,7 @@ class Headcount(OfRelatives):
     """Votes without weights, and without a guess of which bases are exchanged."""
 
     help = "as votes, each relative counting once, and more where the places around change quickly"
+    needs_change = True
 
     def count(
         self, network: "RelatedBackbone", over: "Floats", ref: int, change: float

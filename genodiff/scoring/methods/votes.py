@@ -42,8 +42,9 @@ class OfRelatives(ScoreMethod):
         codes = reader.columns(pair.ref)
         hidden: Codes = np.where((codes < 0) | pair.ref_span, _UNKNOWN, codes).astype(np.uint8)
         ref, alt = (int(reader.columns(one)[at]) for one in (pair.ref, pair.alt))
-        over = related.relatives.align(hidden[None])
-        change = float(related.measure_change(over, hidden[None])[0, at])
+        over, change = related.relatives.align(hidden[None]), np.nan
+        if self.needs_change:
+            change = float(related.measure_change(over, hidden[None])[0, at])
         counted = self.count(related, over[:, 0, at], ref, change)
         return Estimate(float(counted[alt]), 0.0, windows=1)
         yield []  # no window of the network is asked for
