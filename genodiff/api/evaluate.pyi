@@ -77,7 +77,7 @@ def evaluate(
         baselines: What counting achieves; counted on the train split, kept in the cache.
         mixture: Mixture of context orders 1 to 24 (default: where it takes little time).
         context: What a window sees: itself, or also the bases around it, in blocks of 65,536 bases
-            (or eight windows, if that is more).
+            (or eight windows, if that is more); a model of --block sees all before it.
         memory: on: the network with a memory of its training genome, beside the network alone
             (default: on for a run of train --memory); exhaustive: every place of the genome is
             tried, not only those that its index finds.
