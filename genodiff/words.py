@@ -3,10 +3,13 @@
 Codes of bases are 0 to 3 for A, C, G and T, and 4 or more for all else (`alphabet.LETTER_CODES`).
 """
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 def pack_words(codes: NDArray[np.uint8], k: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -22,22 +25,26 @@ def pack_words(codes: NDArray[np.uint8], k: int) -> tuple[NDArray[np.int64], NDA
     return words.view(np.int64), find_whole(codes, k)
 
 
-def pack_kmers(bases: Words, k: int) -> Words:
-    """Words of codes 0 to 3 by doubling: a word of a + b bases joins one of a and one of b.
+def pack_kmers(bases: Words, k: int, factor: int = 4) -> Words:
+    """(n − k + 1,): Σ_j bases[i + j] · factor^(k−1−j) modulo 2^64, by doubling.
 
-    `bases` are at least k, and k is at most 32.
+    `bases` are at least k codes. Codes 0 to 3 with factor 4 give the words of k ≤ 32 bases, and
+    another factor a hash of stretches of any length.
     """
-    words = {1: bases}
-    size = 1
-    while size * 2 <= k:
-        words[2 * size] = (words[size][:-size] << np.uint64(2 * size)) | words[size][size:]
-        size *= 2
-    done = words[size]
-    for part in [part for part in reversed(words) if (k - size) & part]:
-        n = len(bases) - size - part + 1
-        done = (done[:n] << np.uint64(2 * part)) | words[part][size : size + n]
-        size += part
-    return done
+    part, length = bases, 1  # all words of `length`, doubled and joined
+    done, size = bases[:0], 0
+    while True:
+        if k & length:
+            done = done[:-length] * _raise(factor, length) + part[size:] if size else part
+            size += length
+        if size == k:
+            return done
+        part = part[:-length] * _raise(factor, length) + part[length:]
+        length *= 2
+
+
+def _raise(factor: int, exponent: int) -> np.uint64:
+    return np.uint64(pow(factor, exponent, 1 << 64))
 
 
 def find_whole(codes: NDArray[np.uint8], k: int) -> NDArray[np.bool_]:
@@ -49,11 +56,11 @@ def find_whole(codes: NDArray[np.uint8], k: int) -> NDArray[np.bool_]:
     return np.asarray(before[k:] == before[:-k])
 
 
-def turn_words(k: int) -> NDArray[np.int64]:
-    """(4^k,): the number of each word's reverse complement.
+def turn_words(by_word: NDArray[Number]) -> NDArray[Number]:
+    """What stands for each of the 4^k words, in the place of its reverse complement.
 
-    >>> turn_words(2)[:4].tolist()  # AA, AC, AG, AT: TT, GT, CT, AT
+    >>> turn_words(np.arange(16))[:4].tolist()  # AA, AC, AG, AT: TT, GT, CT, AT
     [15, 11, 7, 3]
     """
-    cube = np.arange(4**k).reshape((4,) * k)
-    return np.flip(cube.transpose()).reshape(-1)
+    k = (len(by_word).bit_length() - 1) // 2
+    return np.flip(by_word.reshape((4,) * k).transpose()).reshape(-1)

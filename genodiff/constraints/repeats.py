@@ -25,7 +25,7 @@ from genodiff.constraints.space import BASES, DesignSpace
 from genodiff.constraints.words import Avoid, NoRepeats, Span, open_table
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import read_fasta
-from genodiff.words import find_whole
+from genodiff.words import find_whole, pack_kmers
 
 MOST_LISTED = 20_000
 """Bases of a file whose stretches are given to an automaton, unless it needs too many states."""
@@ -44,21 +44,7 @@ def hash_stretches(text: bytes, size: int) -> tuple[Hashes, NDArray[np.bool_]]:
     if len(codes) < size:
         return np.zeros(0, np.uint64), np.zeros(0, bool)
     factor = 4 if size <= 32 else _BASE
-    part, length = codes.astype(np.uint64), 1  # stretches of `length`, doubled and joined
-    found, done = np.zeros(len(codes) + 1, np.uint64), 0
-    while True:
-        if size & length:
-            found = found[: len(found) - length] * _power(factor, length) + part[done:]
-            done += length
-        if done == size:
-            break
-        part = part[:-length] * _power(factor, length) + part[length:]
-        length *= 2
-    return found, find_whole(codes, size)
-
-
-def _power(factor: int, exponent: int) -> np.uint64:
-    return np.uint64(pow(factor, exponent, 1 << 64))
+    return pack_kmers(codes.astype(np.uint64), size, factor), find_whole(codes, size)
 
 
 def _sort_once(parts: list[Hashes]) -> Hashes:

@@ -81,7 +81,7 @@ def count(stretches: Iterable[Stretch], order: int = 8) -> KmerCounts:
             found[k] += np.bincount(word[ends] & (4 ** (k + 1) - 1), minlength=4 ** (k + 1))
     for k in range(order, 0, -1):
         found[k - 1] += found[k].reshape(4, -1).sum(0)
-    return KmerCounts(tuple((t + t[turn_words(k + 1)]).reshape(-1, 4) for k, t in enumerate(found)))
+    return KmerCounts(tuple((t + turn_words(t)).reshape(-1, 4) for t in found))
 
 
 def _chunks(stretches: Iterable[Stretch], overlap: int) -> Iterator[tuple[Codes, int]]:

@@ -53,7 +53,8 @@ def _counts(
 ) -> Any:
     number, whole = pack_words(codes, k)
     if both_strands:
-        number = np.minimum(np.arange(4**k), turn_words(k))[number]
+        words = np.arange(4**k)
+        number = np.minimum(words, turn_words(words))[number]
     at = np.flatnonzero(whole)
     counts = sparse.csr_matrix((np.ones(len(at)), (owner[at], number[at])), shape=(n, 4**k))
     counts.sum_duplicates()

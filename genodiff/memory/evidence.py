@@ -50,7 +50,7 @@ def count_words(codes: Codes | MemoryText, order: int) -> Floats:
             continue
         words, whole = pack_words(piece, k)
         forward += np.bincount(words[whole], minlength=4**k)
-    return (forward + forward[turn_words(k)]).reshape(-1, 4).astype(np.float64)
+    return (forward + turn_words(forward)).reshape(-1, 4).astype(np.float64)
 
 
 def measure_evidence(windows: Codes, chain: Chain) -> Floats:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.quality.scorecard import Ids, read_bases
+from genodiff.words import Words, pack_kmers
 
 WORD = 32
 _PAIRS = 1 << 20  # places of sequence and text that are extended together
@@ -24,7 +25,6 @@ _SEED = 12  # bases; a stretch of 12 is left in a copy of 100 bases with a fifth
 _MOST_PLACES = 64  # of the text, for each seed: more are taken evenly
 _DIAGONALS = 4  # that are compared
 
-Words = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 
 
@@ -158,14 +158,8 @@ def _join(parts: Sequence[NDArray[np.int8]]) -> NDArray[np.int8]:
 
 def _pack(bases: NDArray[np.int8]) -> Words:
     """The next 32 bases of each place, the first in the highest bits; what is no base counts 0."""
-    words = np.where(bases >= 0, bases, 0).astype(np.uint64)
-    width = 1
-    while width < WORD:  # the words of 2, 4, 8, 16 and 32 bases
-        later = np.zeros_like(words)
-        later[:-width] = words[width:]
-        words = (words << np.uint64(2 * width)) | later
-        width *= 2
-    return words
+    known = np.where(bases >= 0, bases, 0).astype(np.uint64)
+    return pack_kmers(np.append(known, np.zeros(WORD - 1, np.uint64)), WORD)
 
 
 def _count_room(bases: NDArray[np.int8]) -> Ints:

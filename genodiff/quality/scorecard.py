@@ -68,7 +68,7 @@ def kmer_counts(sequences: Sequence[Ids], k: int, both_strands: bool = True) -> 
     for ids in sequences:
         words, whole = pack_words(ID_CODES[np.asarray(ids) & (0xFF ^ SOFT)], k)
         counts += np.bincount(words[whole], minlength=4**k)
-    return counts + counts[turn_words(k)] if both_strands else counts
+    return counts + turn_words(counts) if both_strands else counts
 
 
 def kmer_spectrum(
