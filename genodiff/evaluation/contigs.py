@@ -31,6 +31,7 @@ from genodiff.evaluation.bound import Bound, make_bound
 BLOCK = 1 << 16  # bases, at least
 _LENGTHS = 8  # trained lengths, at least
 _OF_BLOCKS = 2  # `sub_index` of these draws: 0 and 1 are those of windows
+_ALL = slice(None)
 
 Floats = NDArray[np.float64]
 Streamer = Callable[[Tensor], Iterator[tuple[int, Tensor]]]
@@ -58,33 +59,25 @@ def measure_contig_bound(
     t = times("systematic", torch.zeros(n_slots, dtype=torch.float64), shared, slots, n_slots)
     for number, (start, end, rows) in enumerate(spans):
         block_of[rows] = number
-        data = windows.store.flat[start:end]
-        x0 = torch.from_numpy((data & ~np.uint8(SOFT)).astype(np.int16))[None]
-        maskable = torch.from_numpy(np.isin(x0.numpy(), DNA.targets))
-        soft = data >= SOFT
-        row_of = find_row_of(windows, rows, start, len(data))
-        # What lies in no window has the row after the last.
-        place = np.where(soft, len(rows) + 1, 0) + row_of
-        width = 2 * (len(rows) + 1)
-        tokens[:, rows] = np.bincount(place[maskable.numpy()[0]], minlength=width).reshape(2, -1)[
-            :, :-1
-        ]
+        bases = SpanBases(windows, start, end, rows)
+        x0, maskable = bases.x0, bases.maskable
+        tokens[:, rows] = bases.share(maskable.double()[0])
         n = maskable.sum(-1)
         for repeat in range(repeats):
             draw = number * repeats + repeat
             slot = draw * stride % n_slots  # neighbours, and repeats of a block, are spread evenly
             k = counts(t[slot : slot + 1], n)
-            u = torch.from_numpy(uniforms(seed, Purpose.EVAL_MASK, draw, len(data), _OF_BLOCKS))
+            u = torch.from_numpy(uniforms(seed, Purpose.EVAL_MASK, draw, end - start, _OF_BLOCKS))
             masked = exact_count_mask(maskable, k, u[None])
-            sums = np.zeros(width)
+            sums = np.zeros((2, len(rows)))
             for at, logits in streamer(diffusion.mask(x0, masked)[0].to(device)):
                 piece = slice(at, at + len(logits))
                 ce = diffusion.nll(
                     logits[None], x0[:, piece].to(device), masked[:, piece].to(device)
                 )[0]
-                sums += np.bincount(place[piece], ce.double().cpu().numpy(), width)
+                sums += bases.share(ce, piece)
             scale = float(n / k.clamp(min=1))
-            nats[:, repeat, rows] = scale * sums.reshape(2, -1)[:, :-1]
+            nats[:, repeat, rows] = scale * sums
             rate[repeat, rows] = 1 / scale if int(n) else 0.0
             if progress is not None:
                 progress(draw + 1, n_slots)
@@ -116,12 +109,25 @@ def find_spans(windows: Windows) -> list[tuple[int, int, NDArray[np.int64]]]:
     ]
 
 
-def find_row_of(
-    windows: Windows, rows: NDArray[np.int64], start: int, length: int
-) -> NDArray[np.int64]:
-    """For each base of an interval, which of its windows holds it; len(rows) where none does."""
-    row_of = np.full(length, len(rows), np.int64)
-    for i, row in enumerate(rows.tolist()):
-        at = int(windows.flat_start[row]) - start
-        row_of[at : at + int(windows.length[row])] = i
-    return row_of
+class SpanBases:
+    """The bases (1, L) of a span of the store, and which of its windows each one is of."""
+
+    def __init__(self, windows: Windows, start: int, end: int, rows: NDArray[np.int64]) -> None:
+        data = windows.store.flat[start:end]
+        self.x0 = torch.from_numpy((data & ~np.uint8(SOFT)).astype(np.int16))[None]
+        self.maskable = torch.from_numpy(np.isin(self.x0.numpy(), DNA.targets))
+        place = np.full(len(data), len(rows), np.int64)  # what lies in no window has the last row
+        for i, row in enumerate(rows.tolist()):
+            at = int(windows.flat_start[row]) - start
+            place[at : at + int(windows.length[row])] = i
+        self._rows = len(rows) + 1
+        self._place = np.where(data >= SOFT, self._rows, 0) + place
+
+    def share(self, values: Tensor, at: slice = _ALL) -> Floats:
+        """(2, windows): sums over the bases of each window, upper case and soft-masked.
+
+        `values` (n,) are those of the bases `at`.
+        """
+        weights = values.double().cpu().numpy()
+        sums = np.bincount(self._place[at], weights, 2 * self._rows).astype(np.float64)
+        return sums.reshape(2, -1)[:, :-1]

@@ -79,7 +79,7 @@ def build_sampled_table(text: MemoryText, k: int | None = None) -> SampledTable:
 
 
 def build_sampled_table_slowly(text: MemoryText, k: int) -> SampledTable:
-    """The definition, in NumPy: some 20 bytes for each base of the text."""
+    """The definition, in NumPy: some 40 bytes for each base of the text."""
     words, whole = pack_words(text.read_codes(0, text.size), k)
     at = np.flatnonzero(whole[::STEP]) * STEP
     order = np.argsort(words[at], kind="stable")

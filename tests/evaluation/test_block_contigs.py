@@ -12,8 +12,9 @@ from genodiff.alphabet import DNA, SOFT
 from genodiff.backbones.blocks import read_by_pass
 from genodiff.counter import Purpose, uniforms
 from genodiff.data.loader import EvalBatches
+from genodiff.diffusion.masked import times
 from genodiff.diffusion.objectives.block import BlockDiffusion, mask_blocks
-from genodiff.evaluation import block_contigs
+from genodiff.evaluation.block_contigs import measure_block_contigs
 from genodiff.evaluation.bound import measure_bound
 from genodiff.evaluation.contigs import find_spans
 from genodiff.evaluation.eval_data import open_data
@@ -37,7 +38,7 @@ def run(tmp_path: Path) -> Path:
 
 def measure(model: TrainedModel, **how: Any) -> Any:
     windows = open_data(model).windows
-    return block_contigs.measure_block_contigs(model.objective, model.backbone, windows, **how)  # type: ignore[arg-type]
+    return measure_block_contigs(model.objective, model.backbone, windows, **how)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [5, 16])
@@ -57,7 +58,7 @@ def test_kept_states_give_a_window_its_share_of_one_pass_over_its_interval(
             draw = 2 * number + repeat
             u = torch.from_numpy(uniforms(3, Purpose.EVAL_MASK, draw, len(data), 3))[None]
             n_draws = 2 * len(find_spans(windows))
-            t = block_contigs.times(
+            t = times(
                 "systematic", torch.zeros(n_draws, dtype=torch.float64),
                 float(uniforms(3, Purpose.EVAL_TIME, 0, 1, 3)[0]), torch.arange(n_draws), n_draws,
             )  # fmt: skip
