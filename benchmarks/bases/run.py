@@ -2,8 +2,7 @@
 
     python benchmarks/bases/run.py WORK OUT.jsonl --seeds 0 1 2 [--rows pretrained scratch ...]
 
-Learned on chrV:1-300,000 (`pretrained-more`: and on chrIV), tried out on chrXVI:1-60,000, tested on
-chrXIV:300,001-600,000.
+Learned on chrV:1-300,000, tried out on chrXVI:1-60,000, tested on chrXIV:300,001-600,000.
 A row that is in OUT is not made again; a fit that was stopped goes on. Times are of the process.
 """
 
@@ -38,10 +37,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "lora": {"chain": True, "adapter": "lora:r=4"},
     "probe": {"method": "frozen", "head": "linear"},
     "frozen": {"chain": True, "method": "frozen"},
-    "pretrained-more": {"chain": True},
 }
-MORE = (("chrIV", 0, 1_530_000),)
-"""Labels of `pretrained-more`, beside those of the others."""
 
 
 class Letters(nn.Module):
@@ -107,10 +103,8 @@ def count(genes: Any, path: np.ndarray) -> list[Any]:
 
 def make_network(row: str, seed: int, path: np.ndarray, work: Path) -> dict[str, Any]:
     begun = time.process_time()
-    more = MORE if row == "pretrained-more" else ()
-    folder = work / ("fit-more" if more else "fit")
-    folder.mkdir(exist_ok=True)
-    files = write_files(folder, (TRAIN, VALID, *more))
+    (work / "fit").mkdir(exist_ok=True)
+    files = write_files(work / "fit", (TRAIN, VALID))
     told: dict[str, Any] = {}
     if row == "cnn":
         network, loop = fit_cnn(seed, work)

@@ -4,16 +4,15 @@
 
 RUN is trained with --block and without chrXIV. FOLDER gets `long_dna.json` and `long_dna.svg`.
 
-drawn      1,000, 10,000 and 100,000 bases by the command line: CPU seconds, the process's peak
-           memory, and evaluations of the network for each base (counted here: the blocks' steps,
-           and one reading of what was filled). Beside them those of sliding windows with as many
-           bases a step.
-bytes      the same records in batches of 1 and 4, with 1 and 2 threads.
-evaluated  the first bases of chrXIV: each block after all that is before it, with kept states and
-           by a whole pass for each block (1e-5 in float32), and after the 1,024 - L' bases before
-           it, as windows that slide by a block. The masks are the same.
-looks      GC by 1,000 bases, 24-mers that come twice, genes of ATG to stop, and 6-mers: of what was
-           drawn, of chrXIV, and of a Markov chain of order 8 of the train split.
+drawn      1,000, 10,000 and 100,000 bases by the command line: CPU seconds and peak memory.
+           Evaluations a base are counted: the blocks' steps, and one reading of what was filled.
+           Windows that slide by half their length are counted with as many bases a step.
+bytes      The same records in batches of 1, 3 and 4, with 1 and 2 threads.
+evaluated  chrXIV from 50,001 on. Each block comes after all that is before it, with kept states
+           and by a whole pass for each. Or it comes after the 1,024 - L' bases before it, as
+           windows that slide by a block. The masks are the same.
+looks      GC by 1,000 bases, 24-mers that come twice, genes of ATG to stop, and 6-mers. They are
+           of what was drawn, of chrXIV, and of a Markov chain of order 8 of the train split.
 """
 
 import argparse
