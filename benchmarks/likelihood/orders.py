@@ -1,6 +1,8 @@
 """The exact likelihood of a run's windows by order, beside the bound on the same windows.
 
-    python benchmarks/likelihood/orders.py RUN [--windows 16] [--evaluations 16] -o orders.json
+    python benchmarks/likelihood/orders.py RUN [--fasta FASTA] [--windows 16] -o orders.json
+
+RUN may be the name of a ready model, which needs its genome.
 
 Fixed orders are scored at `--evaluations` of their steps in each of 8 x `--windows` windows of the
 test split. Orders that read the network are walked in `--windows` windows, in as many steps as are
@@ -58,6 +60,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run")
+    parser.add_argument("--fasta", help="the genome, where the run does not know it")
     parser.add_argument("--windows", type=int, default=16, help="of orders that are walked")
     parser.add_argument("--evaluations", type=int, default=16, help="of each window, fixed orders")
     parser.add_argument("--repeats", type=int, default=4, help="masks of each window")
@@ -69,7 +72,7 @@ def main() -> None:
         fixed = (order, options) in FIXED
         rows.append(
             measure(
-                asked.run, order, options, repeats=asked.repeats,
+                asked.run, order, options, fasta=asked.fasta, repeats=asked.repeats,
                 max_windows=asked.windows * (8 if fixed else 1),
                 order_evaluations=asked.evaluations if fixed else None,
             )
