@@ -43,8 +43,9 @@ class ExactCopy:
 class RecordBlocks:
     """The next blocks of a group of records: denoisers of them, and what is kept of those before.
 
-    `ids` are the records, filled in place. Block after block: `take` chooses the records that have
-    one more, `denoiser` and `refine` read it, and `keep` goes on.
+    `ids` are the records, filled in place, and `done` how many blocks of each are there already.
+    Block after block: `take` chooses the records that have one more, `denoiser` and `refine` read
+    it, and `keep` goes on.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class RecordBlocks:
         exact: ExactCopy,
         ids: Sequence[Ids],
         tick: Callable[[int], None] | None,
+        done: Sequence[int],
     ) -> None:
         assert isinstance(model.backbone, Caduceus)
         self._past = BlockPast(model.backbone, len(ids))
@@ -60,11 +62,13 @@ class RecordBlocks:
         self._ids, self._exact, self._tick = ids, exact, tick
         self._alone: dict[int, BlockPast] = {}
         self._device = model.backbone.embedding.device
-        self._rows = torch.arange(len(ids), device=self._device)
+        for turn in range(max(done, default=0)):
+            self.take([i for i, n in enumerate(done) if n > turn], turn * self._size)
+            self.keep(self._rows.tolist())
 
-    def take(self, rows: Sequence[int]) -> None:
-        """The records whose next block is drawn."""
-        self._rows = torch.tensor(rows, device=self._device)
+    def take(self, rows: Sequence[int], start: int) -> None:
+        """The records whose next block, from `start` on, is drawn."""
+        self._rows, self._start = torch.tensor(rows, device=self._device), start
 
     def denoiser(self, rows: Tensor) -> Callable[..., Tensor]:
         """(xt, sigma) → logits of the next block of these of the records that were taken."""
@@ -92,10 +96,9 @@ class RecordBlocks:
     def keep(self, rows: Sequence[int]) -> None:
         """Read the block that was filled of these records, which have a further one."""
         if not rows:
-            self._past.length += self._size
             return
-        start = self._past.length
-        x = np.stack([self._ids[i][start : start + self._size] for i in rows]).astype(np.int64)
+        here = slice(self._start, self._start + self._size)
+        x = np.stack([self._ids[i][here] for i in rows]).astype(np.int64)
         some = None if len(rows) == len(self._ids) else torch.tensor(rows, device=self._device)
         self._past.add(torch.from_numpy(x).to(self._device), some)
 
@@ -110,7 +113,7 @@ class RecordBlocks:
         if row not in self._alone:
             self._alone[row] = BlockPast(self._exact.get(), 1)
         alone = self._alone[row]
-        while alone.length < self._past.length:
+        while alone.length < self._start:
             start = alone.length
             x = self._ids[row][None, start : start + self._size].astype(np.int64)
             alone.add(torch.from_numpy(x).to(self._device))

@@ -71,7 +71,7 @@ class DnaDrawing(Drawing):
     def draw(self, seed: int, first: int = 0, tick: Tick | None = None) -> Iterator[Sample]:
         return infill(
             self.model, islice(self._drafts(), first, None), how=self.how, seed=seed, tick=tick,
-            first=first, guiding=self.guiding, memory=self.memory,
+            first=first, guiding=self.guiding, memory=self.memory, parts=self.parts,
         )  # fmt: skip
 
     def _drafts(self) -> Iterator[Ids]:

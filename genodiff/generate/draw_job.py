@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from genodiff.generate.drawing import Drawing
 from genodiff.generate.estimate import plan_sampling
 from genodiff.generate.output_file import SampleFile
+from genodiff.generate.record_parts import RecordParts
 from genodiff.generate.request import DrawRequest
 from genodiff.generate.samples import Sample
 from genodiff.io import atomic
@@ -48,6 +49,8 @@ class DrawJob(Job[Asked]):
     def entries(self, first: int) -> Iterator[bytes]:
         done = first / max(1, self.drawing.n * self.work.records)
         self.tick(round(min(1.0, done) * self.total))
+        journal = self.journal
+        self.drawing.parts = RecordParts(journal.list_parts(), first, journal.append_part)
         for sample in self.drawing.draw(self.request.seed, first, self.tick):
             yield sample.pack()
 

@@ -22,6 +22,7 @@ from genodiff.domain import DNA, Domain
 from genodiff.errors import CheckpointError
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.output_file import SampleFile
+from genodiff.generate.record_parts import RecordParts
 from genodiff.generate.sample import Tick, Workload, choose_stride, measure_workload
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.samples import Sample, choose_sampler
@@ -40,6 +41,8 @@ class Drawing(ABC):
     """The genome whose regions are filled, which each leave their own locus out."""
     lengths: list[int]
     """Number of positions of each sequence or template."""
+    parts: RecordParts | None = None
+    """What is kept of records that are not whole, where a drawing keeps some."""
     states: int | None = None
     """Of the automata of constraints, where there are some."""
 

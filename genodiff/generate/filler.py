@@ -25,6 +25,7 @@ from genodiff.errors import UsageError
 from genodiff.generate.block_reading import ByRows, ExactCopy, RecordBlocks
 from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, ConstrainedRows
 from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
+from genodiff.generate.record_parts import RecordParts
 from genodiff.generate.sample_memory import TRIES, SampleMemory
 from genodiff.generate.samples import Ids, refuse_after_gap
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
@@ -67,7 +68,7 @@ class _Networks(NamedTuple):
 class Filler:
     """A model and a way to sample, ready to fill groups of drafts.
 
-    `memory` is one that is open already.
+    `memory` is one that is open already. `parts` are as in `sample.fill_pieces`.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Filler:
         tick: Callable[[int], None] | None,
         guiding: Guiding | None = None,
         memory: SampleMemory | None = None,
+        parts: RecordParts | None = None,
     ) -> None:
         self.alphabet, self.how, self.seed = model.alphabet, how, seed
         self.diffusion: MaskedDiffusion = model.diffusion
@@ -101,6 +103,7 @@ class Filler:
         if model.objective.kind == "block":
             self.exact_blocks = ExactCopy(check_network(model.backbone))
         self.guiding, conditional = guiding, None
+        self.parts = parts if guiding is None else None
         if guiding is not None:
             self.sampler = SAMPLERS[str(how.sampler)]
             guiding.check(model, self.sampler, str(how.sampler))
@@ -154,12 +157,12 @@ class Filler:
         goes_on = self.model.objective.only_goes_on
         if goes_on and any((m[:-1] & ~m[1:]).any() for m in masked):
             raise refuse_after_gap(self.model)
-        blocks = self._open_blocks(pieces, ids)
-        nfe = [0] * len(pieces)
+        done, nfe = self._go_on(pieces, ids, attempt)
+        blocks = self._open_blocks(pieces, ids, done)
         guided: list[tuple[int, float | None]] = [(0, None)] * len(pieces)
         if self.guiding is not None:
             self._check_guided(pieces)
-        for rows, spans, own in self._list_rounds(pieces):
+        for turn, rows, spans, own in self._list_rounds(pieces, done):
             # Padded on the right to the widest; padding is no mask, so nothing is drawn there.
             width = max(span.stop - span.start for span in spans)
             xt = np.full((len(rows), width), self.alphabet.pad_id, np.int64)
@@ -169,13 +172,13 @@ class Filler:
                 u[:, row, : span.stop - span.start] = draws[i][:, span]
             together = None
             if any(piece.together for piece in pieces):
-                parts = [
+                asked = [
                     (pieces[i].together, ids[i], span) for i, span in zip(rows, spans, strict=True)
                 ]
-                together = ConstrainedRows(parts, self.alphabet)
+                together = ConstrainedRows(asked, self.alphabet)
             networks = self._remember(own)
             if blocks is not None:
-                blocks.take(rows)
+                blocks.take(rows, spans[0].start)
                 networks = _Networks(ByRows(blocks.denoiser), ByRows(blocks.refine), None)
             if self.guiding is None:
                 noising = self._begin([pieces[i] for i in rows], spans, xt)
@@ -183,9 +186,9 @@ class Filler:
             else:
                 some = [pieces[i] for i in rows]
                 wholes = [ids[i] for i in rows]
-                done = self._guide(networks, xt, u, wholes, spans, some, together)
-                x0, evaluations = done.x0, done.nfe
-                for i, calls, log_z in zip(rows, done.calls, done.log_z, strict=True):
+                drawn = self._guide(networks, xt, u, wholes, spans, some, together)
+                x0, evaluations = drawn.x0, drawn.nfe
+                for i, calls, log_z in zip(rows, drawn.calls, drawn.log_z, strict=True):
                     known = len(pieces[i].rounds) == 1 and not math.isnan(log_z)
                     known = known and not self._may_refuse(pieces[i])
                     guided[i] = (guided[i][0] + int(calls), float(log_z) if known else None)
@@ -194,12 +197,26 @@ class Filler:
                 open_here = masked[i][span]
                 ids[i][span][open_here] = x0[row, : span.stop - span.start][open_here]
                 nfe[i] += int(evaluations[row])
+                if self.parts is not None and not attempt:
+                    self.parts.add(pieces[i].number, ids[i], pieces[i].rounds, turn + 1, nfe[i])
             if blocks is not None:
                 each = zip(rows, spans, strict=True)
                 blocks.keep([i for i, span in each if span.stop < pieces[i].rounds[-1][1]])
         if self.guiding is None:
             return list(zip(ids, nfe, strict=True))
         return [(a, b, *c) for a, b, c in zip(ids, nfe, guided, strict=True)]
+
+    def _go_on(
+        self, pieces: list[DraftPart], ids: list[Ids], attempt: int
+    ) -> tuple[list[int], list[int]]:
+        """The rounds of each piece that an earlier call has filled, and their evaluations."""
+        if self.parts is None or attempt:
+            return [0] * len(pieces), [0] * len(pieces)
+        found = [self.parts.put_back(one.number, of) for one, of in zip(pieces, ids, strict=True)]
+        done, nfe = (list(each) for each in zip(*found, strict=True))
+        if self.tick is not None:
+            self.tick(sum(nfe))
+        return done, nfe
 
     def _put_back(self, ids: Ids, piece: DraftPart, u: NDArray[np.float64]) -> None:
         """Where noise is masks: put back into `ids` what stood there and is not noised."""
@@ -223,7 +240,9 @@ class Filler:
         there = torch.from_numpy(real).to(self.device)
         return self.noising._replace(start=pieces[0].from_noise, real=there)
 
-    def _open_blocks(self, pieces: list[DraftPart], ids: list[Ids]) -> RecordBlocks | None:
+    def _open_blocks(
+        self, pieces: list[DraftPart], ids: list[Ids], done: list[int]
+    ) -> RecordBlocks | None:
         """The records block by block; None for a model that draws whole windows."""
         if self.exact_blocks is None:
             return None
@@ -231,19 +250,22 @@ class Filler:
             what = "constraints are for models that draw whole windows, and this one draws blocks"
             raise UsageError(what, fix="give a run of --objective mdlm")
         with torch.inference_mode():
-            return RecordBlocks(self.model, self.exact_blocks, ids, self.tick)
+            return RecordBlocks(self.model, self.exact_blocks, ids, self.tick, done)
 
     def _list_rounds(
-        self, pieces: list[DraftPart]
-    ) -> Iterator[tuple[list[int], list[slice], Interval]]:
-        """The pieces whose next windows are filled together, these windows, and their own locus."""
+        self, pieces: list[DraftPart], done: list[int]
+    ) -> Iterator[tuple[int, list[int], list[slice], Interval]]:
+        """Of each round the pieces whose windows are filled together, these, and their own locus.
+
+        The first rounds of each piece are `done`.
+        """
         for turn in range(max((len(piece.rounds) for piece in pieces), default=0)):
             alike: dict[Interval, list[int]] = {}
             for i, piece in enumerate(pieces):
-                if turn < len(piece.rounds):
+                if done[i] <= turn < len(piece.rounds):
                     alike.setdefault(self._find_own(piece, turn), []).append(i)
             for own, rows in alike.items():
-                yield rows, [slice(*pieces[i].rounds[turn]) for i in rows], own
+                yield turn, rows, [slice(*pieces[i].rounds[turn]) for i in rows], own
 
     def _find_own(self, piece: DraftPart, turn: int) -> Interval:
         """What of the memory a window must not read."""

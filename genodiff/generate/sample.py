@@ -26,6 +26,7 @@ from genodiff.generate.block_reading import plan_blocks
 from genodiff.generate.filler import DraftPart, Filler, find_device
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import plan_rounds
+from genodiff.generate.record_parts import RecordParts
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.samples import Ids, choose_sampler
 from genodiff.generate.samples import Sample as Sample
@@ -74,12 +75,13 @@ def infill(
     first: int = 0,
     guiding: Guiding | None = None,
     memory: SampleMemory | None = None,
+    parts: RecordParts | None = None,
 ) -> Iterator[Sample]:
     """Each draft with its masks filled, in order; every other id stays. Draft i is record i.
 
     A draft without masks costs no evaluation; a draft that is all masks is what `sample` fills.
     `first` is the number of the first draft's record. With `guiding` each draft is guided, window
-    after window. `memory` is as in `fill_pieces`.
+    after window. `memory` and `parts` are as in `fill_pieces`.
     """
     plan, mask = partial(plan_draft, model, how or Sampling()), model.alphabet.mask_id
     pieces = (
@@ -87,8 +89,9 @@ def infill(
         for number, draft in enumerate(drafts, first)
     )
     return fill_pieces(
-        model, pieces, how=how, seed=seed, tick=tick, first=first, guiding=guiding, memory=memory
-    )
+        model, pieces, how=how, seed=seed, tick=tick, first=first, guiding=guiding, memory=memory,
+        parts=parts,
+    )  # fmt: skip
 
 
 def fill_pieces(
@@ -101,10 +104,12 @@ def fill_pieces(
     first: int = 0,
     guiding: Guiding | None = None,
     memory: SampleMemory | None = None,
+    parts: RecordParts | None = None,
 ) -> Iterator[Sample]:
     """Each piece with its masks filled, in order, numbered from `first`.
 
     `memory` is that of `how`, where it is open already, and knows the genome of the pieces.
+    `parts` are of records, each of which is a piece of its own; guided ones have none.
     """
     how = choose_sampler(how, model)
     window = model.config.data.seq_len
@@ -116,7 +121,7 @@ def fill_pieces(
         raise UsageError(f"seed {seed} is not between 0 and 2^64 - 1", fix="give a smaller number")
     particles = 1 if guiding is None else guiding.particles
     return _generate(
-        Filler(model, how, seed, tick, guiding, memory),
+        Filler(model, how, seed, tick, guiding, memory, parts),
         iter(pieces),
         max(1, (how.batch_size or choose_batch_size(model)) // particles),
         first,

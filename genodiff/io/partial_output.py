@@ -2,7 +2,8 @@
 
 The first line names the request by a digest. The entries come after it, each in a form of its kind.
 An entry is a function of the request and of its number. So the same request goes on after the last
-whole entry and gives the bytes of a run without a break.
+whole entry and gives the bytes of a run without a break. What is done of an entry that takes long
+may be kept, too, in parts.
 """
 
 import json
@@ -20,7 +21,7 @@ Entry = TypeVar("Entry")
 
 
 class PartialOutput(ABC, Generic[Entry]):
-    """The entries of one request so far; `kept` is how many.
+    """The entries of one request so far; `kept` is how many, and `parts` how many parts of others.
 
     A subclass says what a file `holds`, what an entry is called, and how entries are read.
     """
@@ -31,7 +32,7 @@ class PartialOutput(ABC, Generic[Entry]):
     def __init__(self, path: str | Path, request: str) -> None:
         """Find what an earlier call of the same `request` (a digest) has kept at `path`."""
         self.path, self.request = Path(path), request
-        self.kept, self._end = 0, 0
+        self.kept, self.parts, self._end = 0, 0, 0
         self._file: IO[bytes] | None = None
         if self.read_request(self.path) == request:
             for _, end in self._entries():
@@ -51,7 +52,7 @@ class PartialOutput(ABC, Generic[Entry]):
 
     def check(self, *, fresh: bool, force: bool) -> None:
         """Raises `UsageError` where the file is foreign, or holds entries of another request."""
-        if not self.path.exists() or force or self.kept:
+        if not self.path.exists() or force or self.has_begun:
             return
         found = self.read_request(self.path)
         if found is None:
@@ -62,16 +63,21 @@ class PartialOutput(ABC, Generic[Entry]):
             fix = "give that command again to go on, --fresh to start anew, or another name"
             raise UsageError(f"holds {self.noun} of another request", file=self.path, fix=fix)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything is kept."""
+        return self.kept + self.parts > 0
+
     def start_anew(self) -> None:
         """Forget what is kept."""
-        self.kept = self._end = 0
+        self.kept = self.parts = self._end = 0
 
     def close(self) -> None:
-        """Close the file, which stays if it holds an entry."""
+        """Close the file, which stays if it holds an entry or a part."""
         if self._file is not None:
             self._file.close()
             self._file = None
-        if not self.kept and self.read_request(self.path) == self.request:
+        if not self.has_begun and self.read_request(self.path) == self.request:
             self.path.unlink(missing_ok=True)
 
     def remove(self) -> None:
@@ -84,7 +90,7 @@ class PartialOutput(ABC, Generic[Entry]):
         """Each whole entry after the first line, and how many bytes it has."""
 
     def _append(self, data: bytes, *, flush: bool) -> None:
-        """Keep the bytes of the next entry. Raises `MachineError` for a full disk."""
+        """Keep these bytes. Raises `MachineError` for a full disk."""
         file = self._open()
         try:
             file.write(data)
@@ -92,7 +98,6 @@ class PartialOutput(ABC, Generic[Entry]):
                 file.flush()
         except OSError as fault:
             raise write_error(self.path, fault) from None
-        self.kept += 1
 
     def _read_kept(self) -> Iterator[Entry]:
         """All that is kept, in order."""
@@ -108,10 +113,10 @@ class PartialOutput(ABC, Generic[Entry]):
             return self._file
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = open(self.path, "r+b" if self.kept else "wb")  # noqa: SIM115
+            self._file = open(self.path, "r+b" if self.has_begun else "wb")  # noqa: SIM115
             self._file.truncate(self._end)
             self._file.seek(self._end)
-            if not self.kept:
+            if not self.has_begun:
                 head = {"genodiff": __version__, "holds": self.holds, "request": self.request}
                 self._file.write(json.dumps(head).encode() + b"\n")
         except OSError as fault:

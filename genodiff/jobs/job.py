@@ -44,7 +44,8 @@ class Job(ABC, Generic[Asked]):
 
     `total` is of what progress counts, named by `noun`; 0 where it is not known. `keeps` is
     False where what is read cannot be read again, so that nothing can be gone on with. `digest`
-    names the request once it is known. `unit` is what an entry is called.
+    names the request once it is known. `unit` is what an entry is called. `journal` is open while
+    entries are made.
     """
 
     noun: ClassVar[str]
@@ -52,6 +53,7 @@ class Job(ABC, Generic[Asked]):
     total = 0
     keeps = True
     digest = ""
+    journal: Journal
 
     def __init__(self, request: Asked) -> None:
         self.request, self.device = request, choose_device(request.device)
@@ -108,8 +110,9 @@ class Job(ABC, Generic[Asked]):
             journal.check(fresh=request.fresh, force=request.force)
             if request.fresh:
                 journal.start_anew()
-            elif journal.kept:
-                _log.info("%s: goes on after %s", kept, format_count(journal.kept, self.unit))
+            elif journal.has_begun:
+                _log.info("%s: goes on after %s", kept, _count_kept(journal, self.unit))
+            self.journal = journal
             stack.callback(journal.close)
             try:
                 done = sum(map(self.weigh, journal.rows())) if journal.kept else 0
@@ -119,10 +122,10 @@ class Job(ABC, Generic[Asked]):
                 written = self.write(live) if request.is_stream else None
                 deque(made, maxlen=0)
             except (KeyboardInterrupt, Interrupted) as stop:
-                if kept != request.partial or not journal.kept:
+                if kept != request.partial or not journal.has_begun:
                     raise
-                are = "is" if journal.kept == 1 else "are"
-                kept = f"{format_count(journal.kept, f'finished {self.unit}')} {are} kept in {kept}"
+                are = "are" if journal.kept > 1 else "is"
+                kept = f"{_count_kept(journal, f'finished {self.unit}')} {are} kept in {kept}"
                 fix = "run the same command again to go on"
                 raise say_stopped(stop, kept, fix) from None
             try:
@@ -195,6 +198,11 @@ def follow(journal: Journal, made: Iterator[bytes]) -> Iterator[bytes]:
             n += 1
             yield new
         kept = journal.kept
+
+
+def _count_kept(journal: Journal, unit: str) -> str:
+    """The whole entries that are kept; where there are none, that one has begun."""
+    return format_count(journal.kept, unit) if journal.kept else "part of the work"
 
 
 def say_stopped(stop: BaseException, kept: str, fix: str) -> Interrupted:

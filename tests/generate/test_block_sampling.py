@@ -1,6 +1,7 @@
 """Records that are drawn block after block: the law that the bound is of, and the same bytes."""
 
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,11 +16,14 @@ from genodiff.alphabet import DNA
 from genodiff.backbones.blocks import read_by_pass
 from genodiff.counter import Purpose, uniforms
 from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.objective import OBJECTIVES
 from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
+from genodiff.generate import record_parts
 from genodiff.generate.block_reading import plan_blocks
+from genodiff.generate.record_parts import RecordParts
 from genodiff.generate.sample import Sampling, infill, measure_workload, sample
 
 PROCESS = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
@@ -164,3 +168,37 @@ def test_what_blocks_cannot_do_is_refused() -> None:
         list(sample(of, 1, 8, stride=4))
     with pytest.raises(UsageError, match="both strands at once"):
         list(sample(model(4, strands="paired"), 1, 8))
+
+
+@pytest.mark.parametrize("block", [4, None])
+@pytest.mark.parametrize("batch_size", [1, 2, 3])
+@pytest.mark.parametrize("keeps", [1, 4, 7])
+def test_records_go_on_after_what_is_kept_of_them(
+    block: int | None, batch_size: int, keeps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = model(block or 4)
+    if block is None:  # windows that slide
+        of.objective = OBJECTIVES["mdlm"](PROCESS)
+    monkeypatch.setattr(record_parts, "EACH", 6)
+    texts = [draft("N" * 75), draft("ACGTTG" + "N" * 34), draft("N" * 50 + "A" * 3 * (not block))]
+    how = Sampling(steps=3, batch_size=3, stride=None if block else 8)
+    kept: list[bytes] = []
+    whole = list(infill(of, texts, how=how, seed=3, parts=RecordParts([], 0, kept.append)))
+    assert len(kept) > 7
+    calls: list[int] = []
+    again = infill(
+        of, texts, how=replace(how, batch_size=batch_size), seed=3, tick=calls.append,
+        parts=RecordParts(kept[:keeps]),
+    )  # fmt: skip
+    for one, wanted in zip(again, whole, strict=True):
+        assert np.array_equal(one.ids, wanted.ids)
+        assert one.nfe == wanted.nfe
+    anew: list[int] = []
+    list(infill(of, texts, how=replace(how, batch_size=batch_size), seed=3, tick=anew.append))
+    assert sum(calls) == sum(anew)
+    other = [part[:-1] + bytes([part[-1] ^ 1]) for part in kept[:keeps]]
+    changed = list(infill(of, texts, how=how, seed=3, parts=RecordParts(other)))
+    pairs = zip(changed, whole, strict=True)
+    assert any(not np.array_equal(one.ids, wanted.ids) for one, wanted in pairs), "it is read"
+    late = list(infill(of, texts[2:], how=how, seed=3, first=2, parts=RecordParts(kept, 2)))
+    assert np.array_equal(late[0].ids, whole[2].ids)

@@ -12,9 +12,11 @@ from tiny_training import run_tiny
 
 import genodiff
 from genodiff.diffusion.objectives.block import BlockDiffusion
+from genodiff.generate import record_parts
 from genodiff.hub.adopt import adopt_network
 from genodiff.hub.export import export_model
 from genodiff.hub.source import read_source
+from genodiff.jobs.journal import Journal
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
 from tests.commands import command, exit_code
@@ -130,3 +132,42 @@ def test_what_does_not_go_with_blocks_is_one_line(
     assert re.search(said, error), error
     assert not (tmp_path / "new").exists()
     assert not (tmp_path / "o.fa").exists()
+
+
+@pytest.mark.parametrize("more", [("--threads", 1), ("--batch-size", 1), ("--threads", 2)])
+def test_a_long_record_that_is_stopped_goes_on_to_the_same_bytes(
+    more: tuple[Any, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    run = single_run(tmp_path, objective="block", block=8)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(record_parts, "EACH", 24)
+    words = ["sample", run, "-n", 2, "--length", 150, "--steps", 4, "-q"]
+    assert exit_code(*words, "--fasta", "whole.fa") == 0
+    partial, append = Path("o.fa.partial"), Journal.append_part
+
+    def stop(journal: Journal, part: bytes) -> None:
+        append(journal, part)
+        raise KeyboardInterrupt
+
+    sizes: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append_part", stop)
+        while (done := command(capsys, *words, "--fasta", "o.fa", *more))[0] == 130:
+            assert "is kept in o.fa.partial; run the same command again to go on" in done[2]
+            sizes.append(partial.stat().st_size)
+            if len(sizes) == 3:  # a damaged part is drawn again
+                data = partial.read_bytes()
+                partial.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+            if len(sizes) == 4:
+                assert sizes[3] == sizes[2]
+                code, _, err = command(capsys, *words, "--fasta", "o.fa", *more, "--seed", 2)
+                assert code == 2
+                assert "holds entries of another request" in err
+    assert done[0] == 0
+    assert len(sizes) == 13, "each of 2 records is kept 6 times, once of it in vain"
+    assert Path("o.fa").read_bytes() == Path("whole.fa").read_bytes()
+    read = (json.loads(Path(f"{one}.fa.json").read_text()) for one in ("o", "whole"))
+    one, whole = ([record["nfe"] for record in told["records"]] for told in read)
+    assert one == whole
+    assert not partial.exists()
