@@ -2,11 +2,14 @@
 
 Blocks are filled by the samplers of a masked network. What has been filled is read once, into
 states whose size does not depend on the length, so a record of any length is drawn in memory that
-stays. Close draws are decided in double precision on one record alone, as anywhere
-(`diffusion/sampler.py`); its states in double precision are made when first asked for.
+stays. A gap begins a block, whose other bases are seen: in blocks of 256 a gap of 64 has a right
+flank of 192, and a longer gap has one in its last block. What is beyond the block is not seen: no
+network has learnt to read it. Close draws are decided in double precision on one record alone, as
+anywhere (`diffusion/sampler.py`); its states in double precision are made when first asked for.
 """
 
 import copy
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,9 +24,42 @@ from genodiff.runs.model import TrainedModel
 
 
 def plan_blocks(gaps: NDArray[np.bool_], size: int) -> list[tuple[int, int]]:
-    """The blocks (start, end) up to the last gap: those before it are read, or filled."""
-    last = int(np.flatnonzero(gaps)[-1]) + 1 if gaps.any() else 0
-    return [(start, min(start + size, len(gaps))) for start in range(0, last, size)]
+    """The blocks (start, end) that gaps are filled in; what is before each is read."""
+    edges = np.flatnonzero(np.diff(gaps.astype(np.int8), prepend=0, append=0))
+    return plan_blocks_of_edges(edges[0::2].tolist(), edges[1::2].tolist(), len(gaps), size)
+
+
+def plan_blocks_of_edges(
+    starts: Sequence[int], ends: Sequence[int], length: int, size: int
+) -> list[tuple[int, int]]:
+    """The blocks of gaps given by their edges, in order, apart from one another.
+
+    Each begins where a gap does, or where the block before it has cut one that is longer. Gaps that
+    are whole in it are filled together; one that it would cut begins a block itself.
+    """
+    plan: list[tuple[int, int]] = []
+    at = 0
+    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        at = max(at, start)
+        while at < end:
+            stop = min(at + size, length)
+            last = bisect_left(starts, stop) - 1
+            if last > i and ends[last] > stop:
+                stop = starts[last]
+            plan.append((at, stop))
+            at = stop
+    return plan
+
+
+def list_reads(rounds: Sequence[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    """The blocks in which a record is read up to its last round, none across the start of one."""
+    reads: list[tuple[int, int]] = []
+    at = 0
+    for start, _ in rounds:
+        while at < start:
+            reads.append((at, min(at + size, start)))
+            at = reads[-1][1]
+    return reads
 
 
 class ExactCopy:
@@ -43,9 +79,8 @@ class ExactCopy:
 class RecordBlocks:
     """The next blocks of a group of records: denoisers of them, and what is kept of those before.
 
-    `ids` are the records, filled in place, and `done` how many blocks of each are there already.
-    Block after block: `take` chooses the records that have one more, `denoiser` and `refine` read
-    it, and `keep` goes on.
+    `ids` are the records, filled in place in their `rounds`. Block after block: `take` chooses the
+    records that have one more and reads what is before it, `denoiser` and `refine` read it.
     """
 
     def __init__(
@@ -53,22 +88,37 @@ class RecordBlocks:
         model: TrainedModel,
         exact: ExactCopy,
         ids: Sequence[Ids],
+        rounds: Sequence[list[tuple[int, int]]],
         tick: Callable[[int], None] | None,
-        done: Sequence[int],
     ) -> None:
         assert isinstance(model.backbone, Caduceus)
         self._past = BlockPast(model.backbone, len(ids))
-        self._size, self._pad = model.objective.block, model.alphabet.pad_id  # type: ignore[attr-defined]
+        self._pad = model.alphabet.pad_id
         self._ids, self._exact, self._tick = ids, exact, tick
         self._alone: dict[int, BlockPast] = {}
         self._device = model.backbone.embedding.device
-        for turn in range(max(done, default=0)):
-            self.take([i for i, n in enumerate(done) if n > turn], turn * self._size)
-            self.keep(self._rows.tolist())
+        size = model.objective.block  # type: ignore[attr-defined]
+        self._reads = [list_reads(one, size) for one in rounds]
+        self._at = [0] * len(ids)  # how many of its reads a record is past
 
-    def take(self, rows: Sequence[int], start: int) -> None:
-        """The records whose next block, from `start` on, is drawn."""
-        self._rows, self._start = torch.tensor(rows, device=self._device), start
+    @torch.inference_mode()
+    def take(self, rows: Sequence[int], starts: Sequence[int]) -> None:
+        """The records whose next blocks are drawn, and where these start."""
+        self._rows = torch.tensor(rows, device=self._device)
+        before = dict(zip(rows, starts, strict=True))
+        while True:
+            alike: dict[int, list[int]] = {}  # records by the length of what they read
+            for i in rows:
+                if (
+                    self._at[i] < len(self._reads[i])
+                    and self._reads[i][self._at[i]][1] <= before[i]
+                ):
+                    start, end = self._reads[i][self._at[i]]
+                    alike.setdefault(end - start, []).append(i)
+            if not alike:
+                return
+            for some in alike.values():
+                self._read(some)
 
     def denoiser(self, rows: Tensor) -> Callable[..., Tensor]:
         """(xt, sigma) → logits of the next block of these of the records that were taken."""
@@ -92,15 +142,13 @@ class RecordBlocks:
 
         return logits
 
-    @torch.inference_mode()
-    def keep(self, rows: Sequence[int]) -> None:
-        """Read the block that was filled of these records, which have a further one."""
-        if not rows:
-            return
-        here = slice(self._start, self._start + self._size)
-        x = np.stack([self._ids[i][here] for i in rows]).astype(np.int64)
+    def _read(self, rows: Sequence[int]) -> None:
+        """Read the next blocks, of one length, of these records."""
+        x = np.stack([self._ids[i][slice(*self._reads[i][self._at[i]])] for i in rows])
+        for i in rows:
+            self._at[i] += 1
         some = None if len(rows) == len(self._ids) else torch.tensor(rows, device=self._device)
-        self._past.add(torch.from_numpy(x).to(self._device), some)
+        self._past.add(torch.from_numpy(x.astype(np.int64)).to(self._device), some)
 
     def _measure(self, xt: Tensor) -> Tensor | None:
         """The rows' lengths without padding; None where there is none."""
@@ -113,10 +161,10 @@ class RecordBlocks:
         if row not in self._alone:
             self._alone[row] = BlockPast(self._exact.get(), 1)
         alone = self._alone[row]
-        while alone.length < self._start:
-            start = alone.length
-            x = self._ids[row][None, start : start + self._size].astype(np.int64)
-            alone.add(torch.from_numpy(x).to(self._device))
+        for start, end in self._reads[row][: self._at[row]]:
+            if start >= alone.length:
+                x = self._ids[row][None, start:end].astype(np.int64)
+                alone.add(torch.from_numpy(x).to(self._device))
         return alone
 
 

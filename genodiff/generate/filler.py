@@ -154,11 +154,11 @@ class Filler:
         for of, piece, u in zip(ids, pieces, draws, strict=True):
             self._put_back(of, piece, u[0])
         masked = [of == self.alphabet.mask_id for of in ids]
-        goes_on = self.model.objective.only_goes_on
-        if goes_on and any((m[:-1] & ~m[1:]).any() for m in masked):
+        causal = self.decoder is not None
+        if causal and any((m[:-1] & ~m[1:]).any() for m in masked):
             raise refuse_after_gap(self.model)
         done, nfe = self._go_on(pieces, ids, attempt)
-        blocks = self._open_blocks(pieces, ids, done)
+        blocks = self._open_blocks(pieces, ids)
         guided: list[tuple[int, float | None]] = [(0, None)] * len(pieces)
         if self.guiding is not None:
             self._check_guided(pieces)
@@ -178,7 +178,7 @@ class Filler:
                 together = ConstrainedRows(asked, self.alphabet)
             networks = self._remember(own)
             if blocks is not None:
-                blocks.take(rows, spans[0].start)
+                blocks.take(rows, [span.start for span in spans])
                 networks = _Networks(ByRows(blocks.denoiser), ByRows(blocks.refine), None)
             if self.guiding is None:
                 noising = self._begin([pieces[i] for i in rows], spans, xt)
@@ -199,9 +199,6 @@ class Filler:
                 nfe[i] += int(evaluations[row])
                 if self.parts is not None and not attempt:
                     self.parts.add(pieces[i].number, ids[i], pieces[i].rounds, turn + 1, nfe[i])
-            if blocks is not None:
-                each = zip(rows, spans, strict=True)
-                blocks.keep([i for i, span in each if span.stop < pieces[i].rounds[-1][1]])
         if self.guiding is None:
             return list(zip(ids, nfe, strict=True))
         return [(a, b, *c) for a, b, c in zip(ids, nfe, guided, strict=True)]
@@ -240,17 +237,16 @@ class Filler:
         there = torch.from_numpy(real).to(self.device)
         return self.noising._replace(start=pieces[0].from_noise, real=there)
 
-    def _open_blocks(
-        self, pieces: list[DraftPart], ids: list[Ids], done: list[int]
-    ) -> RecordBlocks | None:
+    def _open_blocks(self, pieces: list[DraftPart], ids: list[Ids]) -> RecordBlocks | None:
         """The records block by block; None for a model that draws whole windows."""
         if self.exact_blocks is None:
             return None
-        if any(piece.together is not None for piece in pieces):
-            what = "constraints are for models that draw whole windows, and this one draws blocks"
+        if any(piece.together is not None or piece.stood is not None for piece in pieces):
+            what = "redesign is for models that draw whole windows, and this one draws blocks"
             raise UsageError(what, fix="give a run of --objective mdlm")
         with torch.inference_mode():
-            return RecordBlocks(self.model, self.exact_blocks, ids, self.tick, done)
+            rounds = [piece.rounds for piece in pieces]
+            return RecordBlocks(self.model, self.exact_blocks, ids, rounds, self.tick)
 
     def _list_rounds(
         self, pieces: list[DraftPart], done: list[int]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.generate.drawing import Drawing, name_filling
+from genodiff.generate.drawing import Drawing, find_block, name_filling
 from genodiff.generate.gaps import Gap, Stretch, merge_gaps, split_contig
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample import (
@@ -64,7 +64,7 @@ class GapDrawing(Drawing):
     ) -> None:
         """Plan the windows. With `only_filled` the regions alone are written."""
         super().__init__(model, how, n, sources)
-        if model.objective.only_goes_on:
+        if model.objective.kind == "causal":
             raise refuse_after_gap(model)
         self.genome, self.given, self.merged = genome, list(gaps), merge_gaps(gaps)
         self.only_filled = only_filled
@@ -115,8 +115,8 @@ class GapDrawing(Drawing):
 
     def _stretches(self, contig: str) -> Iterator[Stretch]:
         window, stride = self.model.config.data.seq_len, choose_stride(self.model, self.how)
-        length = self.genome.contigs[contig]
-        return split_contig(contig, self.merged.get(contig, ()), length, window, stride)
+        length, block = self.genome.contigs[contig], find_block(self.model).get("block")
+        return split_contig(contig, self.merged.get(contig, ()), length, window, stride, block)
 
     def _tasks(self) -> Iterator[_Task]:
         for i, contig in enumerate(self.genome.contigs):

@@ -3,7 +3,8 @@
 The regions are merged where they overlap or touch, so a base is filled once. The windows of a
 contig are those of `rounds`, as if the contig were a template with `?` at these bases and nowhere
 else. Windows that share no base are independent of one another, so only stretches of windows that
-do are read: a genome is never in memory, and a record's bytes do not depend on how it is cut.
+do are read: a genome is never in memory, and a record's bytes do not depend on how it is cut. A
+model of blocks reads as many bases before a gap as a window of its training has.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
+from genodiff.generate.block_reading import plan_blocks_of_edges
 from genodiff.generate.filler import DraftPart
 from genodiff.generate.infill import plan_rounds_of_edges
 from genodiff.generate.samples import Ids
@@ -102,12 +104,21 @@ def merge_gaps(gaps: Iterable[Gap]) -> dict[str, list[tuple[int, int]]]:
 
 
 def split_contig(
-    contig: str, gaps: Sequence[tuple[int, int]], length: int, window: int, stride: int
+    contig: str,
+    gaps: Sequence[tuple[int, int]],
+    length: int,
+    window: int,
+    stride: int,
+    block: int | None = None,
 ) -> Iterator[Stretch]:
-    """The stretches of a contig of `length` bases, from left to right."""
+    """The stretches of a contig of `length` bases, from left to right.
+
+    They are of blocks of `block` bases, each with `window` bases before it, where that is given.
+    """
     starts, ends = [start for start, _ in gaps], [end for _, end in gaps]
     held: list[tuple[int, int]] = []
     at = reach = 0
+    before = 0 if block is None else window
 
     def close() -> Stretch:
         nonlocal at
@@ -115,10 +126,14 @@ def split_contig(
         while at < len(gaps) and gaps[at][0] < reach:
             inside.append(gaps[at])
             at += 1
-        return Stretch(contig, held[0][0], reach, inside, list(held))
+        return Stretch(contig, max(0, held[0][0] - before), reach, inside, list(held))
 
-    for start, end in plan_rounds_of_edges(starts, ends, length, window, stride):
-        if held and start >= reach:
+    if block is None:
+        plan = plan_rounds_of_edges(starts, ends, length, window, stride)
+    else:
+        plan = plan_blocks_of_edges(starts, ends, length, block)
+    for start, end in plan:
+        if held and start - before >= reach:
             yield close()
             held.clear()
         held.append((start, end))

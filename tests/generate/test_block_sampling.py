@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from markov_world import MASK, chi_square, draft, drawn
 from tiny_networks import network
 from torch import Tensor
 
 from genodiff.alphabet import DNA
-from genodiff.backbones.blocks import read_by_pass
+from genodiff.backbones.blocks import BlockPast, read_by_pass
 from genodiff.counter import Purpose, uniforms
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import OBJECTIVES
@@ -22,7 +24,7 @@ from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions
 from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
 from genodiff.generate import record_parts
-from genodiff.generate.block_reading import plan_blocks
+from genodiff.generate.block_reading import list_reads, plan_blocks
 from genodiff.generate.record_parts import RecordParts
 from genodiff.generate.sample import Sampling, infill, measure_workload, sample
 
@@ -162,8 +164,6 @@ def test_the_work_is_that_of_the_blocks() -> None:
 
 def test_what_blocks_cannot_do_is_refused() -> None:
     of = model(4)
-    with pytest.raises(UsageError, match="nothing may stand after a gap"):
-        list(infill(of, [draft("NNNA")]))
     with pytest.raises(UsageError, match="--stride is for windows"):
         list(sample(of, 1, 8, stride=4))
     with pytest.raises(UsageError, match="both strands at once"):
@@ -180,7 +180,7 @@ def test_records_go_on_after_what_is_kept_of_them(
     if block is None:  # windows that slide
         of.objective = OBJECTIVES["mdlm"](PROCESS)
     monkeypatch.setattr(record_parts, "EACH", 6)
-    texts = [draft("N" * 75), draft("ACGTTG" + "N" * 34), draft("N" * 50 + "A" * 3 * (not block))]
+    texts = [draft("N" * 75), draft("ACGTTG" + "N" * 34), draft("N" * 50 + "AAA")]
     how = Sampling(steps=3, batch_size=3, stride=None if block else 8)
     kept: list[bytes] = []
     whole = list(infill(of, texts, how=how, seed=3, parts=RecordParts([], 0, kept.append)))
@@ -202,3 +202,102 @@ def test_records_go_on_after_what_is_kept_of_them(
     assert any(not np.array_equal(one.ids, wanted.ids) for one, wanted in pairs), "it is read"
     late = list(infill(of, texts[2:], how=how, seed=3, first=2, parts=RecordParts(kept, 2)))
     assert np.array_equal(late[0].ids, whole[2].ids)
+
+
+def fill_naively(of: Any, start: Any, seed: int, blocks: list[tuple[int, int]]) -> Any:
+    """The gaps of one record in these blocks, from its own states in double precision."""
+    net, x = of.backbone.double(), torch.from_numpy(start.astype(np.int64))[None]
+    u = [
+        torch.from_numpy(uniforms(seed, one, 0, len(start)))[None]
+        for one in (Purpose.SAMPLE_ORDER, Purpose.SAMPLE_TOKEN)
+    ]
+    past = BlockPast(net, 1)
+    for begin, end in blocks:
+        if (x[0, begin:end] == MASK).any():
+            here = x[:, begin:end]
+            options = SamplerOptions(u[0][:, begin:end], u[1][:, begin:end], 256)
+            read = SAMPLERS["ancestral"].draw(
+                PROCESS, lambda xt, sigma: past.read(xt), here, options
+            )
+            x[:, begin:end] = read.x0
+        past.add(x[:, begin:end])
+    return x[0].numpy()
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("ACGTNNGTACGTNNNA", [(0, 4), (4, 8), (8, 12), (12, 16)]),
+        ("ACGTGNNGTACGTNNNA", [(0, 4), (4, 5), (5, 9), (9, 13), (13, 17)]),
+        ("NNACNNNNNNNGTACG", [(0, 4), (4, 8), (8, 12)]),
+        ("NNANNNTTTTTTNACG", [(0, 3), (3, 7), (7, 11), (11, 12), (12, 16)]),
+    ],
+)
+@torch.inference_mode()
+def test_a_gap_begins_a_block_that_sees_what_stands_after_it(
+    text: str, blocks: list[tuple[int, int]]
+) -> None:
+    of, start = model(4, scale=2.0), draft(text)
+    [one] = infill(of, [start], seed=3)
+    assert np.array_equal(one.ids, fill_naively(of, start, 3, blocks))
+    assert np.array_equal(one.ids[start != MASK], start[start != MASK])
+
+
+@pytest.mark.few(1)
+def test_a_gap_follows_the_law_of_its_block_with_what_stands_after_it() -> None:
+    of, text = model(4, scale=2.0), "ACGTNNGT"
+    found = infill(of, [draft(text)] * 6000, seed=4, how=Sampling(sampler="first-hitting"))
+    ids = np.stack([one.ids for one in found])[:, 4:6]
+    pairs = torch.tensor(list(itertools.product(DNA.targets, repeat=2)))
+    whole = torch.from_numpy(draft(text).astype(np.int64)).repeat(len(pairs), 1)
+    whole[:, 4:6] = pairs
+    law = np.zeros(len(pairs))
+    for order in ((4, 5), (5, 4)):
+        chance, xt = torch.ones(len(pairs), dtype=torch.float64), whole.clone()
+        xt[:, 4:6] = MASK
+        for place in order:
+            with torch.no_grad():
+                logp = PROCESS.log_x0(read_by_pass(of.backbone, whole, xt, 4), xt)[:, place]
+            chance *= logp.double().gather(1, whole[:, place, None])[:, 0].exp()
+            xt[:, place] = whole[:, place]
+        law += chance.numpy() / 2
+    assert law.sum() == pytest.approx(1, abs=1e-5)
+    number = {tuple(one): i for i, one in enumerate(pairs.tolist())}
+    counts = np.bincount([number[tuple(one)] for one in ids.tolist()], minlength=len(law))
+    assert abs(chi_square(counts, law)) < 4
+    other = infill(of, [draft("ACGTNNCA")] * 6000, seed=4, how=Sampling(sampler="first-hitting"))
+    counts = np.bincount(
+        [number[tuple(one.ids[4:6].tolist())] for one in other], minlength=len(law)
+    )
+    assert chi_square(counts, law) > 10, "what stands after a gap decides"
+
+
+def test_templates_of_any_gaps_are_the_same_bytes_in_any_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of = model(4, scale=2.0)
+    texts = ["NNACNNNNNNNGTACGNN", "ACGTGNNGTA", "NNNNNNNNNNNNN", "ACG", "TTTTTTTTTTTTNNNNNNA"]
+    drafts = [draft(text) for text in texts]
+    wanted = [one.ids for one in infill(of, drafts, seed=2, how=Sampling(batch_size=1))]
+    for batch_size in (2, 5):
+        found = infill(of, drafts, seed=2, how=Sampling(batch_size=batch_size))
+        assert all(np.array_equal(one.ids, a) for one, a in zip(found, wanted, strict=True))
+    monkeypatch.setattr(SamplerOptions, "__init__", with_tolerance(SamplerOptions.__init__, 1e3))
+    found = infill(of, drafts, seed=2, how=Sampling(batch_size=5))
+    assert all(np.array_equal(one.ids, a) for one, a in zip(found, wanted, strict=True))
+
+
+@given(st.lists(st.booleans(), max_size=40), st.integers(1, 9))
+def test_every_gap_is_in_one_block_and_all_before_it_is_read(wanted: list[bool], size: int) -> None:
+    gaps = np.array(wanted, np.bool_)
+    plan = plan_blocks(gaps, size)
+    assert all(0 < end - start <= size and gaps[start] for start, end in plan)
+    assert [a for _, a in plan[:-1]] <= [b for b, _ in plan[1:]]
+    covered = [i for start, end in plan for i in range(start, end)]
+    assert len(covered) == len(set(covered))
+    assert set(np.flatnonzero(gaps).tolist()) <= set(covered)
+    reads = list_reads(plan, size)
+    assert [i for start, end in reads for i in range(start, end)] == list(
+        range(plan[-1][0] if plan else 0)
+    )
+    assert {start for start, _ in plan[:-1]} <= {start for start, _ in reads}
