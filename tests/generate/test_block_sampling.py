@@ -25,6 +25,7 @@ from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
 from genodiff.generate import record_parts
 from genodiff.generate.block_reading import list_reads, plan_blocks
+from genodiff.generate.gaps import split_contig
 from genodiff.generate.record_parts import RecordParts
 from genodiff.generate.sample import Sampling, infill, measure_workload, sample
 
@@ -301,3 +302,13 @@ def test_every_gap_is_in_one_block_and_all_before_it_is_read(wanted: list[bool],
         range(plan[-1][0] if plan else 0)
     )
     assert {start for start, _ in plan[:-1]} <= {start for start, _ in reads}
+
+
+def test_a_region_sees_as_much_before_it_as_a_window_and_its_block_after_it() -> None:
+    gaps = [(100, 103), (105, 107), (170, 172), (300, 311), (390, 395)]
+    found = [(s.start, s.end, s.rounds) for s in split_contig("x", gaps, 400, 64, 32, 8)]
+    assert found == [
+        (36, 178, [(100, 108), (170, 178)]),
+        (236, 316, [(300, 308), (308, 316)]),
+        (326, 398, [(390, 398)]),
+    ]

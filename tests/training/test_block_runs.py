@@ -16,6 +16,7 @@ from genodiff.generate import record_parts
 from genodiff.hub.adopt import adopt_network
 from genodiff.hub.export import export_model
 from genodiff.hub.source import read_source
+from genodiff.io.fasta import read_fasta
 from genodiff.jobs.journal import Journal
 from genodiff.runs.model import load_model
 from genodiff.runs.resolve import resolve_config
@@ -171,3 +172,22 @@ def test_a_long_record_that_is_stopped_goes_on_to_the_same_bytes(
     one, whole = ([record["nfe"] for record in told["records"]] for told in read)
     assert one == whole
     assert not partial.exists()
+
+
+def test_regions_of_a_genome_are_filled_and_designs_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = single_run(tmp_path, objective="block", block=8)
+    monkeypatch.chdir(tmp_path)
+    places = ["--region", "c1:101-103", "--region", "c1:106-107", "--region", "c2:1-20"]
+    places += ["--region", "c2:3991-4000"]
+    words = ["sample", run, "--template", "genome.fa", *places, "--only-filled", "-q"]
+    assert exit_code(*words, "-o", "regions.fa") == 0
+    filled = {record.name: record.sequence for record in read_fasta("regions.fa")}
+    assert [len(one) for one in filled.values()] == [3, 2, 20, 10]
+    code, _, err = command(
+        capsys, "redesign", run, "--fasta", "genome.fa", *places[:2], "-o", "d.fa", "-q"
+    )
+    assert code == 2
+    assert "redesign is for models that draw whole windows, and this one draws blocks" in err
+    assert len(err.strip().splitlines()) == 1
