@@ -58,7 +58,9 @@ class TextDrawing(Drawing):
 
     def draw(self, seed: int, first: int = 0, tick: Tick | None = None) -> Iterator[Sample]:
         wanted = islice((one.ids for one in self.drafts for _ in range(self.n)), first, None)
-        return infill(self.model, wanted, how=self.how, seed=seed, tick=tick, first=first)
+        return infill(
+            self.model, wanted, how=self.how, seed=seed, tick=tick, first=first, parts=self.parts
+        )
 
     def read(self, sample: Sample) -> Filled:
         """A sample as text."""

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from genodiff.generate import record_parts
+from genodiff.jobs.journal import Journal
 from tests.cli.conftest import Command
+from tests.commands import command
 
 
 @pytest.mark.slow
@@ -39,3 +42,32 @@ def test_a_process_that_is_killed_at_any_moment_goes_on_to_the_same_bytes(
     assert sample(*words)[0] == 0
     assert (here / "o.fa").read_bytes() == (here / "whole.fa").read_bytes()
     assert not partial.exists()
+
+
+@pytest.mark.parametrize(("kind", "ending"), [("run", "fa"), ("text_run", "txt")])
+def test_a_long_record_of_windows_goes_on_to_the_same_bytes(
+    kind: str,
+    ending: str,
+    here: Path,
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(record_parts, "EACH", 60)
+    words = ["sample", request.getfixturevalue(kind), "-n", 2, "--length", 250, "--steps", 3, "-q"]
+    assert command(capsys, *words, "-o", f"whole.{ending}")[0] == 0
+    stops, append = 0, Journal.append_part
+
+    def stop(journal: Journal, part: bytes) -> None:
+        append(journal, part)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append_part", stop)
+        while (done := command(capsys, *words, "-o", f"o.{ending}"))[0] == 130:
+            assert "part of the work is kept in" in done[2]
+            stops += 1
+    assert done[0] == 0
+    assert stops >= 4
+    assert Path(f"o.{ending}").read_bytes() == Path(f"whole.{ending}").read_bytes()
