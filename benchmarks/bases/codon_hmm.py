@@ -6,6 +6,8 @@ McIninch, 1993; GeneMark), counted on labels; those of the reverse strand read t
 path is the best one (Viterbi). k and the cost of a gene are chosen on the validation part.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +24,12 @@ ATG = (0, 3, 2)
 
 def find_orfs(ids: NDArray[np.int64], least: int = 300) -> list[CodingGene]:
     """The longest open reading frames of both strands, the longer first, none over another."""
+    orfs = list_orfs(ids, least)
+    return choose_orfs(orfs, [end - start for start, end, _ in orfs], len(ids))
+
+
+def list_orfs(ids: NDArray[np.int64], least: int) -> list[tuple[int, int, int]]:
+    """Start, end and strand of what begins with the first ATG after a stop and ends with a stop."""
     found = []
     for strand in (1, -1):
         read = ids if strand > 0 else COMPLEMENT[ids[::-1]]
@@ -34,14 +42,22 @@ def find_orfs(ids: NDArray[np.int64], least: int = 300) -> list[CodingGene]:
                 if ends[i]:
                     if start is not None and 3 * (i + 1 - start) >= least:
                         a, b = frame + 3 * start, frame + 3 * (i + 1)
-                        found.append((a, b) if strand > 0 else (len(ids) - b, len(ids) - a))
-                        found[-1] = (*found[-1], strand)
+                        place = (a, b) if strand > 0 else (len(ids) - b, len(ids) - a)
+                        found.append((*place, strand))
                     start = None
                 elif start is None:
                     start = i
-    taken, kept = np.zeros(len(ids) + 1, bool), []
-    for a, b, strand in sorted(found, key=lambda one: one[0] - one[1]):
-        if not taken[a : b + 1].any():  # genes with no base between them have no path
+    return found
+
+
+def choose_orfs(
+    orfs: list[tuple[int, int, int]], scores: Sequence[float], length: int
+) -> list[CodingGene]:
+    """The best first, none over or beside another: genes with no base between have no path."""
+    taken, kept = np.zeros(length + 1, bool), []
+    for i in sorted(range(len(orfs)), key=lambda i: -scores[i]):
+        a, b, strand = orfs[i]
+        if not taken[a : b + 1].any():
             taken[max(a - 1, 0) : b + 1] = True
             kept.append(CodingGene(strand, ((a, b),)))
     return sorted(kept, key=lambda one: one.parts)

@@ -17,6 +17,8 @@ from genodiff.statistics.seeds import JointEstimate, estimate_mean
 
 LEVELS = ("bases", "exons", "genes")
 PAIRS = [("pretrained", "scratch"), ("pretrained", "cnn"), ("pretrained", "lora"),
+         ("relatives", "pretrained"), ("relatives", "relatives, scratch"),
+         ("relatives", "orf"), ("relatives", "conserved orfs"),
          ("pretrained", "hmm"), ("pretrained", "orf")]  # fmt: skip
 
 

@@ -16,8 +16,19 @@ from typing import Any
 import numpy as np
 import torch
 from codon_hmm import CodonModel, find_orfs
+from conserved_orfs import find_conserved
 from torch import Tensor, nn
-from yeast_genes import GENOME, TEST, TRAIN, VALID, count_levels, read_ids, read_labels, write_files
+from yeast_genes import (
+    DATA,
+    GENOME,
+    TEST,
+    TRAIN,
+    VALID,
+    count_levels,
+    read_ids,
+    read_labels,
+    write_files,
+)
 
 import genodiff
 from genodiff.alphabet import DNA
@@ -30,11 +41,14 @@ from genodiff.finetuning.protocol import FitSettings
 from genodiff.io.faidx import Genome
 
 CORE, CONTEXT = 4096, 512
+RELATIVES = DATA.parent / "relatives/yeast"
 SETTINGS: dict[str, Any] = {"epochs": 1, "batch_size": 1, "lr": 2e-3}
 ROWS: dict[str, dict[str, Any]] = {
     "pretrained": {"chain": True},
     "scratch": {"chain": True, "scratch": True},
     "lora": {"chain": True, "adapter": "lora:r=4"},
+    "relatives": {"chain": True, "relatives": True},
+    "relatives, scratch": {"chain": True, "relatives": True, "scratch": True},
     "probe": {"method": "frozen", "head": "linear"},
     "frozen": {"chain": True, "method": "frozen"},
 }
@@ -80,11 +94,30 @@ def fit_verb(row: str, seed: int, files: tuple[Path, Path], work: Path) -> Any:
     """The verb's model, and what it tells."""
     out = work / f"{row}-{seed}"
     genes, known = files
+    how = SETTINGS | ROWS[row]
+    if "relatives" in how:
+        how["relatives"] = [list_relatives(work)]
     told = genodiff.finetune_bases(
         "yeast", GENOME, genes=genes, within=known, out=out, core=CORE, context=CONTEXT, seed=seed,
-        valid=[f"{VALID[0]}:{VALID[1] + 1}-{VALID[2]}"], **(SETTINGS | ROWS[row]),
+        valid=[f"{VALID[0]}:{VALID[1] + 1}-{VALID[2]}"], **how,
     )  # fmt: skip
-    return genodiff.load(out).network, told
+    model = genodiff.load(out).fitted
+    with Genome(GENOME) as genome:
+        model.relate(genome)
+    return model.network, told
+
+
+def list_relatives(work: Path) -> Path:
+    """A list of whole genomes: one of coding sequences alone would tell where genes are."""
+    path, rows = work / "relatives.tsv", ["name\tspecies\tpath"]
+    for name, species, file in (
+        ("CBS432", "paradoxus", "Spar_CBS432"),
+        ("UFRJ50816", "paradoxus", "Spar_UFRJ50816"),
+        ("Sarb", "arboricola", "Sarb_H6"),
+    ):
+        rows.append(f"{name}\tSaccharomyces {species}\t{RELATIVES / file}.fa.gz")
+    path.write_text("\n".join(rows) + "\n")
+    return path
 
 
 def score_test(network: BaseLabeller, work: Path) -> np.ndarray:
@@ -145,6 +178,10 @@ def tune_hmm(spans: Sequence[Span], work: Path) -> tuple[CodonModel, int, float]
 def make_rules(path: np.ndarray, work: Path) -> dict[str, dict[str, Any]]:
     ids = read_ids(TEST)
     found: dict[str, dict[str, Any]] = {"orf": {"counts": count(find_orfs(ids), path)}}
+    begun = time.process_time()
+    cost, genes = find_conserved(list_relatives(work), work)
+    found["conserved orfs"] = {"cost": cost, "counts": count(genes, path),
+                               "fit_seconds": round(time.process_time() - begun)}  # fmt: skip
     for row, spans in (("hmm", [TRAIN]), ("hmm-all", ())):
         begun = time.process_time()
         model, k, cost = tune_hmm(spans, work)

@@ -30,7 +30,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from genodiff.alphabet import ID_CODES, Alphabet
+from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.backbones.strand import flip_positions, stack_strands
 from genodiff.errors import DataError, GenodiffError, UsageError
@@ -38,7 +38,6 @@ from genodiff.io.faidx import Genome
 from genodiff.io.features import read_features
 from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences
-from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.related_backbone import PLACE_CHANNELS, RelatedBackbone
 
 LONGEST = 1 << 20
@@ -252,22 +251,9 @@ def _embed_batch(
         what = f"the network's values are not finite for {group[0].contig} or a window beside it"
         raise GenodiffError(what, fix="use another checkpoint")
     if isinstance(backbone, RelatedBackbone):
-        states = torch.cat([states, _read_relatives(backbone, ids, states)], -1)
+        places = backbone.describe_rows(xt, lengths).to(states)[:, :, None, None]
+        states = torch.cat([states, places.expand(*states.shape[:4], PLACE_CHANNELS)], -1)
     return _pooled(states, lengths, how)
-
-
-def _read_relatives(
-    backbone: RelatedBackbone, ids: list[Tensor], states: Float[Tensor, "B L S N D"]
-) -> Float[Tensor, "B L S N C"]:
-    """What relatives say of each place, as wide as the states that it stands beside."""
-    out = torch.zeros(*states.shape[:2], PLACE_CHANNELS, dtype=states.dtype)
-    for i, row in enumerate(ids):
-        if len(row) > MOST_WINDOW:
-            what = f"with relatives a window has at most {MOST_WINDOW:,} bases, not {len(row):,}"
-            raise UsageError(what, fix="cut it with --window")
-        out[i, : len(row)] = torch.from_numpy(backbone.describe_places(ID_CODES[row.numpy()]))
-    wide = out.to(states.device)[:, :, None, None]
-    return wide.expand(*states.shape[:4], PLACE_CHANNELS)
 
 
 def _encode(alphabet: Alphabet, window: Window) -> NDArray[np.uint8]:

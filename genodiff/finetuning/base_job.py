@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any
 
 import torch
+from torch import nn
 
 from genodiff.annotation.base_labels import (
     BaseLabels,
@@ -31,6 +32,11 @@ from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import SCRATCH
 from genodiff.finetuning.predictor_files import describe_network
 from genodiff.finetuning.protocol import FitSettings
+from genodiff.finetuning.related_features import (
+    KeptRelatives,
+    RelatedFeatures,
+    keep_relatives,
+)
 from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.unit_files import LABELLER
 from genodiff.io import atomic
@@ -41,7 +47,10 @@ from genodiff.io.regions import parse_region
 from genodiff.io.target import is_own_folder
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
+from genodiff.memory.text import MOST_WINDOW
+from genodiff.models.opening import open_language
 from genodiff.runs.model import collect_tensors, fill_module
+from genodiff.runs.related_backbone import RelatedBackbone
 
 _log = logging.getLogger("genodiff")
 
@@ -77,8 +86,9 @@ class BasesJob(Job[BasesRequest]):
             "batch_size": asked.batch_size, "lr": asked.lr, "patience": asked.patience,
             "ema": asked.ema, "adapter": asked.adapter,
         })  # fmt: skip
+        features, self.kept = self._relate(backbone)
         self.network = BaseLabeller(
-            backbone,
+            features,
             self.labels.mirror,
             complement=alphabet.complement,
             head=asked.head,
@@ -100,6 +110,23 @@ class BasesJob(Job[BasesRequest]):
         )
         self.loop = FitLoop(self.lesson)
         self.total = self.loop.steps
+
+    def _relate(self, backbone: nn.Module) -> tuple[nn.Module, KeptRelatives | None]:
+        """What the head reads, and what is kept of relatives."""
+        asked = self.request
+        if not asked.relatives:
+            return backbone, None
+        if (width := asked.core + 2 * asked.context) > MOST_WINDOW:
+            what = f"with --relatives a window has at most {MOST_WINDOW:,} bases, not {width:,}"
+            raise UsageError(what, fix="give a smaller --core or --context")
+        model = open_language(
+            asked.run, "cpu", asked.relatives, strains=asked.strains, fasta=asked.fasta
+        )
+        related, features = model.backbone, RelatedFeatures(backbone)
+        assert isinstance(related, RelatedBackbone)
+        assert model.relatives is not None
+        features.take(related.relatives, related.votes)
+        return features, keep_relatives(related, model.relatives)
 
     def plan(self) -> dict[str, Any]:
         rows = torch.arange(min(self.settings.batch_size, len(self.windows["train"]))).numpy()
@@ -125,7 +152,7 @@ class BasesJob(Job[BasesRequest]):
             "how": [list(asked.types), asked.all_as, asked.mask_shared, asked.fill],
             "spans": self.spans, "loss": self.task.loss, "head": asked.head, "chain": asked.chain,
             "ends": asked.ends, "class_power": asked.class_power, "core": asked.core,
-            "context": asked.context,
+            "context": asked.context, **self._name_relatives(),
             "settings": self.settings.model_dump(mode="json"), "seed": asked.seed,
             "device": self.device.partition(":")[0],
         }  # fmt: skip
@@ -191,12 +218,16 @@ class BasesJob(Job[BasesRequest]):
             "head": asked.head, "head_options": network.head.describe(), "chain": asked.chain,
             "ends": asked.ends, "core": asked.core, "context": asked.context,
             "settings": self.settings.model_dump(mode="json"),
-            "network": describe_network(self.spec), "told": told,
+            "network": describe_network(self.spec), "told": told, **self._name_relatives(),
         }  # fmt: skip
         with atomic.atomic_directory(asked.out, aside=not own, replace=own) as folder:
             write_labeller(folder, values, collect_tensors(network))
         asked.state_file.unlink(missing_ok=True)
         return told
+
+    def _name_relatives(self) -> dict[str, Any]:
+        """What decides what relatives say; without them nothing."""
+        return {} if self.kept is None else {"relatives": self.kept.model_dump(mode="json")}
 
     def _count(self) -> dict[str, Any]:
         sizes = {part: len(windows) for part, windows in self.windows.items()}

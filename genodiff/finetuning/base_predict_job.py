@@ -42,10 +42,11 @@ class BasePredictJob(Job[PredictRequest]):
 
     def open(self, stack: ExitStack) -> None:
         asked = self.request
-        self.model = KeptLabeller(asked.folder, self.device)
+        self.model = KeptLabeller(asked.folder, self.device, asked.relatives)
         if asked.part is None:
             check_kind(asked.out, self.model.card.kind)
         self.genome = stack.enter_context(Genome(asked.genome))
+        self.model.relate(self.genome)
         self.spans = merge_spans(self.genome.contigs, asked.region)
         whole = list(batch(list(tile_cores(self.spans, self.model.card.core))))
         self.cut = (0, len(whole)) if asked.part is None else asked.part.cut(len(whole))
@@ -160,7 +161,7 @@ def deal(
 
 def predict_arrays(asked: PredictRequest) -> dict[str, NDArray[np.float32]]:
     """What `genodiff.predict` gives without an output."""
-    model = KeptLabeller(asked.folder, machine.choose_device(asked.device))
+    model = KeptLabeller(asked.folder, machine.choose_device(asked.device), asked.relatives)
     return model.predict(asked.sequences, fasta=asked.fasta, region=asked.region)
 
 

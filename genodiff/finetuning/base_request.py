@@ -11,6 +11,7 @@ from genodiff.errors import UsageError
 from genodiff.finetuning.unit_files import LABELLER
 from genodiff.io.target import check_new_folder, is_own_folder
 from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.options import RelativeFiles, Strains
 from genodiff.jobs.request import Option
 from genodiff.runs.run_paths import check_input, check_run
 
@@ -32,7 +33,8 @@ class BasesRequest(FileRequest):
     Labels are learned in windows: a scored core, with context on both sides that is read only.
     `valid` chooses the epoch, `test` is measured once, at the end; both are contigs or parts of
     them, which training never sees the labels of. Without `valid` it is the last tenth of each
-    contig. With `chain`, genes are learned as one path (a conditional random field).
+    contig. With `relatives` the head also reads how many of them have each base, which `predict`
+    then needs as well. With `chain`, genes are learned as one path (a conditional random field).
 
     A fit that is stopped goes on from OUT.partial to the same bits. What is returned is what
     OUT/labeller.json says. `genodiff predict` and `genodiff.load` read the folder. Raises
@@ -85,6 +87,8 @@ class BasesRequest(FileRequest):
     head: Annotated[
         Literal["linear", "conv", "unet"], Option("What reads the network's features.")
     ] = "conv"
+    relatives: RelativeFiles = ()
+    strains: Strains = False
     chain: Annotated[
         bool, Option("Genes as one path: the steps between states are learned, too (CRF).")
     ] = False
@@ -136,6 +140,8 @@ class BasesRequest(FileRequest):
         if self.class_power and (self.track or self.chain):
             what = "--class-power weighs classes, and here is none"
             raise UsageError(what, fix="leave it out")
+        if self.strains and not self.relatives:
+            raise UsageError("--strains is of --relatives", fix="leave it out")
         if self.ema >= 1:
             raise UsageError(f"--ema {self.ema} is not below 1", fix="give less, such as 0.99")
         if self.adapter is not None and self.method == "frozen":

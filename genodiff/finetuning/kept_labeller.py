@@ -22,6 +22,7 @@ from genodiff.finetuning.predictor_files import read_alphabet
 from genodiff.io.faidx import Genome
 from genodiff.io.places import list_places
 from genodiff.io.sequences import is_file, read_sequences
+from genodiff.runs.known_contigs import LetterSource
 
 BATCH = 8
 """Windows that are read together. They are always the same ones, so that bits are."""
@@ -45,9 +46,14 @@ class Held(NamedTuple):
 class KeptLabeller:
     """A network with its head, its labels and, with a chain, its steps."""
 
-    def __init__(self, folder: Path, device: str = "cpu") -> None:
-        """Raises `CheckpointError` for a folder that is damaged."""
-        self.folder = folder
+    def __init__(
+        self, folder: Path, device: str = "cpu", relatives: Sequence[str | Path] = ()
+    ) -> None:
+        """`relatives` are those of the model, where they do not stand where they did in training.
+
+        Raises `CheckpointError` for a folder that is damaged.
+        """
+        self.folder, self.relatives = folder, relatives
         self.card, self.network = read_labeller(folder, device)
         self.device = device
 
@@ -71,8 +77,20 @@ class KeptLabeller:
         """Of what `score` gives: see the module."""
         return np.float32 if self.card.kind == "values" else np.float16
 
+    def relate(self, genome: LetterSource) -> None:
+        """Open the relatives that a model reads, without those of the `genome`'s own species.
+
+        Raises `DataError` where they are not those of training, `UsageError` for some too many.
+        """
+        kept, features = self.card.relatives, self.network.backbone
+        if kept is not None:
+            features.take(*kept.open(genome, self.relatives))  # type: ignore[operator]
+        elif self.relatives:
+            what = "this model was trained without relatives"
+            raise UsageError(what, file=self.folder, fix="leave --relatives out")
+
     def score(self, genome: Any, spans: Sequence[Span]) -> list[NDArray[Any]]:
-        """Of each core, the logarithms of chances (bases, outputs), or values."""
+        """Of each core, the logarithms of chances (bases, outputs), or values; after `relate`."""
         core, context = self.card.core, self.card.context
         places = [(one, start - context, start + core + context) for one, start, _ in spans]
         ids = np.stack([read_window(genome, place) for place in places]).astype(np.int64)
@@ -109,6 +127,7 @@ class KeptLabeller:
             what = "this model labels bases of sequences: it reads no table and no intervals"
             raise UsageError(what, fix="give a FASTA file or sequences alone")
         with _open(fasta if sequences is None else sequences) as genome:
+            self.relate(genome)
             found = {}
             for name, span in list_spans(genome.contigs, region):
                 cores = list(tile_cores([span], self.card.core))

@@ -22,6 +22,7 @@ from genodiff.finetuning.base_lesson import BaseTask
 from genodiff.finetuning.base_request import Ends
 from genodiff.finetuning.predictor_files import NetworkShape, read_alphabet
 from genodiff.finetuning.protocol import FitSettings
+from genodiff.finetuning.related_features import KeptRelatives, RelatedFeatures
 from genodiff.finetuning.unit import MODEL
 from genodiff.finetuning.unit_files import LABELLER
 from genodiff.io import atomic
@@ -56,6 +57,7 @@ class LabellerCard(Settings):
     context: Annotated[int, Field(ge=0)]
     settings: FitSettings
     network: NetworkShape
+    relatives: KeptRelatives | None = None
     weights_sha256: str
     told: dict[str, Any] = Field(default_factory=dict)
 
@@ -74,7 +76,7 @@ class LabellerCard(Settings):
         alphabet = read_alphabet(self.network)
         backbone = self.network.settings.build(alphabet.padded_size, alphabet.complement)
         return BaseLabeller(
-            backbone,
+            backbone if self.relatives is None else RelatedFeatures(backbone),
             self.mirror,
             strands=self.settings.rc,
             complement=alphabet.complement,

@@ -80,6 +80,14 @@ class PredictRequest(FileRequest):
         str | Path | None, Option("The genome of a BED file, or of --region.", is_input=True)
     ] = None
     region: Regions = ()
+    relatives: Annotated[
+        Sequence[str | Path],
+        Option(
+            "Of a model that labels bases with relatives: their genomes, where they are not where "
+            "they were in training.",
+            is_input=True,
+        ),
+    ] = ()
     task: Annotated[str | None, Option("Task, where a sweep has several.")] = None
     model: Annotated[str | None, Option("Model's name in the sweep, or RUN itself.")] = None
     method: Annotated[str | None, Option("full, probe or baseline.")] = None
@@ -103,8 +111,9 @@ class PredictRequest(FileRequest):
             object.__setattr__(self, "out", out)
         if self.labels_bases:
             self._check_bases()
-        elif self.shard is not None:
-            raise UsageError("--shard is of models of `finetune bases`", fix="leave it out")
+        elif self.shard is not None or self.relatives:
+            flag = "--shard" if self.shard is not None else "--relatives"
+            raise UsageError(f"{flag} is of models of `finetune bases`", fix="leave it out")
         elif self.is_file:
             _ = self.ending
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.tokenizer_sources import rebuild_tokenizer
@@ -100,12 +100,12 @@ def open_model(
     if isinstance(model, TrainedModel):
         return relate_model(model, relatives, strains=strains, fasta=fasta)
     refuse_relatives(run, relatives)
-    from genodiff.finetuning.unit_files import labels_bases
+    from genodiff.finetuning.kept_labeller import KeptLabeller
 
-    if labels_bases(model.folder):
+    if isinstance(model, KeptLabeller):
         what = "a model that labels bases is read by `genodiff predict` alone"
         raise UsageError(what, file=run, fix="load the run that it was tuned from")
-    return cast("FittedModel", model)
+    return model
 
 
 def refuse_relatives(run: str | Path, relatives: Sequence[str | Path]) -> None:

@@ -8,13 +8,16 @@ import copy
 from typing import Any, Self
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from genodiff.alphabet import ID_CODES
 from genodiff.backbones.backbone import Backbone
+from genodiff.errors import UsageError
 from genodiff.memory.evidence import Floats
 from genodiff.memory.relatives import Relatives, relating
-from genodiff.memory.text import NONE, Codes
+from genodiff.memory.text import MOST_WINDOW, NONE, Codes
 from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import (
     VoteNumbers,
@@ -111,6 +114,21 @@ class RelatedBackbone(Backbone):
         same, transition = (np.take_along_axis(votes, bases ^ way, 1)[:, 0] for way in (0, 2))
         told = np.stack([same, transition, votes.sum(1) - same - transition], 1) * known[:, None]
         return np.concatenate([told, 1 - told.sum(1, keepdims=True)], 1)
+
+    def describe_rows(
+        self, ids: Int[Tensor, "B L"], lengths: Int[Tensor, " B"] | None = None
+    ) -> Float[Tensor, "B L 4"]:
+        """`describe_places` of each row of token ids, 0 behind its length.
+
+        Raises `UsageError` for a row that is too long to be searched.
+        """
+        rows, out = ids.cpu().numpy(), torch.zeros(*ids.shape, PLACE_CHANNELS)
+        for i, n in enumerate([ids.shape[1]] * len(rows) if lengths is None else lengths.tolist()):
+            if n > MOST_WINDOW:
+                what = f"with relatives a window has at most {MOST_WINDOW:,} bases, not {n:,}"
+                raise UsageError(what, fix="give shorter windows")
+            out[i, :n] = torch.from_numpy(self.describe_places(ID_CODES[rows[i, :n]]))
+        return out.to(ids.device)
 
     def of_class(self, label: int) -> "RelatedBackbone":
         """This network for one class, with the same relatives."""
