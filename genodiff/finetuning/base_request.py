@@ -10,6 +10,7 @@ from annotated_types import Ge, Gt
 from genodiff.errors import UsageError
 from genodiff.finetuning.unit_files import LABELLER
 from genodiff.io.target import check_new_folder, is_own_folder
+from genodiff.io.value_tracks import name_tracks
 from genodiff.jobs.file_request import FileRequest
 from genodiff.jobs.options import RelativeFiles, Strains
 from genodiff.jobs.request import Option
@@ -152,17 +153,7 @@ class BasesRequest(FileRequest):
     @property
     def tracks(self) -> dict[str, str]:
         """The files of values by name. Raises `UsageError`."""
-        found: dict[str, str] = {}
-        for word in self.track:
-            name, equals, path = word.partition("=")
-            if not (name and equals and path) or name in found:
-                what = f"--track {word} is no NAME=FILE of its own"
-                raise UsageError(what, fix="write --track dnase=dnase.bw")
-            if set("/\\") & set(name):
-                what = f"the track '{name}' cannot be the name of a file"
-                raise UsageError(what, fix="leave / and \\ out")
-            found[name] = path
-        return found
+        return name_tracks(self.track)
 
     @property
     def label_files(self) -> list[str | Path]:

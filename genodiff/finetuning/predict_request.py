@@ -122,7 +122,7 @@ class PredictRequest(FileRequest):
         choices = ("task", "model", "method", "setting", "seed", "column", "form")
         for name in (*choices, "json", "ensemble"):
             given = getattr(self, name)
-            if given not in (None, False, ()):
+            if given not in (None, False, ()) and not (name == "json" and self.plan):
                 raise UsageError(f"--{name} is of models of whole sequences", fix="leave it out")
         if self.sequences is not None and self.fasta is not None:
             what = "--fasta is the genome, and so are the SEQUENCES"

@@ -53,25 +53,29 @@ def list_kinds(told: Mapping[str, Any] | None) -> TrackKinds:
 
 
 class DrawnTrack(NamedTuple):
-    """A track of relatives on a page or picture; a strip is of one relative."""
+    """A track on a page or picture below the model's own; a strip is of one relative."""
 
     name: str
     title: str
-    limits: tuple[int, int]
+    limits: tuple[float, float]
     is_strip: bool
 
 
 def list_drawn(told: Mapping[str, Any]) -> list[DrawnTrack]:
-    """Those that a page draws; `told` is what the sidecar says. Of many relatives the first."""
+    """Those that a page draws; `told` is what the sidecar says. Of many relatives the first.
+
+    Beside them are the names and limits of values of other files (`value_rows.py`).
+    """
+    beside = [DrawnTrack(name, name, limits, False) for name, limits in told.get("beside", ())]
     relatives = told.get("relatives")
     if relatives is None:
-        return []
+        return beside
     strips = [
         DrawnTrack(name, one["name"], (-1, 1), True)
         for name, one in zip(_name_genomes(relatives), relatives["genomes"], strict=True)
     ]
     both = [("relatives", "relatives, bits", (0, 2)), ("agree", "agree", (0, 1))]
-    return [DrawnTrack(*one, False) for one in both] + strips[:MOST_STRIPS]
+    return [*(DrawnTrack(*one, False) for one in both), *beside, *strips[:MOST_STRIPS]]
 
 
 def _kind(name: str, label: str, limits: tuple[int, int], colour: str) -> TrackKind:

@@ -122,7 +122,7 @@ class MapFileRequest(MapFields, FileRequest):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_gene_file(self.genes, self.ending in DRAWN, f"give --out x{DRAWN[0]}")
+        check_drawn("--genes", self.genes, self.ending in DRAWN, f"give --out x{DRAWN[0]}")
 
     @property
     def ending(self) -> str:
@@ -177,7 +177,7 @@ class DependenciesRequest(DependencyFields, MapFileRequest):
     work: ClassVar[str] = "genodiff.maps.dependencies:DependencyJob"
 
 
-def check_gene_file(file: str | Path | None, drawn: bool, where: str) -> None:
-    """Raises `UsageError` for genes where nothing is drawn; `where` says what would be."""
-    if file is not None and not drawn:
-        raise UsageError("--genes are drawn below a picture", fix=f"leave it out, or {where}")
+def check_drawn(flag: str, given: object, drawn: bool, where: str) -> None:
+    """Raises `UsageError` for what is drawn where nothing is; `where` says what would be."""
+    if given and not drawn:
+        raise UsageError(f"{flag} is drawn below a picture", fix=f"leave it out, or {where}")

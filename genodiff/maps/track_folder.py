@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from genodiff.jobs.shards import ShardFile, describe_merge
 from genodiff.maps.browser_names import name_contigs, rename_blocks
 from genodiff.maps.map_job import WRITE_PICTURE, list_genes
 from genodiff.maps.related_tracks import list_kinds, name_related
-from genodiff.maps.request import check_gene_file
+from genodiff.maps.request import check_drawn
 from genodiff.maps.track_files import TrackContent, write_format
 from genodiff.maps.track_format import (
     FORMATS,
@@ -29,12 +29,13 @@ from genodiff.maps.track_format import (
 from genodiff.maps.track_hub import HubRequest, name_assembly, write_hub
 from genodiff.maps.track_run import TrackRun, read_chances
 from genodiff.maps.track_values import BaseTracks, TrackKinds, count_tracks, join_intervals
+from genodiff.maps.value_rows import add_rows, read_rows
 
 
 @dataclass(frozen=True)
 class TrackForm:
-    """How tracks are written: formats, what a hub is called, a file of genes to draw, and what an
-    output says of the relatives that are drawn, too.
+    """How tracks are written: formats, what a hub is called, a file of genes to draw, what an
+    output says of the relatives that are drawn, too, and files of values by name, drawn below.
     """
 
     formats: tuple[str, ...]
@@ -42,6 +43,7 @@ class TrackForm:
     email: str
     genes: str | None = None
     relatives: Mapping[str, Any] | None = None
+    tracks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kinds(self) -> TrackKinds:
@@ -53,7 +55,9 @@ class TrackForm:
 
         check_hub_options(self.genome, self.email)
         forms = [FORMATS[one]() for one in self.formats]
-        check_gene_file(self.genes, any(one.is_drawn for one in forms), "give --format html")
+        drawn = any(one.is_drawn for one in forms)
+        check_drawn("--track", self.tracks, drawn, "give --format html")
+        check_drawn("--genes", self.genes, drawn, "give --format html")
         for one in forms:
             one.check()
 
@@ -61,7 +65,7 @@ class TrackForm:
         """As a sidecar has it."""
         return {
             "formats": list(self.formats), "genome": self.genome, "email": self.email,
-            "genes": self.genes,
+            "genes": self.genes, **({"tracks": dict(self.tracks)} if self.tracks else {}),
         }  # fmt: skip
 
     def list_files(self, assembly: str) -> list[str]:
@@ -101,8 +105,10 @@ def write_folder(
         return rename_blocks(blocks, names, [one[0] for one in run.intervals])
 
     def draw(path: Path) -> None:
-        joined = list(join_intervals(blocks(), run.intervals))
-        _draw(path, joined, {**told, **form.describe()}, genes)
+        rows = read_rows(form.tracks, contigs, run.intervals)
+        joined = add_rows(list(join_intervals(blocks(), run.intervals)), rows)
+        beside = [(one.name, one.limits) for one in rows]
+        _draw(path, joined, {**told, **form.describe(), "beside": beside}, genes)
 
     plain = TrackContent(blocks, contigs, run.intervals, draw, form.kinds)
     named = plain._replace(blocks=renamed, contigs=lengths)
@@ -161,8 +167,9 @@ def merge_tracks(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, 
     check_new_folder(out, force=force or is_own_folder(out, SIDECAR))
     told = parts[0].told
     form = TrackForm(
-        tuple(told["formats"]), told["genome"], told["email"], told["genes"], told["relatives"]
-    )
+        tuple(told["formats"]), told["genome"], told["email"], told["genes"], told["relatives"],
+        told.get("tracks", {}),
+    )  # fmt: skip
     form.check()
     with Genome(told["fasta"]["path"]) as genome:
         if genome.sha256 != told["fasta"]["sha256"]:

@@ -128,6 +128,13 @@ class TracksRequest(TrackFields, FileRequest):
     ] = None
     email: Annotated[str, Option("Address that stands in the hub.")] = NO_EMAIL
     genes: Genes = None
+    track: Annotated[
+        Sequence[str],
+        Option(
+            "NAME=FILE: values that are drawn below, bigWig or bedGraph; or a folder that "
+            "`genodiff predict` wrote: all its values, and its genes; may be given several times."
+        ),
+    ] = ()
     relatives: RelativeFiles = ()
     strains: Strains = False
     shard: ShardWords = None

@@ -22,6 +22,7 @@ from genodiff.maps.track_reader import TrackRequest, measure_company, read_piece
 from genodiff.maps.track_request import HeldTracksRequest, TracksRequest
 from genodiff.maps.track_run import TrackRun, list_intervals, write_chances
 from genodiff.maps.track_values import BaseTracks, join_intervals, make_blocks
+from genodiff.maps.value_rows import find_genes, find_tracks, read_rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.own_loci import name_memory, open_loci
 from genodiff.scoring.masked_reader import open_reader
@@ -49,10 +50,14 @@ class TracksJob(Job[TracksRequest]):
         self.run_of = TrackRun.make(self.genome, wanted, self.how.context, asked.part, self.related)
         intervals = self.run_of.intervals
         formats = choose_formats(asked.formats, self.run_of.bases, len(intervals))
-        genes = None if asked.genes is None else str(asked.genes)
-        self.form = TrackForm(formats, asked.genome, asked.email, genes, self.model.relatives)
+        tracks = find_tracks(asked.track)
+        genes = find_genes(asked.track) if asked.genes is None else str(asked.genes)
+        self.form = TrackForm(
+            formats, asked.genome, asked.email, genes, self.model.relatives, tracks
+        )
         self.form.check()
-        self.genes = list_genes(asked.genes, self.genome, intervals)
+        self.genes = list_genes(genes, self.genome, intervals)
+        read_rows(tracks, dict(self.genome.contigs), intervals)  # a fault comes before the work
         self.total, self.evaluations = self.run_of.count_evaluations(self.how)
         if asked.part is not None and self.path is None:
             what = "--shard needs a FASTA file"

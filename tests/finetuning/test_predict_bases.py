@@ -1,6 +1,9 @@
 """A model of `finetune bases` on a genome: files that others read, shards, stops, arrays."""
 
+import base64
 import json
+import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +122,51 @@ def test_bigwig_has_the_array_at_its_places(kind: str, tmp_path: Path) -> None:
         text = next(SeqIO.parse(file, "fasta"))
     held = model.predict({"chr2": str(text.seq)})
     assert (held["chr2"] == arrays["chr2"]).all()
+
+
+def test_what_is_predicted_is_drawn_below_the_tracks_of_a_network(
+    folder: Path, run: Path, tmp_path: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    genodiff.predict("genes", Path("g.fa"), out=tmp_path / "o")
+    both = ("--region", "chr2:1-90", "--region", "chr10:5-60", "--threads", 1, "-q")
+    words = ["tracks", run, "--fasta", "g.fa", *both, "--track", tmp_path / "o"]
+    more = ["--track", "twos=x.bedgraph", "--format", "html", "--format", "npz"]
+    code, _, err = command(capsys, *words, *more, "-o", tmp_path / "t")
+    assert code == 0, err
+    page = (tmp_path / "t" / "tracks.html").read_text()
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])  # type: ignore[index]
+    assert [(one["name"], one["limits"]) for one in data["related"]] == [
+        ("coding+", [0, 1]), ("coding-", [0, 1]), ("twos", [0, 2]),
+    ]  # fmt: skip
+    with pyBigWig.open(str(tmp_path / "o" / "coding+.bw")) as file:
+        for region in data["regions"]:
+            start = region["start"] - 1
+            place = (region["contig"], start, start + len(region["letters"]))
+            shown = [np.frombuffer(base64.b64decode(one), "<f4") for one in region["related"]]
+            np.testing.assert_array_equal(shown[0], file.values(*place, numpy=True))
+            assert (shown[2] == 2).all()
+    assert [one["genes"] for one in data["regions"]] == [[], []]  # none is predicted
+    shutil.copy("g.gff3", tmp_path / "o" / "labels.gff3")
+    assert command(capsys, *words, "--format", "html", "-o", tmp_path / "u")[0] == 0
+    page = (tmp_path / "u" / "tracks.html").read_text()
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])  # type: ignore[index]
+    genes = next(one["genes"] for one in data["regions"] if one["contig"] == "chr2")
+    assert [tuple(map(tuple, one["coding"])) for one in genes] == [one.parts for one in GENES]
+    told = json.loads((tmp_path / "t" / "tracks.json").read_text())
+    assert set(told["tracks"]) == {"coding+", "coding-", "twos"}
+    with np.load(tmp_path / "t" / "tracks.npz") as arrays:
+        assert "twos" not in arrays
+    Path("else.bedgraph").write_text("chrX\t0\t9\t1\n")
+    for code, words_more, text in (
+        (2, ["--format", "npz"], "--track is drawn below a picture"),
+        (2, ["--track", "x.bedgraph"], "NAME=FILE"),
+        (3, ["--track", "x=else.bedgraph"], "chrX"),
+        (3, ["--track", "x=none.bw"], "none.bw"),
+    ):
+        got, _, err = command(capsys, *words, *words_more, "-o", tmp_path / "bad")
+        assert (got, err.count("\n"), text in err) == (code, 1, True), err
+    assert not (tmp_path / "bad").exists()
 
 
 def test_classes_are_found_at_their_places_on_both_strands(

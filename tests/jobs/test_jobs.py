@@ -42,7 +42,7 @@ class Case(NamedTuple):
     run: str = "run"
 
     def words(self, run: Path, out: str, *more: object) -> list[object]:
-        run = Path("fits") if self.verb == "predict" else run
+        run = Path("fits") if self.verb == "predict" and self.run == "run" else run
         source = [self.reads, "ref.fa"] if self.reads else []
         return [self.verb, run, *self.word, *source, "-o", out, "--threads", 1, *more]
 
@@ -70,9 +70,11 @@ CASES = [
     Case("eval", "o.npy", ("--shard", "1/1", *BATCH), ("--shard", "1/2", *BATCH), reads=""),
     Case("predict", "o.csv", PLACES, ("--region", "chr2:1-20")),
     Case("predict", "o.parquet", (*PLACES, "--region", "chr2:40-60"), PLACES),
+    Case("predict", "o.bed", (), ("--region", "chr2:9-190"), shards=".npy", run="labeller"),
+    Case("predict", "o", (), ("--region", "chr2:9-190"), shards=".npy", run="labeller"),
 ]
 WITH_ROWS = {"score", "predict"}
-NAMES = [f"{one.verb} {one.out} {one.reads}" for one in CASES]
+NAMES = [f"{one.verb} {one.out} {one.reads} {one.run}" for one in CASES]
 DRAWS = ("redesign", "sample")
 """Their sidecars are functions of the request: they say neither when nor where."""
 
@@ -94,6 +96,18 @@ def fits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words += ["--model", "kmer-lr", "--seeds", 1, "--out", folder / "fits", "--threads", 1, "-q"]
     assert exit_code(*words) == 0
     return folder / "fits"
+
+
+@pytest.fixture(scope="module")
+def labeller(tmp_path_factory: pytest.TempPathFactory, run: Path) -> Path:
+    """A model that labels bases, in windows of 20."""
+    folder = tmp_path_factory.mktemp("labeller")
+    (folder / "g.fa").write_text(f">chr2\n{LETTERS * 8}\n")
+    (folder / "a.bed").write_text("chr2\t0\t99\ta\n")
+    how = {"core": 20, "context": 5, "head": "linear", "max_steps": 1}
+    labels = folder / "a.bed"
+    genodiff.finetune_bases(run, folder / "g.fa", out=folder / "o", classes=labels, **how)
+    return folder / "o"
 
 
 @pytest.fixture(params=CASES, ids=NAMES)
@@ -244,7 +258,8 @@ def test_the_sidecar_has_what_was_asked(job: Case, run: Path, capsys: Caps) -> N
     plain = job.verb not in WITH_ROWS  # what they print as JSON are the rows
     code, out, err = command(capsys, *job.words(run, job.out, *job.more, *["--json"] * plain))
     assert code == 0, err
-    told = json.loads(out if plain else Path(f"{job.out}.json").read_text())
+    beside = Path(f"{job.out}.json") if job.ending else Path(job.out, "labels.json")
+    told = json.loads(out if plain else beside.read_text())
     when = ("out", "device", "argv", "seconds", "created")
     keys = ("seed", "records") if job.verb in DRAWS else when
     read = ("fasta",) if job.reads and job.verb not in DRAWS else ()
