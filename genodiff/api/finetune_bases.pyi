@@ -21,6 +21,8 @@ def finetune_bases(
     valid: collections.abc.Sequence[str] = (),
     test: collections.abc.Sequence[str] = (),
     head: typing.Literal['linear', 'conv', 'unet'] = 'conv',
+    relatives: collections.abc.Sequence[str | pathlib.Path] = (),
+    strains: bool = False,
     chain: bool = False,
     ends: typing.Literal['codons', 'any'] = 'codons',
     loss: typing.Literal['poisson', 'mse'] | None = None,
@@ -53,7 +55,8 @@ def finetune_bases(
     Labels are learned in windows: a scored core, with context on both sides that is read only.
     `valid` chooses the epoch, `test` is measured once, at the end; both are contigs or parts of
     them, which training never sees the labels of. Without `valid` it is the last tenth of each
-    contig. With `chain`, genes are learned as one path (a conditional random field).
+    contig. With `relatives` the head also reads how many of them have each base, which `predict`
+    then needs as well. With `chain`, genes are learned as one path (a conditional random field).
 
     A fit that is stopped goes on from OUT.partial to the same bits. What is returned is what
     OUT/labeller.json says. `genodiff predict` and `genodiff.load` read the folder. Raises
@@ -80,6 +83,10 @@ def finetune_bases(
         test: What is measured at the end: a contig, or a part of one (chr1:1-50,000); may be given
             several times.
         head: What reads the network's features.
+        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
+            what `genodiff data relatives` built; may be given several times. They are read beside
+            the network.
+        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         chain: Genes as one path: the steps between states are learned, too (CRF).
         ends: Genes begin with ATG and end with a stop codon, or anywhere.
         loss: Of --track: poisson (counts, the default) or mse (any values).

@@ -144,6 +144,7 @@ def tracks(
     genome: str | None = None,
     email: str = 'nobody@example.org',
     genes: str | pathlib.Path | None = None,
+    track: collections.abc.Sequence[str] = (),
     relatives: collections.abc.Sequence[str | pathlib.Path] = (),
     strains: bool = False,
     shard: str | None = None,
@@ -190,6 +191,8 @@ def tracks(
             (default: the hub brings the sequence).
         email: Address that stands in the hub.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
+        track: NAME=FILE: values that are drawn below, bigWig or bedGraph; or a folder that
+            `genodiff predict` wrote: all its values, and its genes; may be given several times.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
             what `genodiff data relatives` built; may be given several times. They are read beside
             the network.

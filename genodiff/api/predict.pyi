@@ -13,6 +13,7 @@ def predict(
     column: collections.abc.Sequence[str] = (),
     fasta: str | pathlib.Path | None = None,
     region: collections.abc.Sequence[str] = (),
+    relatives: collections.abc.Sequence[str | pathlib.Path] = (),
     task: str | None = None,
     model: str | None = None,
     method: str | None = None,
@@ -65,6 +66,8 @@ def predict(
         fasta: The genome of a BED file, or of --region.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
             times.
+        relatives: Of a model that labels bases with relatives: their genomes, where they are not
+            where they were in training.
         task: Task, where a sweep has several.
         model: Model's name in the sweep, or RUN itself.
         method: full, probe or baseline.

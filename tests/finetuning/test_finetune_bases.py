@@ -6,16 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+import genodiff
 from genodiff.annotation.base_labels import read_class_labels
 from genodiff.finetuning.base_job import split_intervals
+from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import BaseLesson
 from genodiff.finetuning.base_request import BasesRequest
 from genodiff.finetuning.base_windows import subtract
 from genodiff.finetuning.labeller_files import read_labeller
 from genodiff.io.faidx import Genome
 from genodiff.jobs.journal import Journal
+from genodiff.runs.model import load_model
 from tests.commands import command
+from tests.tiny_networks import bases
 
 Caps = pytest.CaptureFixture[str]
 CONTIGS = {"chr1": 400, "chr2": 300, "chr3": 150}
@@ -91,6 +96,29 @@ def test_a_fit_that_is_killed_goes_on_to_the_same_bits(
     assert stops > 1
     assert read("again") == whole
     assert not list(Path().glob("again.*"))
+
+
+def test_an_adapted_model_that_is_written_scores_as_its_adapters_did(
+    genome: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = bases(2, 90)
+    lengths, judge, seen = torch.full((2,), 90), BaseLesson.judge, list[torch.Tensor]()
+
+    def watch(lesson: BaseLesson, network: BaseLabeller) -> tuple[float, float]:
+        assert any("parametrizations" in name for name, _ in network.named_parameters())
+        with torch.no_grad():
+            seen.append(network.eval().predict(x, lengths))
+        return judge(lesson, network)
+
+    monkeypatch.setattr(BaseLesson, "judge", watch)
+    how = {"core": 60, "context": 20, "epochs": 1, "lr": 0.05, "adapter": "lora:r=2"}
+    genodiff.finetune_bases(run, "g.fa", out="o", classes="a.bed", **how)
+    _, network = read_labeller(Path("o"), "cpu")
+    assert not any("parametrizations" in name for name, _ in network.named_parameters())
+    with torch.no_grad():
+        assert (network.predict(x, lengths) - seen[-1]).abs().max() <= 1e-6
+        network.backbone.load_state_dict(load_model(run).backbone.state_dict())
+        assert (network.predict(x, lengths) - seen[-1]).abs().max() > 1e-3  # it was adapted
 
 
 def test_what_is_kept_of_another_request_is_refused_and_fresh_begins_again(
