@@ -28,7 +28,7 @@ from genodiff.finetuning.base_request import BasesRequest
 from genodiff.finetuning.base_windows import BaseWindows, Span, subtract
 from genodiff.finetuning.fit_loop import Epoch, FitLoop, Tick
 from genodiff.finetuning.labeller_files import write_labeller
-from genodiff.finetuning.model_spec import parse_models
+from genodiff.finetuning.model_spec import open_model, parse_models
 from genodiff.finetuning.model_words import SCRATCH
 from genodiff.finetuning.predictor_files import describe_network
 from genodiff.finetuning.protocol import FitSettings
@@ -48,9 +48,9 @@ from genodiff.io.target import is_own_folder
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.memory.text import MOST_WINDOW
-from genodiff.models.opening import open_language
 from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.related_model import relate_model
 
 _log = logging.getLogger("genodiff")
 
@@ -119,9 +119,8 @@ class BasesJob(Job[BasesRequest]):
         if (width := asked.core + 2 * asked.context) > MOST_WINDOW:
             what = f"with --relatives a window has at most {MOST_WINDOW:,} bases, not {width:,}"
             raise UsageError(what, fix="give a smaller --core or --context")
-        model = open_language(
-            asked.run, "cpu", asked.relatives, strains=asked.strains, fasta=asked.fasta
-        )
+        own = open_model(str(self.spec.path))
+        model = relate_model(own, asked.relatives, strains=asked.strains, fasta=asked.fasta)
         related, features = model.backbone, RelatedFeatures(backbone)
         assert isinstance(related, RelatedBackbone)
         assert model.relatives is not None

@@ -10,9 +10,8 @@ from annotated_types import Ge, Gt
 from genodiff.errors import UsageError
 from genodiff.finetuning.unit_files import LABELLER
 from genodiff.io.target import check_new_folder, is_own_folder
-from genodiff.io.value_tracks import name_tracks
 from genodiff.jobs.file_request import FileRequest
-from genodiff.jobs.options import RelativeFiles, Strains
+from genodiff.jobs.options import RelativeFiles, Strains, name_tracks
 from genodiff.jobs.request import Option
 from genodiff.runs.run_paths import check_input, check_run
 

@@ -114,6 +114,8 @@ class PredictRequest(FileRequest):
         elif self.shard is not None or self.relatives:
             flag = "--shard" if self.shard is not None else "--relatives"
             raise UsageError(f"{flag} is of models of `finetune bases`", fix="leave it out")
+        elif self.sequences is None and not self.region:
+            raise UsageError("no sequences", fix="give SEQUENCES, or --region of --fasta")
         elif self.is_file:
             _ = self.ending
 

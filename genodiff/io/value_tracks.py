@@ -4,14 +4,14 @@ A base that a file says nothing of is NaN. A bedGraph is BED with the value in t
 bigWig is known by its first bytes, not by its name.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.errors import DataError, MachineError, UsageError
+from genodiff.errors import DataError, MachineError
 from genodiff.io.bed import parse_bed_lines
 from genodiff.io.cells import read_number
 from genodiff.io.file_names import find_plain_path
@@ -24,25 +24,6 @@ _BIGBED = (b"\xeb\xf2\x89\x87", b"\x87\x89\xf2\xeb")
 
 Track = dict[str, NDArray[np.float32]]
 """Values by contig, one for each base."""
-
-
-def name_tracks(words: Iterable[str]) -> dict[str, str]:
-    """Files by name, of words NAME=FILE. Raises `UsageError`.
-
-    >>> name_tracks(["dnase=dnase.bw"])
-    {'dnase': 'dnase.bw'}
-    """
-    found: dict[str, str] = {}
-    for word in words:
-        name, equals, path = word.partition("=")
-        if not (name and equals and path) or name in found:
-            what = f"--track {word} is no NAME=FILE of its own"
-            raise UsageError(what, fix="write --track dnase=dnase.bw")
-        if set("/\\") & set(name):
-            what = f"the track '{name}' cannot be the name of a file"
-            raise UsageError(what, fix="leave / and \\ out")
-        found[name] = path
-    return found
 
 
 def import_bigwig() -> Any:

@@ -1,11 +1,12 @@
 """Options that several verbs have: their types, bounds and help."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
+from genodiff.errors import UsageError
 from genodiff.jobs.request import Option
 
 Device = Annotated[
@@ -84,3 +85,22 @@ RELATIVES = (
 STRAINS = "Let in relatives of the model's own species, too: with them a test is a look-up."
 RelativeFiles = Annotated[Sequence[str | Path], Option(RELATIVES, is_input=True)]
 Strains = Annotated[bool, Option(STRAINS)]
+
+
+def name_tracks(words: Iterable[str]) -> dict[str, str]:
+    """Files by name, of words NAME=FILE. Raises `UsageError`.
+
+    >>> name_tracks(["dnase=dnase.bw"])
+    {'dnase': 'dnase.bw'}
+    """
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, path = word.partition("=")
+        if not (name and equals and path) or name in found:
+            what = f"--track {word} is no NAME=FILE of its own"
+            raise UsageError(what, fix="write --track dnase=dnase.bw")
+        if set("/\\") & set(name):
+            what = f"the track '{name}' cannot be the name of a file"
+            raise UsageError(what, fix="leave / and \\ out")
+        found[name] = path
+    return found

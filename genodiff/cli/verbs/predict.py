@@ -17,7 +17,6 @@ from typing import Any
 from genodiff.api.predict import predict as predict_sequences
 from genodiff.cli.request_flags import make_verb
 from genodiff.errors import UsageError
-from genodiff.finetuning.unit_files import labels_bases
 from genodiff.io.counts import format_count
 
 
@@ -26,9 +25,7 @@ def _arrange(values: dict[str, Any]) -> None:
     run, sequences, model = (values[name] for name in ("run", "sequences", "model"))
     if sequences is None and model is not None and Path(model).is_dir():
         run, sequences, model = model, run, None
-    if sequences is None and values["fasta"] and run is not None and labels_bases(Path(run)):
-        sequences, values["fasta"] = values["fasta"], None
-    if run is None or (sequences is None and not values["region"]):
+    if run is None or (sequences is None and not values["region"] and not values["fasta"]):
         missing = "SEQUENCES" if run is not None and Path(run).is_dir() else "RUN"
         raise UsageError(f"{missing} is missing", fix="give genodiff predict RUN SEQUENCES")
     values |= {"run": run, "sequences": sequences, "model": model}
