@@ -1,7 +1,7 @@
 """The tables of objectives: every comparison of this folder, and RESULTS.md.
 
-    python benchmarks/objectives/run.py --fasta sacCer3.fa.gz --text tinyshakespeare.txt.gz [--only
-    NAME] [--threads 1]
+    python benchmarks/objectives/run.py --fasta sacCer3.fa.gz --human hg38_sparse.fa.gz
+        --text tinyshakespeare.txt.gz [--only NAME] [--threads 1]
 
 Each comparison goes on where it stopped. --only-write makes RESULTS.md again from what is there;
 FINDINGS.md is its end. A comparison whose runs are not there keeps its section of RESULTS.md.
@@ -23,6 +23,7 @@ SPECS = {
     "yeast-83k": "--fasta",
     "yeast-noise": "--fasta",
     "yeast-blocks": "--fasta",
+    "human-blocks": "--human",
     "yeast-470k": "--fasta",
     "yeast-ablation": "--fasta",
     "shakespeare-470k": "--text",
@@ -96,6 +97,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--fasta", type=Path, help="yeast, sacCer3")
+    parser.add_argument("--human", type=Path, help="pieces of hg38")
     parser.add_argument("--text", type=Path, help="tinyshakespeare")
     parser.add_argument(
         "--out", type=Path, default=Path("runs/objectives"), help="where everything is kept"
@@ -117,11 +119,11 @@ def main() -> None:
         "",
     ]
     for name, flag in SPECS.items():
-        data = asked.fasta if flag == "--fasta" else asked.text
+        data = {"--fasta": asked.fasta, "--human": asked.human, "--text": asked.text}[flag]
         words: list[object] = [
             "compare",
             HERE / f"{name}.yaml",
-            *([flag, data] if data else []),
+            *(["--text" if flag == "--text" else "--fasta", data] if data else []),
             "--margin",
             MARGIN,
             "--out",
