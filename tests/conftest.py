@@ -6,6 +6,7 @@ import signal
 import sys
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -44,11 +45,18 @@ CHECKED = ("diffusion", "backbones", "kernels")
 for _room in CHECKED:
     jaxtyping.install_import_hook(f"genodiff.{_room}", "beartype.beartype")
 
+# Nine tenths of the time of a fit of relatives go into searching the chances of its chain: the
+# tests of the fit do so, in `memory`; others take those that it begins with.
+alignment_fit = import_module("genodiff.memory.alignment_fit")  # after the hooks
+SEARCHED = alignment_fit._SEARCHED
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check shapes or not, before the first fixture of the test."""
-    jaxtyping.config.update("jaxtyping_disable", item.path.parent.name not in CHECKED)
+    """Check shapes or not, search or not, before the first fixture of the test."""
+    room = item.path.parent.name
+    jaxtyping.config.update("jaxtyping_disable", room not in CHECKED)
+    alignment_fit._SEARCHED = SEARCHED if room == "memory" else ()
 
 
 # No deadline (shared machines are slow now and then) and the same examples every time, so that a

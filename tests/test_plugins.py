@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -299,8 +299,8 @@ PIECES = {
 }  # fmt: skip
 
 
-def plug_in(folder: Path, *names: str) -> dict[str, str]:
-    """Install the named pieces as a distribution in `folder`; the environment that finds it."""
+def plug_in(folder: Path, *names: str) -> Path:
+    """Install the named pieces as a distribution in `folder`, which is to stand in sys.path."""
     about = folder / "toy-0.1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 0.1\n")
@@ -310,107 +310,106 @@ def plug_in(folder: Path, *names: str) -> dict[str, str]:
         (folder / f"{name}.py").write_text(PIECES[name].source)
         for file, content in PIECES[name].beside:
             (folder / file).write_text(content)
-    path = os.pathsep.join(part for part in (str(folder), os.environ.get("PYTHONPATH")) if part)
-    return os.environ | {"PYTHONPATH": path}
+    return folder
 
 
-# The commands that stand in the first argument, one after another in one process; those with a
-# folder of plug-ins of their own each in a process that parts from it before any plug-in is found.
-COMMANDS = """
+# Each line of stdin is (folder of plug-ins, folder to work in, commands). They run one after the
+# other in a process that parts from this one, which has imported what commands need from elsewhere,
+# but has looked for no plug-in. A line of stdout answers each; it is null where the process died.
+SERVER = """
 import contextlib, io, json, os, sys
-import numpy, pydantic  # every command loads them
+import jaxtyping, lightning, numpy, pydantic, torch
 from genodiff.cli import main
 
-for folder, words in json.loads(sys.argv[1]):
-    if folder and os.fork():
-        os.wait()
+for line in sys.stdin:
+    plug_ins, folder, commands = json.loads(line)
+    if child := os.fork():
+        if os.waitpid(child, 0)[1]:
+            print("null", flush=True)
         continue
-    sys.path[:0] = [folder] if folder else []
-    said, code = io.TextIOWrapper(io.BytesIO(), write_through=True), 0
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        try:
-            main(words)
-        except SystemExit as end:
-            code = end.code or 0
-    print(json.dumps([code, said.buffer.getvalue().decode()]), flush=True)
-    if folder:
-        os._exit(0)
+    sys.path[:0] = [plug_ins]
+    os.chdir(folder)
+    answers = []
+    for words in commands:
+        said, code = io.TextIOWrapper(io.BytesIO(), write_through=True), 0
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            try:
+                main(words)
+            except SystemExit as end:
+                code = end.code or 0
+        answers.append([code, said.buffer.getvalue().decode()])
+    print(json.dumps(answers), flush=True)
+    os._exit(0)
 """
 
-
-def genodiff_each(
-    environment: Mapping[str, str],
-    folder: Path,
-    *commands: list[str],
-    own: Sequence[Path | None] | None = None,
-) -> list[tuple[int, str]]:
-    """(exit code, stdout and stderr) of `genodiff WORDS` for each command, in one process.
-
-    Each of `own` is a folder of plug-ins that its command alone has.
-    """
-    folders = [None if one is None else str(one) for one in own or [None] * len(commands)]
-    done = subprocess.run(
-        [sys.executable, "-c", COMMANDS, json.dumps(list(zip(folders, commands, strict=True)))],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(found) == len(commands)
-    return [(code, said) for code, said in found]
-
-
-def genodiff(environment: dict[str, str], folder: Path, *words: str) -> tuple[int, str]:
-    """(exit code, stdout and stderr) of `genodiff WORDS`, as a user starts it."""
-    done = subprocess.run(
-        [sys.executable, "-m", "genodiff", *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    return done.returncode, done.stdout + done.stderr
+Run = Callable[..., list[tuple[int, str]]]
 
 
 @pytest.fixture(scope="module")
-def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[int, str]]]:
-    """What the probe of each piece says where all are installed, and where all but it are."""
+def genodiff_each(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """(exit code, stdout and stderr) of `genodiff WORDS` for each command, with plug-ins of a
+    folder, in a new process that works in another.
+    """
+    cache = {"GENODIFF_CACHE": str(tmp_path_factory.mktemp("cache"))}
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        env=os.environ | cache,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        ask, answer = server.stdin, server.stdout
+
+        def run(plug_ins: Path, folder: Path, *commands: list[str]) -> list[tuple[int, str]]:
+            print(json.dumps([str(plug_ins), str(folder), commands]), file=ask, flush=True)
+            found = json.loads(answer.readline())
+            assert found is not None, "the process died"
+            return [(code, said) for code, said in found]
+
+        yield run
+
+
+@pytest.fixture(scope="module")
+def probed(
+    genodiff_each: Run, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[int, str]]:
+    """What the probe of each piece says where all are installed."""
     folder = tmp_path_factory.mktemp("probes")
     probes = [piece.probe for piece in PIECES.values()]
-    for name in PIECES:
-        plug_in(folder / name, *(other for other in PIECES if other != name))
-    whole = genodiff_each(plug_in(folder / "whole", *PIECES), folder, *probes)
-    parts = genodiff_each(os.environ, folder, *probes, own=[folder / name for name in PIECES])
-    return {name: [*both] for name, *both in zip(PIECES, whole, parts, strict=True)}
+    found = genodiff_each(plug_in(folder / "whole", *PIECES), folder, *probes)
+    return dict(zip(PIECES, found, strict=True))
 
 
 @pytest.mark.parametrize("name", PIECES)
 def test_a_piece_is_reached_where_its_file_is_installed_and_not_elsewhere(
-    name: str, probed: dict[str, list[tuple[int, str]]]
+    name: str, probed: dict[str, tuple[int, str]], genodiff_each: Run, tmp_path: Path
 ) -> None:
-    (_, said), (code, without) = probed[name]
-    assert PIECES[name].said in said
+    others = plug_in(tmp_path / "plug_in", *(other for other in PIECES if other != name))
+    ((code, without),) = genodiff_each(others, tmp_path, PIECES[name].probe)
+    assert PIECES[name].said in probed[name][1]
     assert code == 2
     assert PIECES[name].missing in without
 
 
-def test_a_toy_schedule_objective_and_sampler_train_a_model_and_sample_it(tmp_path: Path) -> None:
-    environment = plug_in(tmp_path / "plug_in", *PIECES)
+def test_a_toy_schedule_objective_and_sampler_train_a_model_and_sample_it(
+    tmp_path: Path, genodiff_each: Run
+) -> None:
+    plug_ins = plug_in(tmp_path / "plug_in", *PIECES)
     train = "train toy --preset caduceus-ps-tiny --seq-len 64 --max-steps 2 --out run -q"
     ours = "--schedule cubic --objective scaled --objective-options.factor 2.5"
     sample = "sample --checkpoint run --fasta - --n 1 --length 20 --sampler right-to-left -q"
-    both = genodiff_each(environment, tmp_path, f"{train} {ours}".split(), sample.split())
+    both = genodiff_each(plug_ins, tmp_path, f"{train} {ours}".split(), sample.split())
     assert [code for code, _ in both] == [0, 0], both
     said = both[1][1]
     assert "sampler=right-to-left steps=20 nfe=20" in said
 
 
-def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(tmp_path: Path) -> None:
-    environment = plug_in(tmp_path / "plug_in", *PIECES)
+def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(
+    tmp_path: Path, genodiff_each: Run
+) -> None:
+    plug_ins = plug_in(tmp_path / "plug_in", *PIECES)
     letters = [("ACGT"[i % 4] + "ACGT"[i // 4 % 4]) * 4 for i in range(16)]
     lines = [
         f"{part} {label} {letter}{'GATTACA' if label else 'CCCGGGC'}{letter}"
@@ -421,7 +420,7 @@ def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(tmp_path: Path) -
     (tmp_path / "lines.txt").write_text("\n".join(lines))
     words = "finetune toysuite --task words --data . --model baselines --seeds 1 --out sweep --json"
     fitted, helped = genodiff_each(
-        environment, tmp_path, [*words.split(), "--threads", "1"], ["finetune", "--help"]
+        plug_ins, tmp_path, [*words.split(), "--threads", "1"], ["finetune", "--help"]
     )
     assert fitted[0] == 0, fitted
     rows = (tmp_path / "sweep" / "results.jsonl").read_text().splitlines()
@@ -431,7 +430,9 @@ def test_a_toy_suite_with_a_layout_of_its_own_is_fine_tuned_on(tmp_path: Path) -
     assert re.search(r"toysuite +Two words told apart", helped[1])
 
 
-def test_a_toy_method_scores_all_kinds_and_a_toy_format_holds_the_tracks(tmp_path: Path) -> None:
+def test_a_toy_method_scores_all_kinds_and_a_toy_format_holds_the_tracks(
+    tmp_path: Path, genodiff_each: Run
+) -> None:
     letters = "".join("ACGT"[i * i % 7 % 4] for i in range(400))
     (tmp_path / "ref.fa").write_text(f">c1\n{letters}\n")
     rows = [(100, 1, "N"), (110, 3, "NN"), (200, 3, ""), (205, 1, "NNN"), (300, 15, "")]
@@ -453,9 +454,8 @@ def test_a_toy_method_scores_all_kinds_and_a_toy_format_holds_the_tracks(tmp_pat
         tracks run --fasta ref.fa --region c1:11-30 --format wig --format npz --out tracks -q
     """
     each = [line.split() for line in commands.strip().splitlines()]
-    environment = plug_in(tmp_path / "plug_in", "toy_score_method", "toy_track_format")
-    environment["GENODIFF_CACHE"] = str(tmp_path / "cache")
-    found = genodiff_each(environment, tmp_path, *each)
+    plug_ins = plug_in(tmp_path / "plug_in", "toy_score_method", "toy_track_format")
+    found = genodiff_each(plug_ins, tmp_path, *each)
     assert [code for code, _ in found] == [0, 0, 0, 0, 0, 2, 0], found
     ours, others = (read_fields(tmp_path / f"{name}.vcf") for name in ("o", "llr"))
     assert [one["GD_METHOD"] for one in ours] == ["flanks"] * len(rows)
@@ -486,26 +486,32 @@ def read_fields(path: Path) -> list[dict[str, str]]:
     ]
 
 
-def test_a_toy_verb_is_listed_with_its_help(tmp_path: Path) -> None:
-    _, said = genodiff(plug_in(tmp_path / "plug_in", *PIECES), tmp_path, "--help")
-    assert re.search(r"hello +Greet somebody by name\.", said)
-    _, said = genodiff(plug_in(tmp_path / "none"), tmp_path, "--help")
+def test_a_toy_verb_is_listed_with_its_help(tmp_path: Path, genodiff_each: Run) -> None:
+    folder = plug_in(tmp_path / "plug_in", *PIECES)
+    path = os.pathsep.join(one for one in (str(folder), os.environ.get("PYTHONPATH")) if one)
+    help_ = [sys.executable, "-m", "genodiff", "--help"]  # as a user starts it
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(help_, env=environment, capture_output=True, text=True, timeout=300)
+    assert re.search(r"hello +Greet somebody by name\.", done.stdout + done.stderr)
+    ((_, said),) = genodiff_each(plug_in(tmp_path / "none"), tmp_path, ["--help"])
     assert "hello" not in said
 
 
-def test_two_pieces_of_one_name_are_an_error(tmp_path: Path) -> None:
-    environment = plug_in(tmp_path / "plug_in", "toy_verb", "toy_suite")
+def test_two_pieces_of_one_name_are_an_error(tmp_path: Path, genodiff_each: Run) -> None:
+    plug_ins = plug_in(tmp_path / "plug_in", "toy_verb", "toy_suite")
     verb, suite = tmp_path / "plug_in" / "toy_verb.py", tmp_path / "plug_in" / "toy_suite.py"
     verb.write_text(verb.read_text().replace('"hello"', '"train"'))
-    code, said = genodiff(environment, tmp_path, "doctor")
+    ((code, said),) = genodiff_each(plug_ins, tmp_path, ["doctor"])
     assert (code, "two verbs are called 'train'" in said) == (2, True), said
     verb.write_text("")
     suite.write_text(suite.read_text().replace("toysuite.yaml", "gue.yaml"))
-    code, said = genodiff(environment, tmp_path, "finetune", "list")
+    ((code, said),) = genodiff_each(plug_ins, tmp_path, ["finetune", "list"])
     assert (code, "two suites of tasks are called 'gue'" in said) == (2, True), said
 
 
-def test_a_toy_backbone_is_listed_trained_sampled_and_evaluated(tmp_path: Path) -> None:
+def test_a_toy_backbone_is_listed_trained_sampled_and_evaluated(
+    tmp_path: Path, genodiff_each: Run
+) -> None:
     commands = """
         train toy --model context --reach 5 --seq-len 32 --batch-size 2 --max-steps 2 --out run -q
         sample --checkpoint run --fasta out.fa --n 1 --length 20 --steps 2 -q
@@ -525,9 +531,10 @@ def test_a_toy_backbone_is_listed_trained_sampled_and_evaluated(tmp_path: Path) 
     assert "did you mean 'context-tiny'" in near
 
 
-def test_a_plug_in_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
-    environment = plug_in(tmp_path / "plug_in", "toy_schedule")
+def test_a_plug_in_that_cannot_be_imported_is_named(tmp_path: Path, genodiff_each: Run) -> None:
+    plug_ins = plug_in(tmp_path / "plug_in", "toy_schedule")
     (tmp_path / "plug_in" / "toy_schedule.py").write_text("import no_such_module\n")
-    code, said = genodiff(environment, tmp_path, "config", "show", "toy", "--schedule", "cubic")
+    words = ["config", "show", "toy", "--schedule", "cubic"]
+    ((code, said),) = genodiff_each(plug_ins, tmp_path, words)
     assert code == 5
     assert "the plug-in toy_schedule of toy cannot be loaded" in said

@@ -1,4 +1,6 @@
-"""One direction of a mixer: its weights, and its state between the pieces of a sequence."""
+"""One direction of a mixer: its weights, what its scan reads, and its state between the pieces of
+a sequence.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -62,6 +64,22 @@ def compute_rates(logs: Sequence[Float[Tensor, "E N"]]) -> Sequence[Float[Tensor
         return [-torch.exp(x.to(torch.promote_types(x.dtype, torch.float32))) for x in logs]
     rates: tuple[Tensor, ...] = _Rates.apply(*logs)
     return rates
+
+
+class ScanInputs(NamedTuple):
+    """What a scan reads, and the order of its gradients.
+
+    Each implementation says in which form it takes `delta`, A, D and `bias`.
+    """
+
+    u: Float[Tensor, "B L E"]
+    delta: Any
+    A: Tensor
+    B: Float[Tensor, "B L N"]
+    C: Float[Tensor, "B L N"]
+    D: Tensor | None
+    bias: Tensor | None
+    h0: Float[Tensor, "B E N"] | None = None
 
 
 class DirectionState(NamedTuple):

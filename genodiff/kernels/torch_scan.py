@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.defaults import own_defaults
+from genodiff.kernels.direction import ScanInputs
 from genodiff.kernels.gemm import plain_matmul
 from genodiff.kernels.parallel import map_parts
 
@@ -155,13 +156,13 @@ def _over_channels(x: Tensor, y: Tensor) -> Tensor:
 
 @plain_matmul()
 def _forward(
-    u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None, z: Tensor | None,
-    bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None, keep: bool,
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:  # fmt: skip
+    inputs: ScanInputs, z: Tensor | None, softplus: bool, reverse: bool, keep: bool
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
     """Outputs and the last state (B, N, E).
 
     With `keep` also the step sizes and the state before each block, (B, blocks, N, E).
     """
+    u, delta, A, B, C, D, bias, h0 = inputs
     plan = _Blocks(u, A.shape[1], reverse, backward=False)
     A2 = (A.t() * log2(e)).contiguous()
     h0 = u.new_zeros(u.shape[0], *A2.shape) if h0 is None else h0.transpose(1, 2)
@@ -199,20 +200,13 @@ def _forward(
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
-        z: Tensor | None,
-        bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        y, state, dts, saved = _forward(
-            u, delta, A, B, C, D, z, bias, softplus, reverse, h0, keep=True
-        )
-        ctx.save_for_backward(u, dts, A, B, C, D, z, saved)
-        ctx.softplus, ctx.reverse, ctx.has_bias, ctx.has_h0 = (
-            softplus,
-            reverse,
-            bias is not None,
-            h0 is not None,
-        )
+        ctx: Any, softplus: bool, reverse: bool, z: Tensor | None, *inputs: Any
+    ) -> tuple[Tensor, Tensor]:
+        x = ScanInputs(*inputs)
+        y, state, dts, saved = _forward(x, z, softplus, reverse, keep=True)
+        ctx.save_for_backward(x.u, dts, x.A, x.B, x.C, x.D, z, saved)
+        ctx.softplus, ctx.reverse = softplus, reverse
+        ctx.has_bias, ctx.has_h0 = x.bias is not None, x.h0 is not None
         return y, state.transpose(1, 2).contiguous()
 
     @staticmethod
@@ -276,7 +270,7 @@ class _Scan(torch.autograd.Function):
         dD = None if D is None else sum((part[1] for part in parts), torch.zeros_like(D))
         dbias = ddt.sum((0, 1)) if ctx.has_bias else None
         dh0 = carry.transpose(1, 2) if ctx.has_h0 else None
-        return du, ddt, dA.t(), dB, dC, dD, dz, dbias, None, None, dh0
+        return None, None, dz, du, ddt, dA.t(), dB, dC, dD, dbias, dh0
 
 
 def chunked_scan(
@@ -293,10 +287,8 @@ def chunked_scan(
     h0: Float[Tensor, "B E N"] | None = None,
 ) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
     """As `naive_scan`; where no gradient is asked for, nothing is saved."""
-    inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs):
-        return _Scan.apply(u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0)
-    y, state, *_ = _forward(
-        u, delta, A, B, C, D, z, delta_bias, delta_softplus, reverse, h0, keep=False
-    )
+    inputs = ScanInputs(u, delta, A, B, C, D, delta_bias, h0)
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (*inputs, z)):
+        return _Scan.apply(delta_softplus, reverse, z, *inputs)
+    y, state, *_ = _forward(inputs, z, delta_softplus, reverse, keep=False)
     return y, state.transpose(1, 2)

@@ -20,7 +20,7 @@ from torch import Tensor
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from genodiff.kernels.direction import DirectionWeights, join_weights
+from genodiff.kernels.direction import DirectionWeights, ScanInputs, join_weights
 from genodiff.kernels.mixer import mixer_by_parts
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.triton import mixer, norm, scan, weights
@@ -139,14 +139,15 @@ class Grouped(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *x: Tensor) -> Tensor:
         x = (*x[:2], scan.scale_rates(x[2]), *x[3:])
-        y, _, kept = scan.scan_forward(*x, softplus=True, reverse=False, keep=True)
+        y, _, kept = scan.scan_forward(ScanInputs(*x), softplus=True, reverse=False, keep=True)
         ctx.save_for_backward(*x, kept)
         return y
 
     @staticmethod
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor, ...]:
         *x, kept = ctx.saved_tensors
-        found = scan.scan_backward(gy.contiguous(), *x, kept, softplus=True, reverse=False)
+        inputs = ScanInputs(*x)
+        found = scan.scan_backward(gy.contiguous(), inputs, kept, softplus=True, reverse=False)
         of_groups = {name: sum_groups(getattr(found, name)) for name in ("A", "D", "bias")}
         of_groups["A"] = of_groups["A"].transpose(1, 2)
         return tuple(found._replace(**of_groups)[:-1])

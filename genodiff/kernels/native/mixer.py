@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.direction import DirectionWeights, split_weights
+from genodiff.kernels.direction import DirectionWeights, ScanInputs, split_weights
 from genodiff.kernels.native.conv import conv_backward, conv_forward
 from genodiff.kernels.native.gate import gate_backward, gate_forward
 from genodiff.kernels.native.linear import linear_backward, linear_forward
@@ -39,8 +39,8 @@ def _contiguous(weights: Sequence[Tensor | None]) -> list[DirectionWeights]:
     return split_weights([None if x is None else x.contiguous() for x in weights])
 
 
-class _ScanInputs:
-    """What a direction computes from x in both passes: the inputs of its scan.
+class _Projected:
+    """A direction's convolution and projections of x, in both passes: the inputs of its scan.
 
     `projected` is [r, B, C], (B, L, R + 2N), where the forward pass has kept it.
     """
@@ -60,16 +60,17 @@ class _ScanInputs:
             projected = x.new_empty(*x.shape[:2], len(weights.x_weight))
             into = {"v": weights.x_weight, "p": projected}
         self.projected = projected
-        self.c = conv_forward(
+        c = conv_forward(
             x, weights.conv_weight, weights.conv_bias, reverse=reverse, silu=True, **into
         )
         if mask is not None:
-            self.c.mul_(mask)
+            c.mul_(mask)
             if into:
                 projected.mul_(mask)
-        r, self.B, self.C = projected.split([rank, self.n, self.n], -1)
-        self.delta = LowRank(r, weights.dt_weight.t().contiguous())
-        self.A, self.D, self.bias = weights.A.t().contiguous(), weights.D, weights.dt_bias
+        r, B, C = projected.split([rank, self.n, self.n], -1)
+        delta = LowRank(r, weights.dt_weight.t().contiguous())
+        A = weights.A.t().contiguous()
+        self.inputs = ScanInputs(c, delta, A, B, C, weights.D, weights.dt_bias)
 
 
 class _Mixer(torch.autograd.Function):
@@ -86,13 +87,10 @@ class _Mixer(torch.autograd.Function):
             x.mul_(mask)
         y, kept = h.new_empty(batch, length, channels), []
         for i, (direction, back) in enumerate(zip(_contiguous(weights), reverse, strict=True)):
-            s = _ScanInputs(direction, x, back, mask)
+            s = _Projected(direction, x, back, mask)
             states = allocate_states(x, s.n) if keep else None
             # The first direction writes y, the second adds to it.
-            scan_forward(
-                y, s.c, s.delta, s.A, s.B, s.C, s.D, s.bias,
-                softplus=True, reverse=back, states=states, accumulate=i > 0,
-            )  # fmt: skip
+            scan_forward(y, s.inputs, softplus=True, reverse=back, states=states, accumulate=i > 0)
             kept += [s.projected, states]
         out = gate_forward(y.view(batch * length, channels), z, out_weight)
         ctx.save_for_backward(h, in_weight, in_bias, out_weight, mask, xz, y, *kept, *weights)
@@ -115,10 +113,8 @@ class _Mixer(torch.autograd.Function):
         gy, grads = gy.view(y.shape), []
         for i, (direction, back) in enumerate(zip(_contiguous(weights), ctx.reverse, strict=True)):
             projected, states = kept[2 * i : 2 * i + 2]
-            s = _ScanInputs(direction, x, back, mask, projected)
-            g = scan_backward(
-                gy, s.c, s.delta, s.A, s.B, s.C, s.D, s.bias, states, softplus=True, reverse=back
-            )
+            s = _Projected(direction, x, back, mask, projected)
+            g = scan_backward(gy, s.inputs, states, softplus=True, reverse=back)
             assert isinstance(g.delta, LowRank)
             d_projected = torch.cat([g.delta.r, g.B, g.C], -1)
             if mask is not None:

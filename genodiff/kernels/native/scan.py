@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels.direction import ScanInputs
 from genodiff.kernels.library import call
 from genodiff.kernels.native.gate import native_gate
 from genodiff.kernels.native.tasks import pack_channels
@@ -37,21 +38,23 @@ class LowRank(NamedTuple):
     w: Float[Tensor, "R E"]
 
 
-def _shape(u: Tensor, A: Tensor, delta: Tensor | LowRank) -> dict[str, int]:
-    batch, length, channels = u.shape
+def _shape(x: ScanInputs) -> dict[str, int]:
+    batch, length, channels = x.u.shape
     return {
         "batch": batch,
         "L": length,
         "E": channels,
-        "N": A.shape[0],
-        "R": len(delta.w) if isinstance(delta, LowRank) else 0,
+        "N": x.A.shape[0],
+        "R": len(x.delta.w) if isinstance(x.delta, LowRank) else 0,
         "group": _group(batch, channels),
         "chunk": CHUNK,
     }
 
 
-def _steps(delta: Tensor | LowRank) -> dict[str, Tensor | None]:
-    return delta._asdict() if isinstance(delta, LowRank) else {"delta": delta}
+def _name(x: ScanInputs) -> dict[str, Tensor | None]:
+    """The inputs as the library names them."""
+    steps = x.delta._asdict() if isinstance(x.delta, LowRank) else {"delta": x.delta}
+    return {name: of for name, of in x._asdict().items() if name != "delta"} | steps
 
 
 def allocate_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunks N E"]:
@@ -61,32 +64,26 @@ def allocate_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunk
 
 def scan_forward(
     y: Float[Tensor, "B L E"],
-    u: Float[Tensor, "B L E"],
-    delta: Float[Tensor, "B L E"] | LowRank,
-    A: Float[Tensor, "N E"],
-    B: Float[Tensor, "B L N"],
-    C: Float[Tensor, "B L N"],
-    D: Float[Tensor, " E"] | None,
-    bias: Float[Tensor, " E"] | None,
+    x: ScanInputs,
     *,
     softplus: bool,
     reverse: bool,
     states: Float[Tensor, "B chunks N E"] | None = None,
-    h0: Float[Tensor, "B E N"] | None = None,
     last: Float[Tensor, "B E N"] | None = None,
     accumulate: bool = False,
 ) -> None:
-    """Write y, or add to it; fill `states` and the `last` state where they are given."""
-    if u.numel():
-        tensors = _steps(delta) | dict(
-            u=u, A=A, B=B, C=C, D=D, bias=bias, h0=h0, y=y, states=states, hlast=last
-        )
+    """Write y, or add to it; fill `states` and the `last` state where they are given.
+
+    A is (N, E), D and bias are (E), and the step sizes a tensor or `LowRank`.
+    """
+    if x.u.numel():
+        tensors = _name(x) | dict(y=y, states=states, hlast=last)
         flags = dict(softplus=softplus, reverse=reverse, accumulate=accumulate)
-        call("scan", tensors, backward=False, **flags, **_shape(u, A, delta))
+        call("scan", tensors, backward=False, **flags, **_shape(x))
 
 
 class ScanGradients(NamedTuple):
-    """The gradients of a scan's inputs; that of delta in the form in which delta came."""
+    """The gradients of `ScanInputs`; that of delta in the form in which delta came."""
 
     u: Float[Tensor, "B L E"]
     delta: Float[Tensor, "B L E"] | LowRank
@@ -100,31 +97,23 @@ class ScanGradients(NamedTuple):
 
 def scan_backward(
     gy: Float[Tensor, "B L E"],
-    u: Float[Tensor, "B L E"],
-    delta: Float[Tensor, "B L E"] | LowRank,
-    A: Float[Tensor, "N E"],
-    B: Float[Tensor, "B L N"],
-    C: Float[Tensor, "B L N"],
-    D: Float[Tensor, " E"] | None,
-    bias: Float[Tensor, " E"] | None,
+    x: ScanInputs,
     states: Float[Tensor, "B chunks N E"],
     *,
     softplus: bool,
     reverse: bool,
-    h0: Float[Tensor, "B E N"] | None = None,
     g_last: Float[Tensor, "B E N"] | None = None,
 ) -> ScanGradients:
     """The gradients of all inputs, from those of y and of the last state."""
-    (batch, length, channels), n = u.shape, A.shape[0]
+    u, delta, h0 = x.u, x.delta, x.h0
+    (batch, length, channels), n = u.shape, x.A.shape[0]
     parts = -(-channels // _group(batch, channels))
     du, dA = u.new_empty(u.shape), u.new_empty(batch, n, channels)
     # A sum over channels has a part for each group of them, a sum over rows one for each row.
     dB, dC = (u.new_empty(parts, batch, length, n) for _ in range(2))
     dD, dbias = (u.new_empty(batch, channels) for _ in range(2))
     dh0 = None if h0 is None else torch.empty_like(h0)
-    tensors = _steps(delta) | dict(
-        u=u, A=A, B=B, C=C, D=D, bias=bias, states=states, gy=gy, ghlast=g_last
-    )
+    tensors = _name(x) | dict(states=states, gy=gy, ghlast=g_last, h0=None)
     tensors |= dict(du=du, dA=dA, dB=dB, dC=dC, dD=dD, dbias=dbias, dh0=dh0)
     rank = len(delta.w) if isinstance(delta, LowRank) else 0
     low = LowRank(u.new_empty(parts, batch, length, rank), u.new_empty(batch, rank, channels))
@@ -132,7 +121,7 @@ def scan_backward(
     tensors |= dict(dr=low.r, dw=low.w) if rank else dict(ddelta=full)
     if u.numel():
         flags = dict(softplus=softplus, reverse=reverse)
-        call("scan", tensors, backward=True, **flags, **_shape(u, A, delta))
+        call("scan", tensors, backward=True, **flags, **_shape(x))
     ddelta = LowRank(_sum_parts(low.r), low.w.sum(0)) if rank else full
     dB, dC = _sum_parts(dB), _sum_parts(dC)
     return ScanGradients(du, ddelta, dA.sum(0), dB, dC, dD.sum(0), dbias.sum(0), dh0)
@@ -145,29 +134,30 @@ def _sum_parts(parts: Float[Tensor, " parts *shape"]) -> Float[Tensor, "*shape"]
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
-        bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None, keep: bool,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        u, delta, B, C = (pack_channels(x) for x in (u, delta, B, C))
-        D, bias, h0 = (None if x is None else x.contiguous() for x in (D, bias, h0))
-        A = A.t().contiguous()
-        y, last = u.new_empty(u.shape), u.new_empty(u.shape[0], u.shape[2], A.shape[0])
-        states = allocate_states(u, A.shape[0]) if keep else None
-        flags = dict(softplus=softplus, reverse=reverse)
-        scan_forward(y, u, delta, A, B, C, D, bias, **flags, states=states, h0=h0, last=last)
-        ctx.save_for_backward(u, delta, A, B, C, D, bias, h0, states)
-        ctx.flags = flags
+        ctx: Any, softplus: bool, reverse: bool, keep: bool, *inputs: Any
+    ) -> tuple[Tensor, Tensor]:
+        u, delta, A, B, C, *rest = inputs
+        u, delta, B, C = (pack_channels(of) for of in (u, delta, B, C))
+        rest = [None if of is None else of.contiguous() for of in rest]
+        x = ScanInputs(u, delta, A.t().contiguous(), B, C, *rest)
+        y, last = u.new_empty(u.shape), u.new_empty(u.shape[0], *A.shape)
+        states = allocate_states(u, A.shape[1]) if keep else None
+        ctx.flags = dict(softplus=softplus, reverse=reverse)
+        scan_forward(y, x, **ctx.flags, states=states, last=last)
+        ctx.save_for_backward(*x, states)
         return y, last
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gy: Tensor, g_last: Tensor) -> tuple[Tensor | None, ...]:
-        u, delta, A, B, C, D, bias, h0, states = ctx.saved_tensors
-        gy, g_last = pack_channels(gy), g_last.contiguous()
-        g = scan_backward(gy, u, delta, A, B, C, D, bias, states, **ctx.flags, h0=h0, g_last=g_last)
-        dD, dbias = None if D is None else g.D, None if bias is None else g.bias
-        assert isinstance(g.delta, Tensor)
-        return g.u, g.delta, g.A.t(), g.B, g.C, dD, dbias, None, None, g.h0, None
+        *inputs, states = ctx.saved_tensors
+        x = ScanInputs(*inputs)
+        g = scan_backward(
+            pack_channels(gy), x, states, **ctx.flags, g_last=g_last.contiguous()
+        )._asdict()
+        g["A"] = g["A"].t()
+        grads = (None if of is None else g[name] for name, of in x._asdict().items())
+        return None, None, None, *grads
 
 
 def native_scan(
@@ -189,5 +179,5 @@ def native_scan(
     """
     inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    y, last = _Scan.apply(u, delta, A, B, C, D, delta_bias, delta_softplus, reverse, h0, keep)
+    y, last = _Scan.apply(delta_softplus, reverse, keep, u, delta, A, B, C, D, delta_bias, h0)
     return y if z is None else native_gate(y, z), last

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.direction import split_weights
+from genodiff.kernels.direction import ScanInputs, split_weights
 from genodiff.kernels.triton.launch import kernels, use_device
 from genodiff.kernels.triton.scan import (
     compute_states,
@@ -166,8 +166,8 @@ def triton_conv(
     return y
 
 
-class _ScanInputs:
-    """What the directions compute from x in both passes: the inputs of their scans.
+class _Projected:
+    """The directions' convolutions and projections of x, in both passes: the inputs of their scans.
 
     Each direction is a group of rows, in the order in which it reads.
     """
@@ -180,7 +180,7 @@ class _ScanInputs:
         mask: Tensor | None,
         projected: Tensor | None,
     ) -> None:
-        self.w, n = weights, len(reverse)
+        n = len(reverse)
         self.rank, self.n = weights.dt.shape[2], weights.A2.shape[1]
         self.c = conv_forward(x, weights.conv, weights.conv_bias, reverse, ordered=True)
         if mask is not None:
@@ -190,8 +190,9 @@ class _ScanInputs:
             torch.bmm(self.flat, weights.x.transpose(1, 2)) if projected is None else projected
         )
         self.r = self.projected[..., : self.rank]
-        self.delta = torch.bmm(self.r, weights.dt.transpose(1, 2)).view(self.c.shape)
-        self.B, self.C = self.split_states(self.projected)
+        delta = torch.bmm(self.r, weights.dt.transpose(1, 2)).view(self.c.shape)
+        B, C = self.split_states(self.projected)
+        self.inputs = ScanInputs(self.c, delta, weights.A2, B, C, weights.D, weights.bias)
 
     def split_states(self, projected: Tensor) -> tuple[Tensor, Tensor]:
         """The parts of (directions, tokens, R + 2N) that belong to B and C, as (rows, L, N)."""
@@ -234,19 +235,9 @@ class _Mixer(torch.autograd.Function):
             m = None if mask is None else mask.to(dtype)
             if m is not None:
                 x.mul_(m)
-            s = _ScanInputs(w, x, reverse, _order(m, reverse), None)
-            y, _, kept = scan_forward(
-                s.c,
-                s.delta,
-                w.A2,
-                s.B,
-                s.C,
-                w.D,
-                w.bias,
-                softplus=True,
-                reverse=False,
-                keep=keep and not recompute,
-            )
+            s = _Projected(w, x, reverse, _order(m, reverse), None)
+            keep_states = keep and not recompute
+            y, _, kept = scan_forward(s.inputs, softplus=True, reverse=False, keep=keep_states)
             gated = torch.empty(x.shape, device=h.device, dtype=dtype)
             total = torch.empty_like(gated) if keep else gated
             BT, BE, grid = _blocks(length, channels)
@@ -283,14 +274,12 @@ class _Mixer(torch.autograd.Function):
             d_out_weight = g_out.t() @ gated.view(tokens, channels)
             del g, gated  # the scans need most memory
             m = _order(mask, ctx.reverse)
-            s = _ScanInputs(w, x, ctx.reverse, m, projected)
+            s = _Projected(w, x, ctx.reverse, m, projected)
             d_projected = torch.empty_like(projected)
             if kept is None:
-                kept = compute_states(
-                    s.c, s.delta, w.A2, s.B, s.C, w.bias, softplus=True, reverse=False
-                )
+                kept = compute_states(s.inputs, softplus=True, reverse=False)
             found = scan_backward(
-                gy, s.c, s.delta, w.A2, s.B, s.C, w.D, w.bias, kept, softplus=True, reverse=False,
+                gy, s.inputs, kept, softplus=True, reverse=False,
                 to=s.split_states(d_projected), over=True,
             )  # fmt: skip
             del kept

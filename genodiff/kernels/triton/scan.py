@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels.direction import ScanInputs
 from genodiff.kernels.triton.launch import CHOICES, kernels, next_power_of_2, use_device
 
 _OF_CHAIN = ("E", "EXACT", "ASM", "T", "BE", "num_warps")
@@ -100,7 +101,7 @@ class _ScanLaunch:
 
 
 class Gradients(NamedTuple):
-    """The gradients of a scan's inputs, in their dtypes.
+    """The gradients of `ScanInputs`, in their dtypes.
 
     `h0` is (B, N, E). Those of A (B, segments, N, E), D and bias (B, segments, E) are float32, to
     be summed over the segments and rows of each group.
@@ -117,36 +118,29 @@ class Gradients(NamedTuple):
 
 
 def scan_forward(
-    u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
-    bias: Tensor | None, *,
-    softplus: bool, reverse: bool, keep: bool, h0: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
+    x: ScanInputs, *, softplus: bool, reverse: bool, keep: bool
+) -> tuple[Tensor, Tensor, Tensor | None]:
     """y, the last state (B, N, E), and with `keep` what `scan_backward` needs of the states.
 
-    A2 is from `scale_rates`, D and bias are (groups, E): the rows of u are as many groups, one
+    A is from `scale_rates`, D and bias are (groups, E): the rows of u are as many groups, one
     after the other.
     """
-    y = torch.empty(u.shape, device=u.device, dtype=u.dtype)
-    go = _ScanLaunch(u, A2, softplus, reverse)
-    return y, *_run_forward(go, u, delta, A2, B, C, D, bias, y, keep, h0)
+    y = torch.empty(x.u.shape, device=x.u.device, dtype=x.u.dtype)
+    return y, *_run_forward(_ScanLaunch(x.u, x.A, softplus, reverse), x, y, keep)
 
 
-def compute_states(
-    u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, bias: Tensor | None, *,
-    softplus: bool, reverse: bool,
-) -> Tensor:  # fmt: skip
-    """What `scan_backward` needs of the states alone, from a first state of 0."""
-    go = _ScanLaunch(u, A2, softplus, reverse)
-    _, kept = _run_forward(go, u, delta, A2, B, C, None, bias, None, True, None)
+def compute_states(x: ScanInputs, *, softplus: bool, reverse: bool) -> Tensor:
+    """What `scan_backward` needs of the states alone."""
+    _, kept = _run_forward(_ScanLaunch(x.u, x.A, softplus, reverse), x, None, True)
     assert kept is not None
     return kept
 
 
 def _run_forward(
-    go: _ScanLaunch, u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
-    bias: Tensor | None, to: Tensor | None, keep: bool, h0: Tensor | None,
-) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    go: _ScanLaunch, x: ScanInputs, to: Tensor | None, keep: bool
+) -> tuple[Tensor, Tensor | None]:
     """The states of `scan_forward`; y is written `to`, where it is wanted."""
+    u, delta, A2, B, C, D, bias, h0 = x
     b = _floats(bias, A2)
     d, y = (b, u) if to is None else (_floats(D, A2), to)
     bc = go.staged(B, C)
@@ -179,8 +173,7 @@ def _run_forward(
 
 
 def scan_backward(
-    gy: Tensor, u: Tensor, delta: Tensor, A2: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
-    bias: Tensor | None, kept: Tensor, *,
+    gy: Tensor, x: ScanInputs, kept: Tensor, *,
     softplus: bool, reverse: bool, g_last: Tensor | None = None,
     to: tuple[Tensor, Tensor] | None = None, over: bool = False,
 ) -> Gradients:  # fmt: skip
@@ -189,6 +182,7 @@ def scan_backward(
     Those of B and C are written `to`, where it is given. With `over` those of u and delta take the
     memory of gy and delta, which are contiguous: a program has read what it writes over.
     """
+    u, delta, A2, B, C, D, bias, _ = x
     go = _ScanLaunch(u, A2, softplus, reverse)
     d, b = _floats(D, A2), _floats(bias, A2)
     bc = go.staged(B, C, B.dtype if B.dtype == C.dtype else torch.float32)
@@ -199,7 +193,7 @@ def scan_backward(
         carry[:, -1] = g_last.transpose(1, 2)
     du, ddelta = gy, delta
     if not over:
-        du, ddelta = (torch.empty(x.shape, device=x.device, dtype=x.dtype) for x in (u, delta))
+        du, ddelta = (torch.empty(t.shape, device=t.device, dtype=t.dtype) for t in (u, delta))
     dbc = A2.new_empty(go.blocks, go.rows, 2 * go.N, go.padded)
     dD, dbias = (A2.new_empty(go.rows, go.segments, go.channels) for _ in range(2))
     with use_device(u):
@@ -239,51 +233,37 @@ def _floats(x: Tensor | None, like: Tensor) -> Tensor:
     return like.new_zeros(like.shape[0], like.shape[2]) if x is None else x.float().contiguous()
 
 
-def _group(*weights: Tensor | None) -> list[Any]:
-    """The weights of a scan that all rows share, as those of one group."""
-    return [None if x is None else x[None] for x in weights]
+def _as_one_group(x: ScanInputs) -> ScanInputs:
+    """The inputs of a scan whose rows share A, D and bias, as the kernels read them."""
+    D, bias = (None if of is None else of[None] for of in (x.D, x.bias))
+    return x._replace(A=scale_rates(x.A[None]), D=D, bias=bias)
 
 
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None,
-        bias: Tensor | None, softplus: bool, reverse: bool, h0: Tensor | None, keep: bool,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        u, delta = pack_channels(u), pack_channels(delta)
-        D_, bias_ = _group(D, bias)
-        y, last, kept = scan_forward(
-            u,
-            delta,
-            scale_rates(A[None]),
-            B,
-            C,
-            D_,
-            bias_,
-            softplus=softplus,
-            reverse=reverse,
-            keep=keep,
-            h0=h0,
-        )
-        ctx.save_for_backward(u, delta, A, B, C, D, bias, kept)
+        ctx: Any, softplus: bool, reverse: bool, keep: bool, *inputs: Any
+    ) -> tuple[Tensor, Tensor]:
+        u, delta, *rest = inputs
+        x = ScanInputs(pack_channels(u), pack_channels(delta), *rest)
         ctx.flags = dict(softplus=softplus, reverse=reverse)
-        ctx.h0_dtype = None if h0 is None else h0.dtype
+        y, last, kept = scan_forward(_as_one_group(x), **ctx.flags, keep=keep)
+        ctx.save_for_backward(*x[:-1], kept)
+        ctx.h0_dtype = None if x.h0 is None else x.h0.dtype
         return y, last.transpose(1, 2).contiguous()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gy: Tensor, g_last: Tensor) -> tuple[Tensor | None, ...]:
-        u, delta, A, B, C, D, bias, kept = ctx.saved_tensors
+        *inputs, kept = ctx.saved_tensors
+        x = ScanInputs(*inputs)
         gy = pack_channels(gy)
-        D_, bias_ = _group(D, bias)
-        g = scan_backward(
-            gy, u, delta, scale_rates(A[None]), B, C, D_, bias_, kept, **ctx.flags, g_last=g_last
-        )
+        g = scan_backward(gy, _as_one_group(x), kept, **ctx.flags, g_last=g_last)
         return (
-            g.u, g.delta, g.A.sum((0, 1)).t().to(A.dtype), g.B, g.C,
-            None if D is None else g.D.sum((0, 1)).to(D.dtype),
-            None if bias is None else g.bias.sum((0, 1)).to(bias.dtype), None, None,
-            None if ctx.h0_dtype is None else g.h0.transpose(1, 2).to(ctx.h0_dtype), None,
+            None, None, None, g.u, g.delta, g.A.sum((0, 1)).t().to(x.A.dtype), g.B, g.C,
+            None if x.D is None else g.D.sum((0, 1)).to(x.D.dtype),
+            None if x.bias is None else g.bias.sum((0, 1)).to(x.bias.dtype),
+            None if ctx.h0_dtype is None else g.h0.transpose(1, 2).to(ctx.h0_dtype),
         )  # fmt: skip
 
 
@@ -307,5 +287,5 @@ def triton_scan(
     timed = (u, delta, A, B, C, D, delta_bias)
     # Under `no_grad` inputs that ask for gradients have none.
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (*timed, h0))
-    y, last = _Scan.apply(*timed, delta_softplus, reverse, h0, keep)
+    y, last = _Scan.apply(delta_softplus, reverse, keep, *timed, h0)
     return y if z is None else y * F.silu(z), last
