@@ -56,12 +56,7 @@ class Block(nn.Module):
         super().__init__()
         s = settings
         self.norm = Norm(s.norm, s.d_model, s.norm_eps)
-        self.mixer = Mamba(
-            s.d_model, d_state=s.d_state, d_conv=s.d_conv, expand=s.expand, dt_rank=s.rank,
-            conv_bias=s.conv_bias,
-            proj_bias=s.proj_bias, bidirectional=s.bidirectional, strategy=s.bidirectional_strategy,
-            tie_directions=s.tie_directions, out_scale=1 / sqrt(s.n_layer), draws=draws,
-        )  # fmt: skip
+        self.mixer = Mamba(s.d_model, s, draws)
         self.mixer.recompute = s.recompute_states
 
     def forward(self, residual: Tensor, mask: Tensor | None, mirrored: bool) -> Tensor:

@@ -12,7 +12,6 @@ al., 2024, arXiv 2406.07524; Schiff et al., 2024, arXiv 2412.10193 (classes).
 """
 
 from collections.abc import Iterator
-from math import sqrt
 
 import torch
 import torch.nn.functional as F
@@ -38,12 +37,7 @@ class Block(nn.Module):
         super().__init__()
         self.layer, self.p, self.residual = layer, s.dropout, s.residual
         self.norm = Norm(s.norm, s.width, s.norm_eps)
-        self.mixer = Mamba(
-            s.width, d_state=s.d_state, d_conv=s.d_conv, expand=s.expand, dt_rank=s.rank,
-            conv_bias=s.conv_bias,
-            proj_bias=s.proj_bias, bidirectional=s.bidirectional, strategy=s.bidirectional_strategy,
-            tie_directions=s.tie_directions, out_scale=1 / sqrt(s.n_layer), draws=draws,
-        )  # fmt: skip
+        self.mixer = Mamba(s.width, s, draws)
         self.modulation = Modulation(s.d_cond, s.width, 3) if s.conditioning == "adaln" else None
 
     def forward(

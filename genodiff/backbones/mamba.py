@@ -12,7 +12,7 @@ al., 2024, arXiv 2403.03234.
 """
 
 from collections.abc import Callable
-from math import ceil, log, sqrt
+from math import log, sqrt
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.settings import MambaShape
 from genodiff.kernels.direction import DirectionWeights, compute_rates
 from genodiff.kernels.mixer import mixer, scan_direction
 
@@ -107,39 +108,20 @@ class Mamba(nn.Module):
     recompute = False
     """Whether a GPU's backward pass computes the states of scans again."""
 
-    def __init__(
-        self,
-        d_model: int,
-        *,
-        d_state: int = 16,
-        d_conv: int = 4,
-        expand: int = 2,
-        dt_rank: int | str = "auto",
-        conv_bias: bool = True,
-        proj_bias: bool = False,
-        bidirectional: bool = True,
-        strategy: str = "add",
-        tie_directions: bool = True,
-        out_scale: float = 1.0,
-        draws: InitialValues | None = None,
-    ) -> None:
+    def __init__(self, d_model: int, shape: MambaShape, draws: InitialValues) -> None:
         super().__init__()
-        draws = draws or InitialValues(0)
-        d_inner = expand * d_model
-        rank = ceil(d_model / 16) if isinstance(dt_rank, str) else dt_rank
-        self.strategy, self.bidirectional, self.tied = (
-            strategy,
-            bidirectional,
-            tie_directions or not bidirectional,
-        )
-        self.in_proj = Projection(d_model, 2 * d_inner, proj_bias, draws)
-        self.out_proj = Projection(d_inner, d_model, proj_bias, draws, out_scale)
+        d_inner, bias, scale = shape.expand * d_model, shape.proj_bias, 1 / sqrt(shape.n_layer)
+        of = (d_inner, shape.d_state, shape.d_conv, shape.rank, shape.conv_bias, draws)
+        self.strategy, self.bidirectional = shape.bidirectional_strategy, shape.bidirectional
+        self.tied = shape.tie_directions or not shape.bidirectional
+        self.in_proj = Projection(d_model, 2 * d_inner, bias, draws)
+        self.out_proj = Projection(d_inner, d_model, bias, draws, scale)
         if not self.tied:
-            self.in_proj_back = Projection(d_model, 2 * d_inner, proj_bias, draws)
-            self.out_proj_back = Projection(d_inner, d_model, proj_bias, draws, out_scale)
-        self.ahead = Direction(d_inner, d_state, d_conv, rank, conv_bias, draws)
-        if bidirectional:
-            self.back = Direction(d_inner, d_state, d_conv, rank, conv_bias, draws)
+            self.in_proj_back = Projection(d_model, 2 * d_inner, bias, draws)
+            self.out_proj_back = Projection(d_inner, d_model, bias, draws, scale)
+        self.ahead = Direction(*of)
+        if self.bidirectional:
+            self.back = Direction(*of)
 
     def forward(
         self,

@@ -35,7 +35,9 @@ from genodiff.runs.model import TrainedModel
 
 
 class DesignDrawing(Drawing):
-    """`n` designs of each region; `files` are where a file's edits go."""
+    """`n` designs of each region. Of a file, `files` says where its edits go, `sources` what its
+    sidecar says of the files that are read.
+    """
 
     genome: Source
     files = EditFiles()
@@ -53,7 +55,6 @@ class DesignDrawing(Drawing):
         guiding: Guiding | None = None,
         flank: int = 0,
         from_noise: float | None = None,
-        sources: dict[str, Any] | None = None,
     ) -> None:
         """Prove that every group of regions has a design. `gaps` None is for templates.
 
@@ -62,7 +63,7 @@ class DesignDrawing(Drawing):
         With `guiding`, its oracle sees each region and `flank` bases on both sides of it.
         Raises `UsageError` with a minimal conflict, before any evaluation of the network.
         """
-        super().__init__(model, how, n, sources)
+        super().__init__(model, how, n)
         self.free = from_noise is not None or model.objective.kind == "uniform"
         if self.free:
             refuse_constraints(model, rules, guiding)

@@ -49,8 +49,9 @@ class RedesignJob(DrawJob[RedesignRequest]):
         drawing = DesignDrawing(
             model, asked.read_sampling(), asked.n or 1, source, gaps, rules,
             most_states=asked.most_states, guiding=guiding, flank=asked.oracle_flank,
-            from_noise=asked.from_noise, sources={**named, "regions": list(asked.region) or None},
+            from_noise=asked.from_noise,
         )  # fmt: skip
+        drawing.sources = {**named, "regions": list(asked.region) or None}
         drawing.files = EditFiles(asked.vcf_file, asked.bed_file)
         refuse_empty_regions(drawing.designer)
         return drawing

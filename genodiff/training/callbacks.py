@@ -8,6 +8,7 @@ exactly.
 import logging
 import math
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,9 +16,6 @@ import lightning.pytorch as pl
 import torch
 from torch.optim import AdamW
 
-from genodiff.backbones.backbone import Backbone
-from genodiff.data.loader import EvalBatches
-from genodiff.diffusion.objective import Objective
 from genodiff.errors import GenodiffError, MachineError
 from genodiff.runs.checkpoint import State
 from genodiff.runs.config import RunConfig
@@ -25,7 +23,6 @@ from genodiff.runs.folder import RunFolder
 from genodiff.runs.model import collect_tensors
 from genodiff.training.horizon import Plan
 from genodiff.training.loggers import RunLoggers
-from genodiff.training.memory import Remember
 from genodiff.training.module import Pretraining
 from genodiff.training.optimizer import (
     WeightAverage,
@@ -36,7 +33,6 @@ from genodiff.training.optimizer import (
 from genodiff.training.progress import Reporter
 from genodiff.training.sharding import gather_all, is_sharded
 from genodiff.training.signals import Signals
-from genodiff.training.validation import validate
 
 _log = logging.getLogger("genodiff")
 
@@ -55,6 +51,10 @@ class Counters:
     """Batches that it went past: step s sees batch s + `passed`."""
 
 
+Judge = Callable[..., tuple[float, float]]
+"""`validation.validate` of a run's windows: (backbone, device) to bits per token and half-width."""
+
+
 class Boundary(pl.Callback):
     """The step's end. `folder` is None on all ranks but the first: only that one writes."""
 
@@ -63,18 +63,16 @@ class Boundary(pl.Callback):
         config: RunConfig,
         plan: Plan,
         average: WeightAverage,
-        objective: Objective,
-        valid: EvalBatches | None,
+        judge: Judge | None,
         signals: Signals,
         folder: RunFolder | None,
         counters: Counters,
         state: State | None,
         loggers: RunLoggers | None = None,
-        remember: Remember | None = None,
     ) -> None:
-        self.config, self.plan, self.average, self.objective = config, plan, average, objective
-        self.valid, self.signals, self.folder, self.state = valid, signals, folder, state
-        self.counters, self.loggers, self.remember = counters, loggers, remember
+        self.config, self.plan, self.average, self.judge = config, plan, average, judge
+        self.signals, self.folder, self.state = signals, folder, state
+        self.counters, self.loggers = counters, loggers
         self.last_valid: tuple[float, float] | None = None
         self.stopped_by: int | None = None
         self.reporter: Reporter | None = None
@@ -160,14 +158,9 @@ class Boundary(pl.Callback):
 
     def _validate(self, module: Pretraining, finished: bool) -> tuple[float, float] | None:
         step = self.counters.step
-        if self.valid is None or not (finished or step % self.config.train.validate_every == 0):
+        if self.judge is None or not (finished or step % self.config.train.validate_every == 0):
             return None
-        averaged = self.average.module
-        assert isinstance(averaged, Backbone)
-        precision = self.config.train.precision
-        found = validate(
-            self.objective, averaged, self.valid, module.device, precision, self.remember
-        )
+        found = self.judge(self.average.module, device=module.device)
         if not math.isfinite(found[0]):
             raise GenodiffError(
                 f"step {step}: the validation bound is not finite",

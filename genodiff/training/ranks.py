@@ -20,6 +20,8 @@ class World(NamedTuple):
     rank: int
     size: int
     local: int
+    in_parts: bool = False
+    """Each of several ranks keeps a part of every tensor."""
 
 
 def read_world() -> World:

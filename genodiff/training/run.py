@@ -68,6 +68,7 @@ from genodiff.training.signals import Signals, ignore_signals
 from genodiff.training.spikes import Rewind, SpikeWatch
 from genodiff.training.start import WarmStart, start_from_weights
 from genodiff.training.trainer import make_trainer
+from genodiff.training.validation import validate
 
 try:
     import resource
@@ -118,6 +119,7 @@ def train(
     if start is not None:
         start.check(config)
     world = read_world()
+    world = world._replace(in_parts=fsdp and world.size > 1)
     config = settle_config(config, device, out)
     check_open_files(count_workers(config, device))
     with ExitStack() as stack:
@@ -164,7 +166,7 @@ def train(
             try:
                 return _fit(
                     config, out, device, argv or sys.argv, world, signals, feed, state, counters,
-                    start, curves, fsdp and world.size > 1
+                    start, curves
                 )  # fmt: skip
             except Rewind as spike:
                 state, counters = _go_back(config, out, spike, counters)
@@ -224,7 +226,6 @@ def _fit(
     counters: Counters,
     start: WarmStart | None,
     loggers: RunLoggers,
-    fsdp: bool,
 ) -> RunResult:
     objective = build_objective(config, build_diffusion(config, feed.alphabet))
     backbone = build_backbone(config, feed.alphabet)
@@ -273,24 +274,18 @@ def _fit(
         session = describe_session(argv, device, counters.step) | begun
         write_provenance(out, config, identity, session)
         files = RunFolder(out, config, feed.alphabet, known, counters.step)
-    boundary = Boundary(
-        config,
-        plan,
-        average,
-        objective,
-        valid,
-        signals,
-        files,
-        counters,
-        state,
-        loggers,
-        memory.valid,
-    )
+    precision = config.train.precision
+    judge = None
+    if valid is not None:
+        judge = partial(
+            validate, objective, batches=valid, precision=precision, remember=memory.valid
+        )
+    boundary = Boundary(config, plan, average, judge, signals, files, counters, state, loggers)
     soft = feed.recipe.soft_mask_weight
     spikes = SpikeWatch(state.counters.get("recent", ()) if state else ())
     keep = partial(keep_batches, out, world.rank)
     given = objective, config, soft, world.size, spikes, keep
-    in_parts = (backbone, average.module) if fsdp else ()
+    in_parts = (backbone, average.module) if world.in_parts else ()
     module = Pretraining(backbone, *given, memory.train, find_recorder(device), in_parts=in_parts)
     if config.train.compile == "auto":
         obstacle = find_obstacle(backbone, device)
@@ -303,7 +298,7 @@ def _fit(
         device,
     )
     join_ranks(world, device)
-    trainer = make_trainer(config, device, world, boundary, in_parts=fsdp)
+    trainer = make_trainer(config, device, world, boundary, in_parts=world.in_parts)
     _log.info(
         "%s: %s",
         out,

@@ -5,15 +5,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from genodiff.backbones.kinds.caduceus import CaduceusSettings
 from genodiff.backbones.layers import InitialValues, Norm
 from genodiff.backbones.mamba import Direction, Mamba
 from genodiff.kernels.naive import naive_scan
 
 OPTIONS = [
     {},
-    {"strategy": "ew_multiply"},
+    {"bidirectional_strategy": "ew_multiply"},
     {"tie_directions": False},
-    {"tie_directions": False, "strategy": "ew_multiply", "proj_bias": True},
+    {"tie_directions": False, "bidirectional_strategy": "ew_multiply", "proj_bias": True},
     {"proj_bias": True},
     {"bidirectional": False, "proj_bias": True},
     {"conv_bias": False, "d_conv": 3, "expand": 1, "dt_rank": 5, "d_state": 3},
@@ -21,7 +22,8 @@ OPTIONS = [
 
 
 def mixer(**options: object) -> Mamba:
-    built = Mamba(6, **({"d_state": 4} | options), draws=InitialValues(3)).double()  # type: ignore[arg-type]
+    shape = CaduceusSettings.parse({"d_model": 6, "n_layer": 1, "d_state": 4} | options)
+    built = Mamba(6, shape, InitialValues(3)).double()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in built.parameters():

@@ -15,7 +15,8 @@ from published_classifier import SequenceClassifier, pool
 from torch import Tensor
 
 from genodiff.backbones.caduceus import Caduceus
-from genodiff.backbones.layers import Norm
+from genodiff.backbones.kinds.caduceus import CaduceusSettings
+from genodiff.backbones.layers import InitialValues, Norm
 from genodiff.backbones.mamba import Mamba
 from genodiff.hub.caduceus_names import from_published, map_state_names, read_published_complement
 from genodiff.hub.mixer_names import reshape_as_published
@@ -147,10 +148,9 @@ def _mixer(case: Case) -> Tensors | None:
         return None
     names = {"bias": "proj_bias"}
     known = {"d_model", "d_state", "d_conv", "expand", "dt_rank", "conv_bias", "bias"}
-    mixer = Mamba(
-        **{names.get(k, k): v for k, v in case.meta["kwargs"].items() if k in known},
-        bidirectional=False,
-    )
+    shape = {names.get(k, k): v for k, v in case.meta["kwargs"].items() if k in known}
+    settings = CaduceusSettings.parse(shape | {"n_layer": 1, "bidirectional": False})
+    mixer = Mamba(settings.d_model, settings, InitialValues(0))
     theirs = {here: _published_name(here) for here, _ in mixer.named_parameters()}
     out: Tensors = {}
     for dtype in (torch.float64, torch.float32):

@@ -112,6 +112,7 @@ def _scans() -> Problem:
         "a wide rate": (*single[:2], single[2].double(), *single[3:], *how),
         "no rows": (*(x[:0] for x in single[:2]), single[2], *(x[:0] for x in single[3:5]),
                     *single[5:], *how),
+        "17 states": (*(None if x is None else x.float() for x in inputs(17, 1)), *how),
         "300 states": (*(None if x is None else x.float() for x in inputs(300, 1)), *how),
         "a first state": (*single, True, False, _draw(2, 6, 3).float()),
         "time last": (*spread, *single[5:], *how),
@@ -208,8 +209,17 @@ def _tensors_of(operation: Operation, arguments: tuple[Any, ...]) -> tuple[Any, 
     return (*arguments[:8], arguments[10]) if operation is SCAN else arguments
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_what_an_implementation_accepts_it_computes_with_its_gradients(name: str) -> None:
+LONG = {("triton", "300 states")}
+"""The interpreter computes 20 seconds on it: a slow test."""
+
+
+@pytest.mark.parametrize(
+    ("name", "long"),
+    [*((n, False) for n in PROBLEMS), pytest.param("scan", True, marks=pytest.mark.slow)],
+)
+def test_what_an_implementation_accepts_it_computes_with_its_gradients(
+    name: str, long: bool
+) -> None:
     problem = PROBLEMS[name]()
     for implementation in problem.operation.implementations:
         provider = implementation.provider
@@ -221,6 +231,8 @@ def test_what_an_implementation_accepts_it_computes_with_its_gradients(name: str
             if not implementation.accepts(*_tensors_of(problem.operation, given)):
                 continue
             accepted.add(case)
+            if ((provider, case) in LONG) != long:
+                continue
             called = _as_called(problem.operation, implementation, given)
             found = _solve(implementation.run, called, wide=False)
             if not arguments[0].numel():
