@@ -81,12 +81,10 @@ def find_vocabulary(
     a word.
     """
     if DNA.size <= rows <= DNA.padded_size:
-        found, names = _caduceus(rows), DNA.tokens
+        published, names = _caduceus(rows), DNA.tokens
     elif rows in (_PLANT.size, _PLANT.size - 1):
-        found, names = (
-            _PLANT._replace(size=rows, rows=tuple(r if r < rows else -1 for r in _PLANT.rows)),
-            _PLANT_TOKENS,
-        )
+        kept = tuple(row if row < rows else -1 for row in _PLANT.rows)
+        published, names = _PLANT._replace(size=rows, rows=kept), _PLANT_TOKENS
     else:
         raise CheckpointError(
             f"a vocabulary of {rows} rows is none that is known: published Caduceus has 12 to "
@@ -96,26 +94,26 @@ def find_vocabulary(
     if tokens is not None and [t.upper() for t in tokens[: len(names)]] != [
         t.upper() for t in names
     ]:
-        where = next(
+        first = next(
             i
-            for i, name in enumerate([*names])
+            for i, name in enumerate(names)
             if i >= len(tokens) or tokens[i].upper() != name.upper()
         )
         what = (
-            f"the vocabulary differs from that of {found.name} in its order: id {where} is "
-            f"not '{names[where]}'"
+            f"the vocabulary differs from that of {published.name} in its order: id {first} is "
+            f"not '{names[first]}'"
         )
         raise CheckpointError(what, fix="give weights of DNA with a known vocabulary")
-    mine = found.complement()
-    if complement is not None and mine is not None:
+    expected = published.complement()
+    if complement is not None and expected is not None:
         for token, other in complement.items():
-            if 0 <= token < rows and other != mine[token]:
+            if 0 <= token < rows and other != expected[token]:
                 what = (
-                    f"the complement of id {token} is {other}, but {mine[token]} in the "
-                    f"vocabulary of {found.name}"
+                    f"the complement of id {token} is {other}, but {expected[token]} in the "
+                    f"vocabulary of {published.name}"
                 )
                 raise CheckpointError(what, fix="check complement_map in the config")
-    return found
+    return published
 
 
 def make_text_vocabulary(alphabet: Alphabet, rows: int) -> PublishedVocabulary:
@@ -123,10 +121,7 @@ def make_text_vocabulary(alphabet: Alphabet, rows: int) -> PublishedVocabulary:
 
     Raises `CheckpointError` where the tokenizer has another number.
     """
-    if not alphabet.size <= rows <= alphabet.padded_size and rows not in (
-        alphabet.size,
-        alphabet.padded_size,
-    ):
+    if not alphabet.size <= rows <= alphabet.padded_size:
         what = (
             f"the network has {rows} rows, the tokenizer {alphabet.name} {alphabet.size} "
             f"tokens with its special ones"

@@ -48,8 +48,8 @@ def _compare(
     for dtype in dtypes:
         for reverse in (False, True):
             exact = _solve(naive_scan, reverse, "cpu", torch.float64, of_state)
-            found = _solve(scan, reverse, device, dtype, of_state)
-            errors = [float((a - b).norm() / a.norm()) for a, b in zip(exact, found, strict=True)]
+            rounded = _solve(scan, reverse, device, dtype, of_state)
+            errors = [float((a - b).norm() / a.norm()) for a, b in zip(exact, rounded, strict=True)]
             worst = max(errors, key=lambda error: (error != error, error))  # NaN is the worst
             if not worst < _TOLERANCES[dtype]:
                 kind = str(dtype).removeprefix("torch.")

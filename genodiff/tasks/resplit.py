@@ -42,21 +42,18 @@ def resplit(
     a class is left without examples in a part.
     """
     if split == "chrom-holdout":
-        found = chrom_holdout(parts, held_out)
+        again = chrom_holdout(parts, held_out)
     else:
-        found = dedup(parts) if split == "dedup" else split_by_homology(parts, threshold)
-    for part, examples in (("train", found.train), ("test", found.test)):
-        empty = (
-            [name for name, n in count_classes(examples.labels, classes).items() if not n]
-            if classes
-            else []
-        )
+        again = dedup(parts) if split == "dedup" else split_by_homology(parts, threshold)
+    for part, examples in (("train", again.train), ("test", again.test)):
+        counts = count_classes(examples.labels, classes) if classes else {}
+        empty = [name for name, n in counts.items() if not n]
         if empty or not examples.n:
             what = f"split {split}: no {part} example is left" + (
                 f" of class '{empty[0]}'" if empty else ""
             )
             raise DataError(what, fix="use another split")
-    return found
+    return again
 
 
 def chrom_holdout(parts: Parts, held_out: frozenset[str]) -> Parts:
@@ -68,12 +65,12 @@ def chrom_holdout(parts: Parts, held_out: frozenset[str]) -> Parts:
             fix="use --split dedup, or give coordinates",
         )
     contigs = np.unique(whole.coordinates.contig)
-    regions = len(contigs) > 1000
+    many = len(contigs) > 1000  # regions stand beside contigs of a genome, or in their place
     chosen = [
-        c for c in contigs if c in held_out or (regions and not c.startswith("chr") and _hashed(c))
+        c for c in contigs if c in held_out or (many and not c.startswith("chr") and _is_drawn(c))
     ]
     if not held_out and not chosen:
-        chosen = [c for c in contigs if _hashed(c)]
+        chosen = [c for c in contigs if _is_drawn(c)]
     test = np.isin(whole.coordinates.contig, chosen)
     named = ", ".join(chosen) if len(chosen) <= 12 else f"{len(chosen):,} regions"
     note = (
@@ -110,7 +107,8 @@ def split_by_homology(parts: Parts, threshold: float = THRESHOLD) -> Parts:
     return Parts(train, whole.take(test), (*parts.notes, note), groups=groups[~test])
 
 
-def _hashed(name: str) -> bool:
+def _is_drawn(name: str) -> bool:
+    """Whether the hash of a region's name holds it out."""
     return hashlib.sha256(name.encode()).digest()[0] % _HASHED == 0
 
 
@@ -121,33 +119,30 @@ def dedup(parts: Parts) -> Parts:
     repeated = np.zeros(test.n, bool)
     if train.sequences and test.sequences:
         keys = fingerprint_sequences(test.sequences, both_strands=True)
-        known = set(keys)
-        leaks |= np.array(
-            [key in known for key in fingerprint_sequences(train.sequences, both_strands=True)],
-            bool,
-        )
-        repeated |= _later(keys)
+        tested = set(keys)
+        of_train = fingerprint_sequences(train.sequences, both_strands=True)
+        leaks |= np.array([key in tested for key in of_train], bool)
+        repeated |= _stood_before(keys)
     if train.coordinates is not None and test.coordinates is not None:
         leaks |= find_overlaps(train.coordinates, test.coordinates)
-        repeated |= _later(
-            list(zip(*(values.tolist() for values in test.coordinates[:3]), strict=True))
-        )
+        intervals = zip(*(values.tolist() for values in test.coordinates[:3]), strict=True)
+        repeated |= _stood_before(list(intervals))
     kept = ~leaks
     note = (
         f"dedup: {int(leaks.sum()):,} of {train.n:,} train and {int(repeated.sum()):,} of "
         f"{test.n:,} test examples left out; they were equal or overlapped, and sequences "
         "that are only alike stay (split homology holds them apart)"
     )
-    valid = None if parts.valid_index is None else _moved(parts.valid_index, kept)
+    valid = None if parts.valid_index is None else _renumber(parts.valid_index, kept)
     return Parts(train.take(kept), test.take(~repeated), (*parts.notes, note), valid)
 
 
-def _later(keys: Sequence[Hashable]) -> NDArray[np.bool_]:
+def _stood_before(keys: Sequence[Hashable]) -> NDArray[np.bool_]:
     """True for every key that has stood before."""
     first: dict[Hashable, int] = {}
     return np.array([first.setdefault(key, i) != i for i, key in enumerate(keys)], bool)
 
 
-def _moved(index: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _renumber(index: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Where the rows `index` stand once only the rows of `kept` are left."""
     return (np.cumsum(kept) - 1)[index[kept[index]]]

@@ -44,7 +44,7 @@ def write_sbatch(
     on_gpu = device != "cpu"
     workers = 4 if config.train.workers == "auto" else max(1, config.train.workers)
     cpus = devices * (1 + workers) if on_gpu else threads
-    why = (
+    reason = (
         f"{devices} x (1 that trains + {workers} that prepare windows, train.workers), a core each"
         if on_gpu
         else "--threads, or without it 2 for each process"
@@ -52,7 +52,7 @@ def write_sbatch(
     return _SCRIPT.format(
         name=name,
         cpus=cpus,
-        cores=f"Cores: {cpus} = {why}. Change it to what your nodes have.",
+        cores=f"Cores: {cpus} = {reason}. Change it to what your nodes have.",
         gpus=f"#SBATCH --gpus-per-node={devices}\n" if on_gpu else "",
         time=_format_time(minutes),
         warning=_WARNING,

@@ -40,7 +40,10 @@ def is_remote(where: str) -> bool:
 
 @dataclass(frozen=True)
 class RemoteFolder:
-    """A folder named by a URL, whose files are copied into the cache as they are asked for."""
+    """A folder named by a URL, whose files are copied into the cache as they are asked for.
+
+    When it is `offline`, only what was copied before is there.
+    """
 
     url: str
     offline: bool = False
@@ -76,13 +79,13 @@ class RemoteFolder:
             raise DataError(f"names a file outside of it ({name})", file=self.url, fix=fix)
         path.parent.mkdir(parents=True, exist_ok=True)
         with hold_file(f"{path}.lock", "fetches the same file"):
-            done = path.with_name(f"{path.name}.sha256")
-            if path.is_file() and done.is_file() and done.read_text() == _stamp(path, digest):
+            checked = path.with_name(f"{path.name}.sha256")
+            if path.is_file() and checked.is_file() and checked.read_text() == _stamp(path, digest):
                 return path
             if self.offline:
                 raise self._refuse_offline(name)
             self._fetch(name, path, digest)
-            atomic.write_text(done, _stamp(path, digest))
+            atomic.write_text(checked, _stamp(path, digest))
         return path
 
     def _fetch(self, name: str, path: Path, digest: str | None) -> None:
@@ -129,5 +132,6 @@ class RemoteFolder:
 
 
 def _stamp(path: Path, digest: str) -> str:
+    """What stands beside a copy that had this sha256, for as long as nobody changes it."""
     found = os.stat(path)
     return f"{digest} {found.st_size} {found.st_mtime_ns}"
