@@ -66,9 +66,7 @@ class ConvPooling(Pooling):
         waves = place_waves(h.shape[1], lengths, self.waves).to(h.dtype)
         x = torch.cat([h, waves], 2).masked_fill(outside, 0.0).transpose(1, 2)
         kernel = self.filters.shape[2]
-        x = F.pad(
-            x, (kernel // 2, (kernel - 1) // 2)
-        )  # centred on each base
+        x = F.pad(x, (kernel // 2, (kernel - 1) // 2))  # centred on each base
         z = F.gelu(F.conv1d(x, self.filters, self.offsets, self.stride)).transpose(1, 2)
         answers = (lengths + self.stride - 1) // self.stride  # at bases 0, stride, 2 stride, ...
         means = average_parts(z, self.groups - 1, answers)
