@@ -39,8 +39,8 @@ os.environ.pop("PYTHONUNBUFFERED", None)
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-# Shapes and types of tensors are checked in these rooms, by their own tests: each call of a network
-# takes more than twice as long with it.
+# Shapes and types of tensors are checked in these rooms, by their own tests, in the first case of
+# each: each call of a network takes more than twice as long with it.
 CHECKED = ("diffusion", "backbones", "kernels")
 for _room in CHECKED:
     jaxtyping.install_import_hook(f"genodiff.{_room}", "beartype.beartype")
@@ -49,13 +49,15 @@ for _room in CHECKED:
 # tests of the fit do so, in `memory`; others take those that it begins with.
 alignment_fit = import_module("genodiff.memory.alignment_fit")  # after the hooks
 SEARCHED = alignment_fit._SEARCHED
+_checked: set[str] = set()  # tests of which a case has been checked for shapes
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Check shapes or not, search or not, before the first fixture of the test."""
-    room = item.path.parent.name
-    jaxtyping.config.update("jaxtyping_disable", room not in CHECKED)
+    room, test = item.path.parent.name, item.nodeid.partition("[")[0]
+    jaxtyping.config.update("jaxtyping_disable", room not in CHECKED or test in _checked)
+    _checked.add(test)
     alignment_fit._SEARCHED = SEARCHED if room == "memory" else ()
 
 
