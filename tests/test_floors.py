@@ -48,7 +48,7 @@ SHARED_CLASS_NAMES = {
     "_Conv": ({"kernels"}, "one operation, an autograd function for each implementation"),
     "_Linear": ({"kernels"}, "one operation, an autograd function for each implementation"),
     "_RMSNorm": ({"kernels"}, "one operation, an autograd function for each implementation"),
-    "_ScanInputs": ({"kernels"}, "the inputs of a mixer's scan, in C and in Triton"),
+    "_Projected": ({"kernels"}, "what a mixer computes before its scans, in C and in Triton"),
     "_Mixer": ({"kernels"}, "one operation, an autograd function for each implementation"),
 }
 # What the command line may import: the door, and the ground floor but the kernels.
