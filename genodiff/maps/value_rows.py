@@ -19,6 +19,7 @@ from genodiff.jobs.options import name_tracks
 from genodiff.maps.track_values import BaseTracks
 
 PREDICTED_GENES = "labels.gff3"
+_ROUNDED = 1e-3  # by which a sum of chances may be above 1
 
 
 class ValueRow(NamedTuple):
@@ -65,7 +66,7 @@ def read_rows(
         )
         most = max((float(np.nanmax(one, initial=0.0)) for one in values), default=0.0)
         least = min((float(np.nanmin(one, initial=0.0)) for one in values), default=0.0)
-        rows.append(ValueRow(name, (least, max(1.0, math.ceil(most))), values))
+        rows.append(ValueRow(name, (least, max(1.0, math.ceil(most - _ROUNDED))), values))
     return rows
 
 

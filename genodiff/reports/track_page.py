@@ -57,7 +57,8 @@ def render_track_page(
             "version": __version__,
             "name": _label(regions[0]) if len(regions) == 1 else f"{len(regions):,} regions",
             "has_genes": any(genes),
-            "has_related": bool(drawn),
+            "has_related": bool(told.get("relatives")),
+            "has_values": bool(told.get("tracks")),
             "labels": [_label(one) for one in regions],
             "facts": _list_facts(regions, told),
             "data": Markup(text),
@@ -88,6 +89,9 @@ def _list_facts(regions: Sequence[BaseTracks], told: Mapping[str, Any]) -> list[
         names = [f"{one['name']} ({one['identity']:.1%} identity)" for one in relatives["genomes"]]
         strains = ["strains of the species were let in"] if relatives["strains"] else []
         facts.append(("relatives", "; ".join([", ".join(names), *strains])))
+    if told.get("tracks"):
+        files = (f"{name} ({Path(file).name})" for name, file in told["tracks"].items())
+        facts.append(("values drawn below", ", ".join(files)))
     if told.get("genes"):
         facts.append(("genes", Path(told["genes"]).name))
     company = told.get("company")
