@@ -112,10 +112,10 @@ def measure_ubiquitin(run: str) -> dict:
     return out
 
 
-def read_codons(
-    related: Related, codes: np.ndarray, start: int, end: int, strand: int, first: int
-) -> tuple[list[str], dict[str, dict[str, np.ndarray]]]:
-    """The 76 codons of a copy, and by each way ln P (76,) of each amino acid, the codon masked."""
+def mask_codons(
+    codes: np.ndarray, start: int, end: int, strand: int, first: int
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The 76 codons of a copy, windows with one of them masked, and where its bases stand there."""
     at = np.arange(start, end)[::strand].reshape(-1, 3)[first : first + 76]
     turn = (lambda c: c) if strand > 0 else (lambda c: 3 - c)
     wild = ["".join("ACGT"[i] for i in turn(codes[codon])) for codon in at]
@@ -126,7 +126,14 @@ def read_codons(
         window[codon - a] = NONE
         windows.append(window)
         inside.append(codon - a)
-    masked, where = np.stack(windows), np.stack(inside)
+    return wild, np.stack(windows), np.stack(inside)
+
+
+def read_codons(
+    related: Related, codes: np.ndarray, start: int, end: int, strand: int, first: int
+) -> tuple[list[str], dict[str, dict[str, np.ndarray]]]:
+    """The 76 codons of a copy, and by each way ln P (76,) of each amino acid, the codon masked."""
+    wild, masked, where = mask_codons(codes, start, end, strand, first)
     row = np.arange(len(masked))[:, None]
     network = read_network(related.network, masked)
     over = related.relatives.align(masked)

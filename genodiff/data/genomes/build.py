@@ -307,6 +307,10 @@ def _build_one(
     try:
         build(row)
     except DataError as fault:
+        if not row.line:  # a file that stands in no list
+            return DataError(
+                fault.what, file=row.path, line=fault.line, record=fault.record, fix=fault.fix
+            )
         return DataError(
             f"the genome {row.name} cannot be used: {fault.what}"
             + (f" (line {fault.line} of the file)" if fault.line else "")

@@ -1,0 +1,239 @@
+"""Which places hold the difference in bits between chrXIV and two chromosomes that have more.
+
+    python benchmarks/relatives/where_bits.py RUN OUT.json
+
+RUN was trained without the three. Every base of all windows has its leave-one-out bits by the four
+relatives, as in `chromosomes.py`, and a class of each of `PARTITIONS`. A class has its share of the
+bases, its mean bits, and two parts of the difference that sum to all of it over the classes, m and
+M being mean bits of the class and of all, bars the mean of the two sides:
+
+    composition = (share − share') (m̄ − M̄)        within = (m − m') share̅
+
+Intervals: blocks of 10 windows drawn anew, each chromosome by itself. `own` is the train split of
+yeast itself as one more text, alone: what it says where no relative lies.
+"""
+
+import gzip
+import sys
+from pathlib import Path
+
+import numpy as np
+from chromosomes import BLOCK
+from laws import BED, FASTA, NEW
+from numpy.typing import NDArray
+from paired import interval, write_lines
+from related import FOUR, open_related, weigh_whole
+from yeast_laws import Gene, read_genes  # laws.py put its folder on the path
+from yeast_setting import LENGTH, SEARCH, cut, read_genome
+
+from genodiff.io.faidx import Genome
+from genodiff.memory.alignment_fit import fit_relative
+from genodiff.memory.memory import Memory
+from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
+from genodiff.memory.relatives import RelativeGenome, Relatives
+from genodiff.memory.tree import share_bases
+from genodiff.runs.folder import find_git_revision
+
+BASE = "chrXIV"
+HELD = {"chrV", "chrXIV", *NEW}
+SUBTELOMERE, REPEATED, JOINED, REPEAT = 30_000, 20, 100, 100
+LIES, DRAWS = 0.5, 1000
+PARTITIONS = {
+    "relatives that lie there": ("none", "1", "2", "3", "4"),
+    "of genes": ("third of codon", "first two", "intron", "ORF, no frame", "between genes"),
+    "stretch": ("subtelomere", "repeat", "other"),
+    "window beside CBS432": ("lies on < half", "< .85", ".85-.88", ".88-.91", "≥ .91"),
+    "both": tuple(
+        f"{kind}, {n}"
+        for kind in ("third of codon", "first two", "outside codons")
+        for n in ("none", "1-2", "3-4")
+    ),
+}
+Labels = dict[str, NDArray[np.int64]]
+
+
+def find_repeats(codes: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Whether each base is in a stretch of `REPEAT` that the genome has again, on either strand.
+
+    Words of `REPEATED` bases that stand twice, joined where at most `JOINED` lie between.
+    """
+    turned = {}
+    for contig, c in codes.items():
+        at = c.astype(np.uint64)
+        n = len(c) - REPEATED + 1
+        there, back = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+        for i in range(REPEATED):
+            there = there << np.uint64(2) | at[i : i + n]
+            back = back << np.uint64(2) | (np.uint64(3) - at[REPEATED - 1 - i :][:n])
+        turned[contig] = np.minimum(there, back)
+    known, count = np.unique(np.concatenate(list(turned.values())), return_counts=True)
+    twice = known[count > 1]
+    out = {}
+    for contig, word in turned.items():
+        inside = np.zeros(len(codes[contig]), bool)
+        starts = np.flatnonzero(
+            twice[np.searchsorted(twice, word).clip(max=len(twice) - 1)] == word
+        )
+        parts = np.split(starts, np.flatnonzero(np.diff(starts) > REPEATED + JOINED) + 1)
+        for part in parts:
+            if len(part) and part[-1] + REPEATED - part[0] >= REPEAT:
+                inside[part[0] : part[-1] + REPEATED] = True
+        out[contig] = inside
+    return out
+
+
+def label_genes(contig: str, size: int, genes: list[Gene], spans: list[tuple]) -> NDArray[np.int64]:
+    """The class of each base in "of genes"; where genes overlap, the later in the file."""
+    out = np.full(size, 4)
+    for at, start, end in spans:
+        if at == contig:
+            out[start:end] = 3
+    for gene in genes:
+        if gene.contig == contig:
+            places = np.arange(gene.start, gene.end)[:: gene.strand]
+            first, end = gene.intron or (0, 0)
+            coding = np.r_[places[:first], places[end:]]
+            out[coding], out[coding[2::3]], out[places[first:end]] = 1, 0, 2
+    return out
+
+
+def read_spans() -> list[tuple[str, int, int]]:
+    """Open reading frames, introns inside them."""
+    rows = (line.split() for line in gzip.decompress(BED.read_bytes()).decode().splitlines())
+    return [(r[0], int(r[1]), int(r[2])) for r in rows]
+
+
+def label(over: np.ndarray, clean: np.ndarray, genes: NDArray, repeat: NDArray) -> Labels:
+    """`over` (4, B, L, 4) → the class (B, L) of every base in each partition."""
+    lies = over.sum(-1) > LIES
+    n = lies.sum(0)
+    place = np.arange(clean.size).reshape(clean.shape)
+    ends = np.minimum(place, len(repeat) - 1 - place) < SUBTELOMERE
+    fits = lies[0] & (over[0].argmax(-1) == clean)
+    share = lies[0].mean(1)
+    alike = fits.sum(1) / np.maximum(lies[0].sum(1), 1)
+    window = np.where(share < 0.5, 0, 1 + np.searchsorted((0.85, 0.88, 0.91), alike, "right"))
+    genes, repeat = (x[: clean.size].reshape(clean.shape) for x in (genes, repeat))
+    some = (n > 0).astype(int) + (n > 2)
+    return dict(zip(PARTITIONS, (
+        n, genes, np.where(ends, 0, np.where(repeat, 1, 2)),
+        np.repeat(window[:, None], LENGTH, 1), 3 * np.minimum(genes, 2) + some,
+    ), strict=True))  # fmt: skip
+
+
+def measure_bits(p: np.ndarray, clean: np.ndarray) -> np.ndarray:
+    p = p / p.sum(-1, keepdims=True)
+    return -np.log2(np.take_along_axis(p, clean[..., None].astype(int), -1)[..., 0])
+
+
+def count(labels: NDArray, bits: np.ndarray, classes: int) -> np.ndarray:
+    """(blocks, classes, 2): bases and bits."""
+    n = len(bits) // BLOCK * BLOCK
+    out = np.zeros((n // BLOCK, classes, 2))
+    for c in range(classes):
+        inside = labels[:n] == c
+        out[..., c, 0] = inside.sum(1).reshape(-1, BLOCK).sum(1)
+        out[..., c, 1] = (bits[:n] * inside).sum(1).reshape(-1, BLOCK).sum(1)
+    return out
+
+
+def draw_totals(blocks: np.ndarray, seed: int) -> np.ndarray:
+    """(1 + DRAWS, classes, 2): of all blocks, then of blocks drawn anew."""
+    rng = np.random.default_rng(seed)
+    at = rng.integers(0, len(blocks), (DRAWS, len(blocks)))
+    return np.concatenate([blocks.sum(0)[None], blocks[at].sum(1)])
+
+
+def split(totals: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Share (D, classes), mean bits (D, classes), all (D,)."""
+    bases, bits = totals[..., 0], totals[..., 1]
+    return bases / bases.sum(1)[:, None], bits / np.maximum(bases, 1), bits.sum(1) / bases.sum(1)
+
+
+def spell(values: np.ndarray) -> list[float]:
+    return interval(float(values[0]), values[1:])
+
+
+def compare(one: np.ndarray, base: np.ndarray, names: tuple[str, ...]) -> dict:
+    """What the classes give to the difference of `one` from `base`."""
+    (s, m, all_), (s0, m0, all0) = split(one), split(base)
+    middle = ((all_ + all0) / 2)[:, None]
+    shift = (s - s0) * ((m + m0) / 2 - middle)
+    within = (m - m0) * (s + s0) / 2
+    return {
+        "difference": spell(all_ - all0),
+        "composition": spell(shift.sum(1)), "within": spell(within.sum(1)),
+        "by class": {
+            name: {"composition": spell(shift[:, c]), "within": spell(within[:, c])}
+            for c, name in enumerate(names)
+        },
+    }  # fmt: skip
+
+
+def open_own(codes: dict[str, np.ndarray], held: set[str], fit: np.ndarray) -> Relatives:
+    """The genome itself without the contigs `held`, as one more text; fitted on `fit`."""
+    rest = [(c, 0, x) for c, x in codes.items() if c not in held]
+    memory = Memory.build(rest, numbers=SEARCH).with_numbers(RELATIVE_SEARCH)
+    fitted = fit_relative(memory.text, *memory.search(fit), RelativeNumbers(), tell=print)
+    return Relatives((RelativeGenome(memory, fitted.numbers),), None)
+
+
+def main() -> None:
+    run, target = sys.argv[1], Path(sys.argv[2])
+    related = open_related(run, FOUR)
+    chosen = related.choose(FOUR)
+    assert chosen.columns is not None
+    bases, order = share_bases(chosen.columns.gc), [related.names.index(n) for n in FOUR]
+    codes = {c: x for c, x in read_genome(FASTA).items() if c != "chrM"}
+    repeats, spans = find_repeats(codes), read_spans()
+    with Genome(FASTA) as genome:
+        genes = read_genes(BED, genome)
+    own = open_own(codes, {*HELD, "chrXVI"}, related.fit[::3])
+    blocks: dict[str, dict[str, list[np.ndarray]]] = {}
+    for contig in (BASE, *sorted(NEW)):
+        clean = cut(contig, 10**9)
+        over = related.relatives.align(clean)
+        factors = weigh_whole(chosen, over, clean)
+        said = own.align(clean)[0]
+        bits = {
+            "the four": measure_bits(factors * bases, clean),
+            "and yeast itself": measure_bits(
+                factors * (said + (1 - said.sum(-1, keepdims=True)) * bases), clean
+            ),
+        }
+        labels = label(over[order], clean, label_genes(contig, len(codes[contig]), genes, spans),
+                       repeats[contig])  # fmt: skip
+        blocks[contig] = {
+            part: [count(labels[part], one, len(names)) for one in bits.values()]
+            for part, names in PARTITIONS.items()
+        }
+        print(contig, {way: round(float(one.mean()), 4) for way, one in bits.items()}, flush=True)
+    write_lines(target, summarise(blocks))
+
+
+def summarise(blocks: dict[str, dict[str, list[np.ndarray]]]) -> dict:
+    """Each partition: its classes on each chromosome, and the differences from `BASE`."""
+    out: dict[str, dict] = {"commit": {"commit": find_git_revision()}}
+    for part, names in PARTITIONS.items():
+        totals = {c: [draw_totals(b, 1) for b in blocks[c][part]] for c in blocks}
+        here: dict[str, dict] = {}
+        for contig, (four, both) in totals.items():
+            share, mean, all_ = split(four)
+            here[contig] = {"all": spell(all_), "and yeast itself": spell(split(both)[2])} | {
+                name: {
+                    "share": spell(share[:, c]), "bits": spell(mean[:, c]),
+                    "and yeast itself": spell(split(both)[1][:, c]),
+                }
+                for c, name in enumerate(names)
+            }  # fmt: skip
+        both_new = np.concatenate([blocks[c][part][0] for c in sorted(NEW)])
+        for name, one in [(c, totals[c][0]) for c in sorted(NEW)] + [
+            ("both", draw_totals(both_new, 1))
+        ]:
+            here[f"{name} less {BASE}"] = compare(one, totals[BASE][0], names)
+        out[part] = here
+    return out
+
+
+if __name__ == "__main__":
+    main()
