@@ -6,7 +6,7 @@ ubiquitin: at each of 76 codons of six copies, which codons and amino acids the 
 (a relative lies there with more than `LIES`). A score of counts is a function of what is seen, so
 no such score is above the best function of it, which is fitted to the truth itself and told as
 `best of ...`: each group of changes that look alike has the mean rank of its growth. Residues are
-drawn whole, and the function fitted anew in each draw: an upper figure, never a score.
+drawn whole, and the function fitted anew in each draw: an upper figure, and no score.
 promoter and tRNA: which bases they have at its places, and how many edits make one of them.
 """
 
@@ -86,21 +86,18 @@ def measure_ubiquitin(related: Related, codes: dict[str, np.ndarray]) -> dict:
     alike = np.array([float(blosum[r["wt"]][r["mut"]]) for r in rows])
     varied = np.array([len(set(seen[r]) | own[r]) > 1 for r in range(76)])
     figures: dict[str, Figure] = {
-        "amino acid seen, times": make_spearman(count.astype(float), truth),
         "changes from the nearest codon seen": make_spearman(-least.astype(float), truth),
         "share of silent changes at the codon": make_spearman(silent[residue], truth),
         "BLOSUM62": make_spearman(alike, truth),
-        "best of amino acid seen": make_best(np.minimum(count, 1), truth),
         "best of changes from the nearest codon seen": make_best(least, truth),
         "best of both and codons seen at the residue (1, 2, 3 or more)": make_best(
             100 * np.array([min(len(set(s)), 3) for s in seen])[residue]
             + 10 * least + np.minimum(count, 1), truth
         ),
         "best of the residue": make_best(residue, truth),
-        "best of the two amino acids": make_best(
-            np.array([acid[r] + row["mut"] for r, row in zip(residue, rows, strict=True)]), truth
-        ),
     }  # fmt: skip
+    if count.any():
+        figures["amino acid seen, times"] = make_spearman(count.astype(float), truth)
     told = Draws(residue).judge(figures, [])
     n = sum(map(len, seen))
     return {
@@ -151,12 +148,12 @@ def measure_promoter(related: Related, codes: dict[str, np.ndarray], name: str) 
         "fewer changes to what no relative has": make_spearman(
             -(number - known).astype(float), found.truth
         ),
-        "best of changes and of those seen": make_best(100 * number + known, found.truth),
     }
     out = draws.judge(figures, [])
     return {
         "places": len(own), "relatives at a place": round(float(lies.sum(0).mean()), 2),
         "places where one differs": int(altered.sum()), "copies": len(found),
+        "copies that differ at half of the places": int((2 * number >= len(own)).sum()),
         "edits a copy": round(float(number.mean()), 2),
         "share of edits seen": round(float(known.sum() / number.sum()), 4),
         "spearman": {way: one["value"] for way, one in out.items()},

@@ -8,9 +8,9 @@ bases, its mean bits, and two parts of the difference that sum to all of it over
 M being mean bits of the class and of all, bars the mean of the two sides:
 
     composition = (share − share') (m̄ − M̄)        within = (m − m') share̅
+    with = Σ share' m, the bits with the classes' shares of chrXIV
 
-Intervals: blocks of 10 windows drawn anew, each chromosome by itself. `own` is the train split of
-yeast itself as one more text, alone: what it says where no relative lies.
+Intervals: blocks of 10 windows drawn anew, each chromosome by itself.
 """
 
 import gzip
@@ -24,18 +24,13 @@ from numpy.typing import NDArray
 from paired import interval, write_lines
 from related import FOUR, open_related, weigh_whole
 from yeast_laws import Gene, read_genes  # laws.py put its folder on the path
-from yeast_setting import LENGTH, SEARCH, cut, read_genome
+from yeast_setting import LENGTH, cut, read_genome
 
 from genodiff.io.faidx import Genome
-from genodiff.memory.alignment_fit import fit_relative
-from genodiff.memory.memory import Memory
-from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
-from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.tree import share_bases
 from genodiff.runs.folder import find_git_revision
 
 BASE = "chrXIV"
-HELD = {"chrV", "chrXIV", *NEW}
 SUBTELOMERE, REPEATED, JOINED, REPEAT = 30_000, 20, 100, 100
 LIES, DRAWS = 0.5, 1000
 PARTITIONS = {
@@ -43,7 +38,13 @@ PARTITIONS = {
     "of genes": ("third of codon", "first two", "intron", "ORF, no frame", "between genes"),
     "stretch": ("subtelomere", "repeat", "other"),
     "window beside CBS432": ("lies on < half", "< .85", ".85-.88", ".88-.91", "≥ .91"),
-    "both": tuple(
+    "few, by stretch": (
+        "none or 1, subtelomere",
+        "none or 1, repeat",
+        "none or 1, other",
+        "2 to 4",
+    ),
+    "genes and relatives": tuple(
         f"{kind}, {n}"
         for kind in ("third of codon", "first two", "outside codons")
         for n in ("none", "1-2", "3-4")
@@ -115,9 +116,10 @@ def label(over: np.ndarray, clean: np.ndarray, genes: NDArray, repeat: NDArray) 
     window = np.where(share < 0.5, 0, 1 + np.searchsorted((0.85, 0.88, 0.91), alike, "right"))
     genes, repeat = (x[: clean.size].reshape(clean.shape) for x in (genes, repeat))
     some = (n > 0).astype(int) + (n > 2)
+    stretch = np.where(ends, 0, np.where(repeat, 1, 2))
     return dict(zip(PARTITIONS, (
-        n, genes, np.where(ends, 0, np.where(repeat, 1, 2)),
-        np.repeat(window[:, None], LENGTH, 1), 3 * np.minimum(genes, 2) + some,
+        n, genes, stretch, np.repeat(window[:, None], LENGTH, 1), np.where(n < 2, stretch, 3),
+        3 * np.minimum(genes, 2) + some,
     ), strict=True))  # fmt: skip
 
 
@@ -127,13 +129,13 @@ def measure_bits(p: np.ndarray, clean: np.ndarray) -> np.ndarray:
 
 
 def count(labels: NDArray, bits: np.ndarray, classes: int) -> np.ndarray:
-    """(blocks, classes, 2): bases and bits."""
-    n = len(bits) // BLOCK * BLOCK
-    out = np.zeros((n // BLOCK, classes, 2))
+    """(blocks, classes, 2): bases and bits; the last block may be shorter."""
+    starts = np.arange(0, len(bits), BLOCK)
+    out = np.zeros((len(starts), classes, 2))
     for c in range(classes):
-        inside = labels[:n] == c
-        out[..., c, 0] = inside.sum(1).reshape(-1, BLOCK).sum(1)
-        out[..., c, 1] = (bits[:n] * inside).sum(1).reshape(-1, BLOCK).sum(1)
+        inside = labels == c
+        out[..., c, 0] = np.add.reduceat(inside.sum(1), starts)
+        out[..., c, 1] = np.add.reduceat((bits * inside).sum(1), starts)
     return out
 
 
@@ -147,7 +149,8 @@ def draw_totals(blocks: np.ndarray, seed: int) -> np.ndarray:
 def split(totals: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Share (D, classes), mean bits (D, classes), all (D,)."""
     bases, bits = totals[..., 0], totals[..., 1]
-    return bases / bases.sum(1)[:, None], bits / np.maximum(bases, 1), bits.sum(1) / bases.sum(1)
+    mean = np.where(bases > 0, bits / np.maximum(bases, 1), np.nan)
+    return bases / bases.sum(1)[:, None], mean, bits.sum(1) / bases.sum(1)
 
 
 def spell(values: np.ndarray) -> list[float]:
@@ -157,25 +160,19 @@ def spell(values: np.ndarray) -> list[float]:
 def compare(one: np.ndarray, base: np.ndarray, names: tuple[str, ...]) -> dict:
     """What the classes give to the difference of `one` from `base`."""
     (s, m, all_), (s0, m0, all0) = split(one), split(base)
+    m, m0 = (np.nan_to_num(np.where(np.isnan(a), b, a)) for a, b in ((m, m0), (m0, m)))
     middle = ((all_ + all0) / 2)[:, None]
     shift = (s - s0) * ((m + m0) / 2 - middle)
     within = (m - m0) * (s + s0) / 2
     return {
         "difference": spell(all_ - all0),
         "composition": spell(shift.sum(1)), "within": spell(within.sum(1)),
+        "with": spell((s0 * m).sum(1)),
         "by class": {
             name: {"composition": spell(shift[:, c]), "within": spell(within[:, c])}
             for c, name in enumerate(names)
         },
     }  # fmt: skip
-
-
-def open_own(codes: dict[str, np.ndarray], held: set[str], fit: np.ndarray) -> Relatives:
-    """The genome itself without the contigs `held`, as one more text; fitted on `fit`."""
-    rest = [(c, 0, x) for c, x in codes.items() if c not in held]
-    memory = Memory.build(rest, numbers=SEARCH).with_numbers(RELATIVE_SEARCH)
-    fitted = fit_relative(memory.text, *memory.search(fit), RelativeNumbers(), tell=print)
-    return Relatives((RelativeGenome(memory, fitted.numbers),), None)
 
 
 def main() -> None:
@@ -188,49 +185,36 @@ def main() -> None:
     repeats, spans = find_repeats(codes), read_spans()
     with Genome(FASTA) as genome:
         genes = read_genes(BED, genome)
-    own = open_own(codes, {*HELD, "chrXVI"}, related.fit[::3])
-    blocks: dict[str, dict[str, list[np.ndarray]]] = {}
+    blocks: dict[str, dict[str, np.ndarray]] = {}
     for contig in (BASE, *sorted(NEW)):
         clean = cut(contig, 10**9)
         over = related.relatives.align(clean)
-        factors = weigh_whole(chosen, over, clean)
-        said = own.align(clean)[0]
-        bits = {
-            "the four": measure_bits(factors * bases, clean),
-            "and yeast itself": measure_bits(
-                factors * (said + (1 - said.sum(-1, keepdims=True)) * bases), clean
-            ),
-        }
+        bits = measure_bits(weigh_whole(chosen, over, clean) * bases, clean)
         labels = label(over[order], clean, label_genes(contig, len(codes[contig]), genes, spans),
                        repeats[contig])  # fmt: skip
         blocks[contig] = {
-            part: [count(labels[part], one, len(names)) for one in bits.values()]
-            for part, names in PARTITIONS.items()
+            part: count(labels[part], bits, len(names)) for part, names in PARTITIONS.items()
         }
-        print(contig, {way: round(float(one.mean()), 4) for way, one in bits.items()}, flush=True)
+        print(contig, round(float(bits.mean()), 4), flush=True)
     write_lines(target, summarise(blocks))
 
 
-def summarise(blocks: dict[str, dict[str, list[np.ndarray]]]) -> dict:
+def summarise(blocks: dict[str, dict[str, np.ndarray]]) -> dict:
     """Each partition: its classes on each chromosome, and the differences from `BASE`."""
     out: dict[str, dict] = {"commit": {"commit": find_git_revision()}}
     for part, names in PARTITIONS.items():
-        totals = {c: [draw_totals(b, 1) for b in blocks[c][part]] for c in blocks}
+        totals = {c: draw_totals(blocks[c][part], i) for i, c in enumerate(blocks)}
         here: dict[str, dict] = {}
-        for contig, (four, both) in totals.items():
-            share, mean, all_ = split(four)
-            here[contig] = {"all": spell(all_), "and yeast itself": spell(split(both)[2])} | {
-                name: {
-                    "share": spell(share[:, c]), "bits": spell(mean[:, c]),
-                    "and yeast itself": spell(split(both)[1][:, c]),
-                }
+        for contig, total in totals.items():
+            share, mean, all_ = split(total)
+            here[contig] = {"all": spell(all_)} | {
+                name: {"share": spell(share[:, c]), "bits": spell(mean[:, c])}
                 for c, name in enumerate(names)
-            }  # fmt: skip
-        both_new = np.concatenate([blocks[c][part][0] for c in sorted(NEW)])
-        for name, one in [(c, totals[c][0]) for c in sorted(NEW)] + [
-            ("both", draw_totals(both_new, 1))
-        ]:
-            here[f"{name} less {BASE}"] = compare(one, totals[BASE][0], names)
+            }
+        new = {c: totals[c] for c in sorted(NEW)}
+        new["both"] = draw_totals(np.concatenate([blocks[c][part] for c in sorted(NEW)]), 9)
+        for name, one in new.items():
+            here[f"{name} less {BASE}"] = compare(one, totals[BASE], names)
         out[part] = here
     return out
 
