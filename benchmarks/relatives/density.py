@@ -1,10 +1,11 @@
 """How many SNVs a second `score --relatives` has, by how near they lie to one another.
 
-    python benchmarks/relatives/density.py RUN sacCer3.fa.gz OUT.json
+    python benchmarks/relatives/density.py RUN sacCer3.fa.gz OUT.json [NATS]
 
 10,000 SNVs are drawn with random places and letters: from all chromosomes, from chrIV, from the
 frames of 20 genes. Of each, `TIMED` that follow one another are scored as the command does, on one
-core, in turns. Seconds are of the process, so other work on the machine does not count.
+core, in turns. Seconds are of the process, so other work on the machine does not count. NATS is by
+how much sites that share a window of the network may move one another (0.001 otherwise).
 """
 
 import json
@@ -25,6 +26,7 @@ from genodiff.memory.votes import VoteNumbers, measure_kappa, weigh_relatives
 from genodiff.runs.folder import find_git_revision
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.scoring import shared_sites, variant_scores
 from genodiff.scoring.variant_scores import ScoreOptions, score_alleles
 
 DRAWN, TIMED, TURNS, GENES, SEED = 10_000, 400, 2, 20, 1
@@ -70,7 +72,9 @@ def open_with_four(run: str) -> TrainedModel:
 
 def main() -> None:
     torch.set_num_threads(1)
-    run, fasta, out = sys.argv[1:]
+    run, fasta, out = sys.argv[1:4]
+    if len(sys.argv) > 4:
+        shared_sites.TOLERANCE = float(sys.argv[4])
     model = open_with_four(run)
     told: dict = {"commit": find_git_revision(), "SNVs in 1,000 bases": {}, "a second": {}}
     with Genome(fasta) as genome:
@@ -80,6 +84,7 @@ def main() -> None:
             size = sum(end - start for _, start, end in spans[name])
             told["SNVs in 1,000 bases"][name] = round(1e3 * len(alleles) / size, 2)
         list(score_alleles(model, genome, sets["20 genes"][:1]))  # measures the spacing, once
+        told["spacing"] = next(iter(variant_scores._SPACINGS.values()))
         for turn in range(TURNS):
             for name, alleles in sets.items():
                 for method in ("auto", "votes"):

@@ -53,7 +53,8 @@ def make_best(groups: np.ndarray, truth: np.ndarray) -> Figure:
 
 def read_seen(related: Related, codes: dict[str, np.ndarray]) -> tuple[list[list[str]], Seen]:
     """The wild codons of each copy, and the codons that relatives have."""
-    wilds, seen = [], [[] for _ in range(76)]
+    wilds: list[list[str]] = []
+    seen: Seen = [[] for _ in range(76)]
     for contig, start, end, strand, first in UBIQUITIN:
         wild, masked, where = mask_codons(codes[contig], start, end, strand, first)
         row = np.arange(len(masked))[:, None]

@@ -153,8 +153,9 @@ def split(totals: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return bases / bases.sum(1)[:, None], mean, bits.sum(1) / bases.sum(1)
 
 
-def spell(values: np.ndarray) -> list[float]:
-    return interval(float(values[0]), values[1:])
+def spell(values: np.ndarray) -> list[float | None]:
+    """None where no base is of a class."""
+    return [None if np.isnan(x) else x for x in interval(float(values[0]), values[1:])]
 
 
 def compare(one: np.ndarray, base: np.ndarray, names: tuple[str, ...]) -> dict:

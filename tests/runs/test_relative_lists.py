@@ -212,7 +212,7 @@ FAULTS = {
     "no hash": (LIST + "near.fa\tx\t\t123\n", ["l.tsv"], "the sha256 is not 64 hexadecimal digits"),
     "a wrong hash": (LIST + f"near.fa\tx\t\t{'0' * 64}\n", ["l.tsv"], ", not 0000"),
     "protein": (">p\nMKVLLEMKVLLE\n", ["l.fa"], "l.fa"),
-    "RNA": (">r\nACGUACGU\n", ["l.fa"], "RNA"),
+    "RNA": (">r\nACGUACGU\n", ["l.fa"], "l.fa, line 2 (record r): column 4: 'U' is RNA"),
     "no base": (">n\nNNNNNN\n", ["l.fa"], "holds no base"),
     "empty contigs alone": (">n\n>m\n", ["l.fa"], "l.fa"),
     "nothing": ("", ["l.fa"], "l.fa"),

@@ -309,8 +309,9 @@ def _build_one(
     except DataError as fault:
         if not row.line:  # a file that stands in no list
             return DataError(
-                fault.what, file=row.path, line=fault.line, record=fault.record, fix=fault.fix
-            )
+                fault.what, fix=fault.fix, file=fault.file or row.path, line=fault.line,
+                record=fault.record,
+            )  # fmt: skip
         return DataError(
             f"the genome {row.name} cannot be used: {fault.what}"
             + (f" (line {fault.line} of the file)" if fault.line else "")
