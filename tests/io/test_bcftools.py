@@ -249,8 +249,11 @@ def spell(path: Path, changes: list[Change]) -> str:
     letters = {}
     for record in read_vcf(path)[1]:
         letters.update(dict(enumerate(record.ref.upper(), record.pos - 1)))
-    base = "".join(letters.get(i, "N") for i in range(max(letters) + 1))
-    return apply_changes(base, 0, leave_out_overlaps(sorted(changes, key=lambda one: one.start)))
+    first = min(letters)
+    base = "".join(letters.get(i, "N") for i in range(first, max(letters) + 1))
+    return apply_changes(
+        base, first, leave_out_overlaps(sorted(changes, key=lambda one: one.start))
+    )
 
 
 @pytest.mark.parametrize(
