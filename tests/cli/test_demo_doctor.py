@@ -68,6 +68,12 @@ def mini() -> Iterator[Any]:
         yield settings
 
 
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report's words and numbers alone: its figures take as long as all else."""
+    monkeypatch.setattr("genodiff.reports.html.draw_both_widths", lambda *_, **__: "")
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
     """One demo that ran to its end; whoever changes it takes a copy."""
@@ -123,6 +129,7 @@ def test_the_demo_again_finds_everything_done(
     assert content(run) == before
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_limit_of_time_is_shared_by_training_and_what_follows(
     tmp_path: Path, mini: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +153,7 @@ def test_a_stage_that_is_missing_is_made_again_and_no_other(run: Path, mini: Any
     assert content(run) == before
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_what_was_made_from_other_weights_is_made_again(
     run: Path, finished: DemoResult, mini: Any
 ) -> None:
@@ -161,6 +169,7 @@ def test_what_was_made_from_other_weights_is_made_again(
     assert second.evaluation.bits_per_base == finished.evaluation.bits_per_base
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_same_seed_gives_the_same_weights_score_and_samples(
     finished: DemoResult, tmp_path: Path, mini: Any
 ) -> None:
