@@ -54,8 +54,8 @@ def test_the_interval_over_examples_is_that_of_the_bootstrap(kind: str, metric: 
     rng = np.random.default_rng(4)
     truth, predicted = draw_task(kind, rng, 400)
     one = ModelPredictions((1,), [predicted])
-    found = resample_scores(metric, kind, truth, {"a": one}, draws=2000).estimate_fixed("a")
-    known = measure_spread(metric, kind, truth, [predicted], resamples=2000)
+    found = resample_scores(metric, kind, truth, {"a": one}, draws=1000).estimate_fixed("a")
+    known = measure_spread(metric, kind, truth, [predicted], resamples=1000)
     assert found.value == pytest.approx(known.mean)
     assert found.ci95 is not None
     assert known.ci95 is not None
