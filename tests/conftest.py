@@ -133,6 +133,12 @@ def model(run: Path) -> "TrainedModel":
     return load_model(run)
 
 
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run's report has its words and numbers alone: its figures take as long as all else."""
+    monkeypatch.setattr("genodiff.reports.html.draw_both_widths", lambda *_, **__: "")
+
+
 @pytest.fixture(autouse=True)
 def fresh_log() -> None:
     """Undo what an earlier test's command line did to the log."""

@@ -68,12 +68,6 @@ def mini() -> Iterator[Any]:
         yield settings
 
 
-@pytest.fixture
-def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report's words and numbers alone: its figures take as long as all else."""
-    monkeypatch.setattr("genodiff.reports.html.draw_both_widths", lambda *_, **__: "")
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
     """One demo that ran to its end; whoever changes it takes a copy."""
