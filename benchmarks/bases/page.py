@@ -1,10 +1,11 @@
 """The tables of RESULTS.md, of lines of `run.py`, on stdout.
 
-    python benchmarks/bases/page.py OUT.jsonl
+    python benchmarks/bases/page.py OUT.jsonl [CLASSES.jsonl]
 
 f1 = 2 R / (T + S) of true, said and right. Its interval is over seeds and blocks of 10,000 bases
 (`statistics.seeds`), with f1 linearised in the blocks' counts; a row without seeds has the blocks
-alone. A difference is on the same blocks, and on the same seeds where both have them.
+alone. A difference is on the same blocks, and on the same seeds where both have them. Intervals of
+the lines of `classes.py` are over seeds alone: a test part has one AUPRC.
 """
 
 import json
@@ -12,6 +13,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from scipy.special import stdtrit
 
 from genodiff.statistics.seeds import JointEstimate, estimate_mean
 
@@ -40,6 +42,41 @@ def estimate(parts: np.ndarray) -> JointEstimate:
 def spell(one: JointEstimate, least: float = -1.0) -> str:
     low, high = (min(max(x, least), 1.0) for x in one.ci95 or (one.value, one.value))
     return f"{100 * one.value:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def show_classes(path: Path) -> None:
+    """The mean AUPRC over classes but `none`, and differences on the same seeds."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for task in dict.fromkeys(one["task"] for one in lines):
+        rows: dict[str, dict[int, dict]] = {}
+        for one in (one for one in lines if one["task"] == task):
+            rows.setdefault(one["row"], {})[one["seed"]] = one
+        print(f"\n| {task} | seeds | weights trained | CPU s | peak MB | AUPRC |")
+        print("|---|---|---|---|---|---|")
+        means = {
+            row: {
+                seed: float(np.mean([v for k, v in one["auprc"].items() if k != "none"]))
+                for seed, one in some.items()
+            }
+            for row, some in rows.items()
+        }
+        for row, some in rows.items():
+            told = some[min(some)]
+            about = [row, len(some), f"{told['trained']:,}", told["seconds"], told["peak_mb"]]
+            cells = [*map(str, about), over_seeds(list(means[row].values()))]
+            print("| " + " | ".join(cells) + " |")
+        for one, other in (("pretrained", "lora"), ("pretrained", "scratch")):
+            both = means.get(one, {}).keys() & means.get(other, {}).keys()
+            if len(both) > 1:
+                apart = [means[one][seed] - means[other][seed] for seed in sorted(both)]
+                print(f"\n{one} − {other}, {len(both)} seeds: {over_seeds(apart)}")
+
+
+def over_seeds(values: list[float]) -> str:
+    """The mean and its interval by Student's t, in hundredths."""
+    n, mean = len(values), float(np.mean(values))
+    reach = float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+    return f"{100 * mean:.1f} [{100 * (mean - reach):.1f}, {100 * (mean + reach):.1f}]"
 
 
 def main() -> None:
@@ -71,6 +108,8 @@ def main() -> None:
         b = b[:n] if len(b) > 1 else np.repeat(b, n, 0)
         cells = [spell(estimate(spread(a[:n, :, k]) - spread(b[:, :, k]))) for k in (0, 2)]
         print(f"| {one} − {other} | " + " | ".join(cells) + " |")
+    if len(sys.argv) > 2:
+        show_classes(Path(sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ from genodiff.finetuning.protocol import FitSettings
 from genodiff.io.faidx import Genome
 
 CORE, CONTEXT = 4096, 512
+MORE = (("chrII", 0, 813_184), ("chrV", 0, 576_874))
 RELATIVES = DATA.parent / "relatives/yeast"
 SETTINGS: dict[str, Any] = {"epochs": 1, "batch_size": 1, "lr": 2e-3}
 ROWS: dict[str, dict[str, Any]] = {
@@ -49,6 +50,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "lora": {"chain": True, "adapter": "lora:r=4"},
     "relatives": {"chain": True, "relatives": True},
     "relatives, scratch": {"chain": True, "relatives": True, "scratch": True},
+    "relatives, more labels": {"chain": True, "relatives": True, "more": True},
     "probe": {"method": "frozen", "head": "linear"},
     "frozen": {"chain": True, "method": "frozen"},
 }
@@ -95,6 +97,9 @@ def fit_verb(row: str, seed: int, files: tuple[Path, Path], work: Path) -> Any:
     out = work / f"{row}-{seed}"
     genes, known = files
     how = SETTINGS | ROWS[row]
+    if how.pop("more", False):
+        (work / "more").mkdir(exist_ok=True)
+        genes, known = write_files(work / "more", (*MORE, VALID))
     if "relatives" in how:
         how["relatives"] = [list_relatives(work)]
     told = genodiff.finetune_bases(
