@@ -55,7 +55,9 @@ def show_classes(path: Path) -> None:
         print("|---|---|---|---|---|---|")
         means = {
             row: {
-                seed: float(np.mean([v for k, v in one["auprc"].items() if k != "none"]))
+                seed: float(
+                    np.mean([v for k, v in one["auprc"].items() if k != "none" and v is not None])
+                )
                 for seed, one in some.items()
             }
             for row, some in rows.items()
