@@ -20,7 +20,7 @@ WRONG = [
     ("finetune my.csv", "'my.csv' is no suite; sequences of your own: `genodiff finetune table"),
     ("train toy --seeed 1", "Did you mean --seed?"),
     ("train toy --relatives a.fa", "Relatives are read by a trained run: give them to eval,"),
-    ("predict runs/x a.fa --relatives a.fa", "Relatives are read by a trained run"),
+    ("scorecard a.fa --relatives a.fa", "Relatives are read by a trained run"),
     ("train toy --bacth-size 1", "Did you mean --batch-size?"),
     ("data check --jsom a.fa", "Did you mean --json? see `genodiff data check --help`"),
     ("data get toy --bogus", "Unknown option: --bogus. Known: --device, "),
