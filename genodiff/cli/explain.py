@@ -17,7 +17,7 @@ from genodiff.errors import did_you_mean, printable
 
 _NEAR = 0.7  # of two flags without their dashes; less suggests what nobody meant
 _FEW = 24  # flags that a message may list
-_READ_RELATIVES = "eval, score, tracks, ism, dependencies, embed, sample, redesign"
+_READ_RELATIVES = "eval, score, tracks, ism, dependencies, embed, sample, redesign, finetune bases"
 
 
 def explain(error: CycloptsError) -> str:
