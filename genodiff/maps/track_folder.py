@@ -29,7 +29,7 @@ from genodiff.maps.track_format import (
 from genodiff.maps.track_hub import HubRequest, name_assembly, write_hub
 from genodiff.maps.track_run import TrackRun, read_chances
 from genodiff.maps.track_values import BaseTracks, TrackKinds, count_tracks, join_intervals
-from genodiff.maps.value_rows import add_rows, read_rows
+from genodiff.maps.value_rows import ValueRow, add_rows, read_rows
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,12 @@ def write_folder(
     form: TrackForm,
     told: Mapping[str, Any],
     genes: Sequence[Sequence[Gene]],
+    rows: Sequence[ValueRow],
 ) -> dict[str, Any]:
     """Write all files of `out`, a folder that is complete or not there; what its sidecar says.
 
-    `genes` are those of each interval. Raises `DataError` where no base was read, `MachineError`.
+    `genes` are those of each interval, `rows` values that are drawn below. Raises `DataError` where
+    no base was read, `MachineError`.
     """
 
     began, contigs = time.monotonic(), dict(run.genome.contigs)
@@ -105,7 +107,6 @@ def write_folder(
         return rename_blocks(blocks, names, [one[0] for one in run.intervals])
 
     def draw(path: Path) -> None:
-        rows = read_rows(form.tracks, contigs, run.intervals)
         joined = add_rows(list(join_intervals(blocks(), run.intervals)), rows)
         beside = [(one.name, one.limits) for one in rows]
         _draw(path, joined, {**told, **form.describe(), "beside": beside}, genes)
@@ -179,6 +180,7 @@ def merge_tracks(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, 
         related = name_related(told["relatives"])
         run = TrackRun.make(genome, intervals, told["context"], None, related)
         genes = list_genes(form.genes, genome, run.intervals)
+        rows = read_rows(form.tracks, dict(genome.contigs), run.intervals)
         paths = [one.path for one in parts]
 
         def blocks() -> Iterable[Any]:
@@ -186,4 +188,4 @@ def merge_tracks(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, 
 
         return write_folder(out, run, blocks, form, {
             **{key: told[key] for key in COMMON}, **describe_merge(parts, out),
-        }, genes)  # fmt: skip
+        }, genes, rows)  # fmt: skip

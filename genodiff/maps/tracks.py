@@ -57,7 +57,7 @@ class TracksJob(Job[TracksRequest]):
         )
         self.form.check()
         self.genes = list_genes(genes, self.genome, intervals)
-        read_rows(tracks, dict(self.genome.contigs), intervals)  # a fault comes before the work
+        self.values = read_rows(tracks, dict(self.genome.contigs), intervals)
         self.total, self.evaluations = self.run_of.count_evaluations(self.how)
         if asked.part is not None and self.path is None:
             what = "--shard needs a FASTA file"
@@ -127,8 +127,9 @@ class TracksJob(Job[TracksRequest]):
             return self._finish_shard(told)
         work, rows = self.run_of, self.rows
         return write_folder(
-            self.request.out, work, lambda: work.blocks(rows()), self.form, told, self.genes
-        )
+            self.request.out, work, lambda: work.blocks(rows()), self.form, told, self.genes,
+            self.values,
+        )  # fmt: skip
 
     def _finish_shard(self, told: dict[str, Any]) -> dict[str, Any]:
         out, work, form = str(self.request.out), self.run_of, self.form.describe()
