@@ -224,17 +224,24 @@ class PlannedRun:
 def plan_run(
     source: str | Path | None = None,
     *,
+    fasta: str | Path | None = None,
+    bed: str | Path | None = None,
+    text: str | Path | None = None,
+    genomes: str | Path | None = None,
+    labels: str | Path | None = None,
+    memory: bool = False,
+    preset: str | None = None,
     config: str | Path | None = None,
     out: str | Path | None = None,
     resume: str | Path | None = None,
     fresh: bool = False,
     init: str | Path | None = None,
-    labels: str | Path | None = None,
-    memory: bool = False,
+    domain: str | None = None,
+    seed: int | None = None,
     force: bool = False,
     **settings: Any,
 ) -> PlannedRun:
-    """The run that `train` would train or go on with; options as there, the others in `settings`.
+    """The run that `train` would train or go on with; options as there.
 
     Imports torch only where a run or weights are read (`init`, a folder that holds no run). Raises
     `UsageError`, `DataError`, `CheckpointError`.
@@ -244,8 +251,6 @@ def plan_run(
             f"--resume and {'--fresh' if fresh else '--out'} exclude each other",
             fix="give one of them",
         )
-    names = ("fasta", "bed", "text", "genomes", "domain", "preset", "seed")
-    fasta, bed, text, genomes, domain, preset, seed = (settings.pop(n, None) for n in names)
     given = {} if config is None else read_yaml(config)
     recipe, meant = None if source is None else str(source), domain
     genome, words = make_absolute(fasta), make_absolute(text)
