@@ -67,7 +67,7 @@ $(VENV)/.torch:
 	  $(PIP) "torch==$(TORCH)+cpu" 2>/dev/null || $(PIP) "torch==$(TORCH)+cpu" --extra-index-url $(CPU) || $(PIP) "torch==$(TORCH)"; fi
 	@touch $@
 
-$(VENV)/.run: $(VENV)/.torch pyproject.toml setup.py $(wildcard genodiff/kernels/native/*)
+$(VENV)/.run: $(VENV)/.torch pyproject.toml setup.py $(wildcard genodiff/kernels/native/*.[ch])
 	$(PIP) -e .
 	@touch $@
 
