@@ -10,7 +10,7 @@ has a likelihood. The clean past is read in the same blocks, and all that is kep
 way ahead has at its end: per layer the scan's state and the convolution's last inputs.
 
 `read_by_pass` is the definition, one pass over past and block for each block. `read_streams` reads
-all blocks at once, on a clean and a noised stream. `BlockPast` keeps the states and goes on.
+all blocks at once, on a noised and a clean stream. `BlockPast` keeps the states and goes on.
 
 What is past on one strand is to come on the other, so the network is one of single strands, and its
 law is that of the strand that is read.
@@ -28,15 +28,16 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from genodiff.backbones.mamba import Mamba, Reader
 from genodiff.errors import UsageError
-from genodiff.kernels.blocks import cut, scan_blocks
+from genodiff.kernels.block_pairs import join, separate
+from genodiff.kernels.blocks import read_back, scan_blocks
 from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
 from genodiff.kernels.linear import linear
 from genodiff.kernels.mixer import scan_direction, scan_piece
 
 if TYPE_CHECKING:
     from genodiff.backbones.caduceus import Block, Caduceus
-    from genodiff.backbones.mamba import Reader
 
 
 def read_by_pass(
@@ -58,7 +59,7 @@ def read_by_pass(
         end = min(start + size, xt.shape[1])
         seen = torch.cat([clean[:, :start], xt[:, start:end]], 1)
 
-        found = _pass(network, network.embed(seen, labels), lambda _: read)
+        found = _pass(network, network.embed(seen, labels), _by_readers(lambda _: read))
         logits.append(_head(network, found)[:, start:])
     return torch.cat(logits, 1)
 
@@ -77,23 +78,28 @@ def read_streams(
     """
     check_network(network)
     length, size = xt.shape[1], min(size, max(xt.shape[1], 1))
-    more = -length % size
-    streams = F.pad(torch.cat([clean, xt]), (0, more))
+    noised, given = (F.pad(of, (0, -length % size)) for of in (xt, clean))
     mask = None
-    if more or lengths is not None:
-        at = torch.arange(length + more, device=xt.device)
+    if lengths is not None or noised.shape[1] > length:
+        at = torch.arange(noised.shape[1], device=xt.device)
         ends = torch.full_like(xt[:, 0], length) if lengths is None else lengths
-        mask = (at < ends.repeat(2)[:, None])[..., None].to(network.embedding.dtype)
-    own = None if mask is None else cut(mask, size)
+        inside = at < ends[:, None]
+        mask = join(inside, inside, size)[..., None].to(network.embedding.dtype)
 
     def read(x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
         if not reverse:
             return scan_blocks(x, weights, size)
-        return scan_direction(cut(x, size), weights, True, own).reshape(x.shape)
+        return read_back(x, weights, size, mask)
 
-    both = None if labels is None else labels.repeat(2)
-    found = _pass(network, network.embed(streams, both), lambda _: read, mask)
-    return _head(network, found[len(xt) :, :length])
+    def mix(_: int, mixer: Mamba, hidden: Tensor) -> Tensor:
+        if mixer.adds:
+            mixed: Tensor = mixer(hidden, mask, size=size)
+        else:
+            mixed = mixer(hidden, mask, False, read)
+        return mixed
+
+    found = _pass(network, network.embed(join(noised, given, size), labels), mix)
+    return _head(network, separate(found, size)[0][:, :length])
 
 
 class BlockPast:
@@ -131,7 +137,7 @@ class BlockPast:
             at = torch.arange(x.shape[1], device=x.device)
             mask = (at < lengths[:, None])[..., None].to(self.network.embedding.dtype)
 
-        def of_layer(i: int) -> "Reader":
+        def of_layer(i: int) -> Reader:
             return partial(read, i)
 
         def read(i: int, x: Tensor, weights: DirectionWeights, reverse: bool) -> Tensor:
@@ -148,7 +154,8 @@ class BlockPast:
                 self._edges[i] = after
             return y
 
-        return _head(self.network, _pass(self.network, self.network.embed(x), of_layer, mask))
+        mix = _by_readers(of_layer, mask)
+        return _head(self.network, _pass(self.network, self.network.embed(x), mix))
 
 
 def check_network(network: nn.Module) -> "Caduceus":
@@ -176,27 +183,29 @@ def list_blocks(network: "Caduceus") -> "list[Block]":
     return list(network.blocks)  # type: ignore[arg-type]
 
 
-def _pass(
-    network: "Caduceus",
-    residual: Tensor,
-    of_layer: "Callable[[int], Reader]",
-    mask: Tensor | None = None,
-) -> Tensor:
-    """The residual stream after all blocks, each of whose directions is read by its reader."""
+Mix = Callable[[int, Mamba, Tensor], Tensor]
+"""What block i adds to the residual stream: (i, its mixer, what its norm gives) -> added."""
+
+
+def _by_readers(of_layer: Callable[[int], Reader], mask: Tensor | None = None) -> Mix:
+    """Mixers whose directions are read by their block's reader."""
+    return lambda i, mixer, hidden: mixer(hidden, mask, False, of_layer(i))
+
+
+def _pass(network: "Caduceus", residual: Tensor, mix: Mix) -> Tensor:
+    """The residual stream after all blocks."""
     recompute = network.settings.checkpointing and torch.is_grad_enabled()
     for i, block in enumerate(list_blocks(network)):
-        mix = partial(_mix, block, of_layer(i), mask)
+
+        def add(residual: Tensor, i: int = i, block: "Block" = block) -> Tensor:
+            return mix(i, block.mixer, block.norm(residual))
+
         if recompute:
-            added = checkpoint(mix, residual, use_reentrant=False, preserve_rng_state=False)
+            added = checkpoint(add, residual, use_reentrant=False, preserve_rng_state=False)
         else:
-            added = mix(residual)
+            added = add(residual)
         residual = residual + added
     return residual
-
-
-def _mix(block: "Block", reader: "Reader", mask: Tensor | None, residual: Tensor) -> Tensor:
-    mixed: Tensor = block.mixer(block.norm(residual), mask, False, reader)
-    return mixed
 
 
 def _head(network: "Caduceus", residual: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.settings import MambaShape
+from genodiff.kernels.blocks import mix_blocks
 from genodiff.kernels.direction import DirectionWeights, compute_rates
 from genodiff.kernels.mixer import mixer, scan_direction
 
@@ -129,11 +130,13 @@ class Mamba(nn.Module):
         mask: Float[Tensor, "B L 1"] | None = None,
         mirrored: bool = False,
         reader: Reader | None = None,
+        size: int | None = None,
     ) -> Float[Tensor, "B L D"]:
         """`mask` is 1 on the sequence and 0 on padding to its right, which then has no influence.
         `mirrored` applies R M R instead of M, R being the flip of time and channels: channels are
         flipped in the weights, time by reading the other way. `reader` takes the place of the
-        directions' own reading, for one piece of a longer sequence.
+        directions' own reading, for one piece of a longer sequence. With `size`, where `adds`, a
+        row is two streams of blocks (`kernels/blocks.py`).
         """
         directions = [self.ahead, self.back] if self.bidirectional else [self.ahead]
         rates = compute_rates([direction.A_log for direction in directions])
@@ -151,7 +154,10 @@ class Mamba(nn.Module):
                     None if b_out is None else b_out.flip(0),
                 )
             given = (w_in, into.bias, w_out)
-            out = mixer(h, *given, readings, ways, mask, self.recompute)
+            if size is None:
+                out = mixer(h, *given, readings, ways, mask, self.recompute)
+            else:
+                out = mix_blocks(h, *given, readings, size, mask)
             # Each direction adds the bias once.
             return out if b_out is None else out + len(readings) * b_out
         x, z = self._project_in(self.in_proj, h, mask, mirrored)

@@ -1,11 +1,13 @@
-"""One direction of a mixer over two streams of blocks: the clean past, and each block after it.
+"""A mixer over two streams of blocks: the clean past, and each block after it.
 
     clean     x¹ … x^n          noised     z^b, which stands where x^b stood
     y of x^b  as of the whole clean stream
     y of z^b  as of x¹ … x^(b−1), z^b
 
-A block needs of its past the last inputs of the convolution and the state of the scan. The states
-before all blocks come from one call on all blocks, each begun at zero, and a recurrence over them:
+A row has both, z¹ x¹ z² x² … (`block_pairs.py`). A block needs of its past the last inputs of the
+convolution and the state of the scan. In C one scan reads a row: z^b from the state before it, then
+x^b from the same state. Elsewhere the states before all blocks come from one call on all clean
+blocks, each begun at zero, and a recurrence over them:
 
     h_(b+1) = P_b h_b + S_b        P_b = Π_t exp(Δ_t A) over block b, S_b its last state from zero
 
@@ -13,6 +15,7 @@ so the blocks of both streams are rows of the next call. Source: Arriola et al. 
 2503.09573 (block diffusion); the states take the place of its cache of keys and values.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,23 +24,87 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels.block_pairs import read_before, separate
 from genodiff.kernels.conv import causal_conv1d
-from genodiff.kernels.direction import DirectionState, DirectionWeights
-from genodiff.kernels.mixer import scan_piece, scan_projected
+from genodiff.kernels.direction import (
+    DirectionState,
+    DirectionWeights,
+    join_weights,
+    split_weights,
+)
+from genodiff.kernels.dispatch import Implementation, Operation, accept_all
+from genodiff.kernels.gemm import linear
+from genodiff.kernels.mixer import (
+    Weights,
+    native_accepts,
+    scan_direction,
+    scan_piece,
+    scan_projected,
+)
+from genodiff.kernels.native.mixer import native_mixer
+
+
+def mix_blocks(
+    h: Float[Tensor, "B two_L D"],
+    in_weight: Float[Tensor, "two_E D"],
+    in_bias: Float[Tensor, " two_E"] | None,
+    out_weight: Float[Tensor, "D E"],
+    directions: Sequence[DirectionWeights],
+    size: int,
+    mask: Float[Tensor, "B two_L 1"] | None = None,
+) -> Float[Tensor, "B two_L D"]:
+    """A mixer's `out` (`kernels/mixer.py`) over rows of two streams.
+
+    The first direction reads as `scan_blocks`, the second each block alone, from its right end.
+    `mask` is 0 on padding at the end of each stream.
+    """
+    weights = join_weights(directions)
+    given = in_weight, in_bias, out_weight, mask, (False, True), weights
+    out: Tensor = BLOCK_MIXER(h, *given, False, size)
+    return out
+
+
+def _mix_by_parts(
+    h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
+    reverse: tuple[bool, ...], weights: Weights, recompute: bool, size: int,
+) -> Tensor:  # fmt: skip
+    ahead, back = split_weights(weights)
+    x, z = linear(h, in_weight, in_bias).chunk(2, -1)
+    x = x if mask is None else x * mask
+    y = scan_blocks(x, ahead, size) + read_back(x, back, size, mask)
+    return linear(y * F.silu(z), out_weight)
+
+
+def _native_accepts(*arguments: Any) -> bool:
+    return native_accepts(*arguments[:-1])
+
+
+BLOCK_MIXER = Operation(
+    Implementation("native", native_mixer, _native_accepts),
+    Implementation("torch", _mix_by_parts, accept_all),
+    recorded=_mix_by_parts,
+)
 
 
 def scan_blocks(
-    x: Float[Tensor, "two_B L E"], weights: DirectionWeights, size: int
-) -> Float[Tensor, "two_B L E"]:
-    """y of a direction that runs to the right; `x` holds the clean rows, then the noised ones.
-
-    L is a multiple of `size`, the length of a block.
-    """
-    clean = x[: len(x) // 2]
-    before = find_states(clean, weights, size)
-    twice = DirectionState(*(torch.cat([part, part]) for part in before))
+    x: Float[Tensor, "B two_L E"], weights: DirectionWeights, size: int
+) -> Float[Tensor, "B two_L E"]:
+    """y of a direction that runs to the right over rows of two streams in blocks of `size`."""
+    before = find_states(separate(x, size)[1], weights, size)
+    twice = DirectionState(*(part.repeat_interleave(2, 0) for part in before))
     y, _ = scan_piece(cut(x, size), weights, False, twice)
     return y.reshape(x.shape)
+
+
+def read_back(
+    x: Float[Tensor, "B two_L E"],
+    weights: DirectionWeights,
+    size: int,
+    mask: Float[Tensor, "B two_L 1"] | None = None,
+) -> Float[Tensor, "B two_L E"]:
+    """y of a direction that runs to the left, in each block from zero."""
+    own = None if mask is None else cut(mask, size)
+    return scan_direction(cut(x, size), weights, True, own).reshape(x.shape)
 
 
 def cut(x: Float[Tensor, "B L E"], size: int) -> Float[Tensor, "B_n size E"]:
@@ -49,10 +116,7 @@ def find_states(x: Float[Tensor, "B L E"], weights: DirectionWeights, size: int)
     """What stands before each block of x, (B n, …) in reading order, for a way to the right."""
     batch, length, channels = x.shape
     n, known = length // size, weights.conv_weight.shape[1] - 1
-    # n + 1 stretches of `known` inputs: one ends where each block begins, the last where x ends.
-    at = torch.arange(0, length, size, device=x.device)[:, None]
-    at = at + torch.arange(known, device=x.device)
-    inputs = F.pad(x, (0, 0, known, 0))[:, at].flatten(0, 1)
+    inputs = read_before(x, size, known).flatten(0, 1)
     c = causal_conv1d(cut(x, size), weights.conv_weight, weights.conv_bias, before=inputs)
     _, last, delta = scan_projected(c, weights, False)
     steps = F.softplus(delta.to(last.dtype) + weights.dt_bias.to(last.dtype)).sum(1)

@@ -1,7 +1,7 @@
 """Which implementation of an operation runs here, and why.
 
-There are five operations: scan, mixer, conv, norm and linear. The module of each lists its
-implementations in one table. Each implementation belongs to a provider:
+There are six operations: scan, mixer, block mixer, conv, norm and linear. The module of each lists
+its implementations in one table. Each implementation belongs to a provider:
 
     triton       compiled on an NVIDIA GPU             mamba_ssm    the published CUDA kernels
     native       compiled C on a CPU                   torch        anywhere

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-ABI = 13  # as in native.c
+ABI = 14  # as in native.c
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
@@ -37,7 +37,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
             "dD dbias dh0",
             "batch L E N R group chunk u_b u_l delta_b delta_l r_b r_l B_b B_l C_b C_l y_b y_l "
             "gy_b gy_l du_b du_l ddelta_b ddelta_l"
-            " softplus reverse accumulate",
+            " softplus reverse accumulate block streams",
         ),
         ("u", "delta", "r", "B", "C", "y", "gy", "du", "ddelta"),
     ),
@@ -45,7 +45,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         _structure(
             "x w bias v gy gp y p dx part",
             "batch L E K P piece x_b x_l y_b y_l p_b p_l gy_b gy_l gp_b gp_l dx_b dx_l silu "
-            "reverse accumulate",
+            "reverse accumulate block",
         ),
         ("x", "y", "p", "gy", "gp", "dx"),
     ),

@@ -136,10 +136,11 @@ def _triton_accepts(
     return taps <= MOST_TAPS and launch.fits(*tensors, rows=len(h) * len(reverse))
 
 
-def _native_accepts(
+def native_accepts(
     h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
     reverse: tuple[bool, ...], weights: Weights, recompute: bool = False,
 ) -> bool:  # fmt: skip
+    """Whether the fused version in C can take these arguments of `MIXER`."""
     # Under autocast products would be in its dtype, which the C library does not have.
     tensors = (h, in_weight, in_bias, out_weight, mask, *weights)
     return library.fits(*tensors) and not torch.is_autocast_enabled("cpu")
@@ -147,7 +148,7 @@ def _native_accepts(
 
 MIXER = Operation(
     Implementation("triton", triton_mixer, _triton_accepts),
-    Implementation("native", native_mixer, _native_accepts),
+    Implementation("native", native_mixer, native_accepts),
     Implementation("torch", _run_by_parts, accept_all),
     recorded=_run_by_parts,
 )

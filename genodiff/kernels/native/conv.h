@@ -8,17 +8,25 @@
      dx_t = sum_k w[k,e] q_{t+K-1-k}     dw[k,e] = sum_t q_t x_{t-K+1+k}     dv = sum_t gp_t y_t^T
    v comes as (E, P) forward and as (P, E) backward.
 
+   A sequence may be cut into blocks: then taps outside of a step's block count as 0, too.
+
    Rows are read in the order of memory, a row as a whole: neighbouring rows lie up to a page apart,
    and a few channels of many rows would touch as many pages. With K = FOUR, the usual width, FOUR
    steps at a time share the rows that they read. At a sequence's ends, and for other widths, steps
    go one by one. */
 #define FOUR 4
 
-/* The first tap of step t is x_first, which is returned. Taps before *k0 lie outside the sequence,
+/* How many steps of its block stand before step t, or with `after` behind it. */
+static inline int64_t conv_steps_to_end(const conv_args *s, int64_t t, int after) {
+    int64_t before = t % s->block;
+    return after ? s->block - 1 - before : before;
+}
+
+/* The first tap of step t is x_first, which is returned. Taps before *k0 lie outside the block,
    where x counts as 0. */
 static inline int64_t conv_reach(const conv_args *s, int64_t t, int *k0) {
     int64_t first = s->reverse ? t + s->K - 1 : t - s->K + 1,
-            out = s->reverse ? first - (s->L - 1) : -first;
+            out = s->K - 1 - conv_steps_to_end(s, t, (int)s->reverse);
     *k0 = out > 0 ? (int)out : 0;
     return first;
 }
@@ -51,13 +59,15 @@ typedef struct {
     int64_t from, first, way;
 } conv_steps;
 
-/* Whether there are FOUR steps before `end`, with all taps inside the sequence. With `reverse` the
-   taps lie to the right. */
+/* Whether there are FOUR steps before `end`, with all taps inside one block. With `reverse` the taps
+   lie to the right. */
 static inline int conv_steps_at(const conv_args *s, int64_t t, int64_t end, int reverse,
                                 conv_steps *at) {
     *at = reverse ? (conv_steps){t + FOUR - 1, t + 2 * FOUR - 2, -1}
                   : (conv_steps){t, t - FOUR + 1, 1};
-    return s->K == FOUR && t + FOUR <= end && (reverse ? at->first < s->L : at->first >= 0);
+    return s->K == FOUR && t + FOUR <= end &&
+           (reverse ? conv_steps_to_end(s, t, 1) >= 2 * FOUR - 2
+                    : conv_steps_to_end(s, t + FOUR - 1, 0) >= 2 * FOUR - 2);
 }
 
 INLINE void conv_forward_four(const conv_args *s, int64_t b, conv_steps at, int64_t e, int lanes) {
@@ -269,8 +279,8 @@ static void conv_backward(const conv_args *s, int64_t b, int64_t start, int64_t 
                 t += FOUR - 1;
                 continue;
             }
-            /* q of tap k stands at last - k * way; taps from k0 on reach into the sequence. */
-            int64_t ahead = s->reverse ? t : s->L - 1 - t;
+            /* q of tap k stands at last - k * way; taps from k0 on reach into the block. */
+            int64_t ahead = conv_steps_to_end(s, t, !s->reverse);
             int k0 = ahead < halo ? (int)(halo - ahead) : 0;
             const float *last = w->q + (t - w->lo) * E + halo * way;
             for (; e < whole; e += W) conv_back_dx(s, b, t, e, W, last, way, k0);

@@ -26,8 +26,12 @@ def conv_forward(
     silu: bool,
     v: Float[Tensor, "P E"] | None = None,
     p: Float[Tensor, "B L P"] | None = None,
+    block: int | None = None,
 ) -> Float[Tensor, "B L E"]:
-    """The outputs y; where there is `v`, their projection is written to `p`."""
+    """The outputs y; where there is `v`, their projection is written to `p`.
+
+    With `block`, a divisor of L, each block is a sequence of its own.
+    """
     y = x.new_empty(x.shape)
     _run_conv(
         dict(x=x, bias=bias, y=y, p=p),
@@ -36,6 +40,7 @@ def conv_forward(
         reverse=reverse,
         silu=silu,
         backward=False,
+        block=block,
     )
     return y
 
@@ -60,19 +65,25 @@ def conv_backward(
     accumulate: bool = False,
     v: Float[Tensor, "P E"] | None = None,
     gp: Float[Tensor, "B L P"] | None = None,
+    block: int | None = None,
 ) -> ConvGradients:
     """Write the gradient of x to `dx`, or add it; `gp` is the gradient of the projection."""
     pieces, width = x.shape[0] * -(-x.shape[1] // _steps_per_task(x)), weight.shape[1]
     # One share for each task: dw (K rows), dbias (one), dv (P).
     part = x.new_empty(pieces, width + 1 + (0 if v is None else len(v)), x.shape[2])
     tensors = dict(x=x, bias=bias, gy=gy, gp=gp, dx=dx, part=part)
-    _run_conv(tensors, weight, v, reverse=reverse, silu=silu, backward=True, accumulate=accumulate)
+    flags = dict(reverse=reverse, silu=silu, accumulate=accumulate)
+    _run_conv(tensors, weight, v, backward=True, block=block, **flags)
     sums = part.sum(0)
     return ConvGradients(sums[:width].t(), sums[width], sums[width + 1 :])
 
 
 def _run_conv(
-    tensors: dict[str, Tensor | None], weight: Tensor, v: Tensor | None, **numbers: Any
+    tensors: dict[str, Tensor | None],
+    weight: Tensor,
+    v: Tensor | None,
+    block: int | None,
+    **numbers: Any,
 ) -> None:
     x = tensors["x"]
     assert x is not None
@@ -81,6 +92,7 @@ def _run_conv(
     batch, length, channels = x.shape
     tensors |= {"w": weight.t().contiguous(), "v": None if v is None else v.contiguous()}
     numbers |= {"batch": batch, "L": length, "E": channels, "K": weight.shape[1]}
+    numbers |= {"block": length if block is None else block}
     numbers |= {"P": 0 if v is None else v.numel() // channels, "piece": _steps_per_task(x)}
     call("conv", tensors, **numbers)
 

@@ -11,32 +11,134 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels.block_pairs import join, read_before, separate
 from genodiff.kernels.direction import DirectionWeights, ScanInputs, split_weights
-from genodiff.kernels.native.conv import conv_backward, conv_forward
+from genodiff.kernels.native.conv import ConvGradients, conv_backward, conv_forward
 from genodiff.kernels.native.gate import gate_backward, gate_forward
 from genodiff.kernels.native.linear import linear_backward, linear_forward
-from genodiff.kernels.native.scan import LowRank, allocate_states, scan_backward, scan_forward
+from genodiff.kernels.native.scan import (
+    Blocks,
+    LowRank,
+    allocate_states,
+    scan_backward,
+    scan_forward,
+)
 
 
 def native_mixer(
     h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
     reverse: tuple[bool, ...], weights: Sequence[Tensor | None], recompute: bool = False,
+    size: int | None = None,
 ) -> Tensor:  # fmt: skip
     """As `mixer`, for tensors that the library can take; `weights` is from `join_weights`.
 
-    States are kept, whatever `recompute` says.
+    With `size`, as `mix_blocks`. States are kept, whatever `recompute` says.
     """
     inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
     keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
-    out: Tensor = _Mixer.apply(h, in_weight, in_bias, out_weight, mask, reverse, keep, *weights)
+    out: Tensor = _Mixer.apply(
+        h, in_weight, in_bias, out_weight, mask, reverse, size, keep, *weights
+    )
     return out
 
 
 def _contiguous(weights: Sequence[Tensor | None]) -> list[DirectionWeights]:
     return split_weights([None if x is None else x.contiguous() for x in weights])
+
+
+class _Reading:
+    """A direction's way through x, (B, L, E): each row as one sequence, or in blocks of `size`.
+
+    Then a row has two streams, block after block (`kernels/blocks.py`). Ahead, the convolution
+    reads the clean stream and, as another row, the noised blocks, each after the `known` clean
+    inputs before it.
+    """
+
+    def __init__(self, weights: DirectionWeights, reverse: bool, size: int | None) -> None:
+        self.weights, self.reverse, self.size = weights, reverse, size
+        self.blocks = None if size is None else Blocks(size, 1 if reverse else 2)
+        self.known = weights.conv_weight.shape[1] - 1
+
+    def convolve(self, x: Tensor, project: bool) -> tuple[Tensor, Tensor | None]:
+        """c and, where it is asked for, its projection."""
+        if self.size is None or self.reverse:
+            return self._convolve(x, project, self.size)
+        noised, clean = separate(x, self.size)
+        c, p = self._convolve(clean, project, None)
+        c2, p2 = self._convolve(self._put_before(clean, noised), project, self.known + self.size)
+        both = join(self._own(c2), c, self.size)
+        return both, None if p is None or p2 is None else join(self._own(p2), p, self.size)
+
+    def _convolve(
+        self, x: Tensor, project: bool, block: int | None
+    ) -> tuple[Tensor, Tensor | None]:
+        w, p = self.weights, None
+        into: dict[str, Tensor] = {}
+        if project:
+            # Written in one pass with the convolution, while its outputs are in the cache.
+            p = x.new_empty(*x.shape[:2], len(w.x_weight))
+            into = {"v": w.x_weight, "p": p}
+        c = conv_forward(
+            x, w.conv_weight, w.conv_bias, reverse=self.reverse, silu=True, block=block, **into
+        )
+        return c, p
+
+    def convolve_back(
+        self, gc: Tensor, gp: Tensor, x: Tensor, dx: Tensor, accumulate: bool
+    ) -> ConvGradients:
+        """The gradients of the weights; that of x is written to `dx`, or added."""
+        if self.size is None or self.reverse:
+            return self._convolve_back(gc, gp, x, dx, self.size, accumulate)
+        (noised, clean), (gc_noised, gc), (gp_noised, gp) = (
+            separate(of, self.size) for of in (x, gc, gp)
+        )
+        wide, g_clean = self._put_before(clean, noised), torch.empty_like(clean)
+        first = self._convolve_back(gc, gp, clean, g_clean, None)
+        g_wide = torch.empty_like(wide)
+        gc, gp = (self._put_before(None, of) for of in (gc_noised, gp_noised))
+        second = self._convolve_back(gc, gp, wide, g_wide, self.known + self.size)
+        for k in range(self.known):
+            # Before block b stand the inputs at b size − known + k; those before the first are 0.
+            at = torch.arange(0, clean.shape[1], self.size) + (k - self.known)
+            inside = at >= 0
+            g_clean.index_add_(1, at[inside], self._split(g_wide)[:, inside, k])
+        both = join(self._own(g_wide), g_clean, self.size)
+        dx.add_(both) if accumulate else dx.copy_(both)
+        return ConvGradients(*(a + b for a, b in zip(first, second, strict=True)))
+
+    def _convolve_back(
+        self,
+        gc: Tensor,
+        gp: Tensor,
+        x: Tensor,
+        dx: Tensor,
+        block: int | None,
+        accumulate: bool = False,
+    ) -> ConvGradients:
+        w = self.weights
+        return conv_backward(
+            gc, x, w.conv_weight, w.conv_bias, reverse=self.reverse, silu=True, dx=dx,
+            accumulate=accumulate, v=w.x_weight, gp=gp, block=block,
+        )  # fmt: skip
+
+    def _put_before(self, clean: Tensor | None, x: Tensor) -> Tensor:
+        """Blocks of x, each after what is clean before it, or zeros: (B, n (known + size), E)."""
+        assert self.size is not None
+        parts = x.unflatten(1, (-1, self.size))
+        if clean is None:
+            return F.pad(parts, (0, 0, self.known, 0)).flatten(1, 2)
+        return torch.cat([read_before(clean, self.size, self.known), parts], 2).flatten(1, 2)
+
+    def _split(self, wide: Tensor) -> Tensor:
+        assert self.size is not None
+        return wide.unflatten(1, (-1, self.known + self.size))
+
+    def _own(self, wide: Tensor) -> Tensor:
+        return self._split(wide)[:, :, self.known :].flatten(1, 2)
 
 
 class _Projected:
@@ -46,27 +148,18 @@ class _Projected:
     """
 
     def __init__(
-        self,
-        weights: DirectionWeights,
-        x: Tensor,
-        reverse: bool,
-        mask: Tensor | None,
-        projected: Tensor | None = None,
+        self, reading: _Reading, x: Tensor, mask: Tensor | None, projected: Tensor | None = None
     ) -> None:
+        weights = reading.weights
         rank, self.n = weights.dt_weight.shape[1], weights.A.shape[1]
-        into: dict[str, Tensor] = {}
-        if projected is None:
-            # Written in one pass with the convolution, while its outputs are in the cache.
-            projected = x.new_empty(*x.shape[:2], len(weights.x_weight))
-            into = {"v": weights.x_weight, "p": projected}
-        self.projected = projected
-        c = conv_forward(
-            x, weights.conv_weight, weights.conv_bias, reverse=reverse, silu=True, **into
-        )
+        c, found = reading.convolve(x, projected is None)
         if mask is not None:
             c.mul_(mask)
-            if into:
-                projected.mul_(mask)
+            if found is not None:
+                found.mul_(mask)
+        projected = found if projected is None else projected
+        assert projected is not None
+        self.projected = projected
         r, B, C = projected.split([rank, self.n, self.n], -1)
         delta = LowRank(r, weights.dt_weight.t().contiguous())
         A = weights.A.t().contiguous()
@@ -77,7 +170,8 @@ class _Mixer(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor,
-        mask: Tensor | None, reverse: tuple[bool, ...], keep: bool, *weights: Tensor | None,
+        mask: Tensor | None, reverse: tuple[bool, ...], size: int | None, keep: bool,
+        *weights: Tensor | None,
     ) -> Tensor:  # fmt: skip
         batch, length, _ = h.shape
         channels = out_weight.shape[1]
@@ -87,14 +181,18 @@ class _Mixer(torch.autograd.Function):
             x.mul_(mask)
         y, kept = h.new_empty(batch, length, channels), []
         for i, (direction, back) in enumerate(zip(_contiguous(weights), reverse, strict=True)):
-            s = _Projected(direction, x, back, mask)
-            states = allocate_states(x, s.n) if keep else None
+            way = _Reading(direction, back, size)
+            s = _Projected(way, x, mask)
+            states = allocate_states(x, s.n, way.blocks) if keep else None
             # The first direction writes y, the second adds to it.
-            scan_forward(y, s.inputs, softplus=True, reverse=back, states=states, accumulate=i > 0)
+            scan_forward(
+                y, s.inputs, softplus=True, reverse=back, states=states, accumulate=i > 0,
+                blocks=way.blocks,
+            )  # fmt: skip
             kept += [s.projected, states]
         out = gate_forward(y.view(batch * length, channels), z, out_weight)
         ctx.save_for_backward(h, in_weight, in_bias, out_weight, mask, xz, y, *kept, *weights)
-        ctx.reverse = reverse
+        ctx.reverse, ctx.size = reverse, size
         return out.view(h.shape)
 
     @staticmethod
@@ -113,17 +211,15 @@ class _Mixer(torch.autograd.Function):
         gy, grads = gy.view(y.shape), []
         for i, (direction, back) in enumerate(zip(_contiguous(weights), ctx.reverse, strict=True)):
             projected, states = kept[2 * i : 2 * i + 2]
-            s = _Projected(direction, x, back, mask, projected)
-            g = scan_backward(gy, s.inputs, states, softplus=True, reverse=back)
+            way = _Reading(direction, back, ctx.size)
+            s = _Projected(way, x, mask, projected)
+            g = scan_backward(gy, s.inputs, states, softplus=True, reverse=back, blocks=way.blocks)
             assert isinstance(g.delta, LowRank)
             d_projected = torch.cat([g.delta.r, g.B, g.C], -1)
             if mask is not None:
                 g.u.mul_(mask)
                 d_projected.mul_(mask)
-            conv = conv_backward(
-                g.u, x, direction.conv_weight, direction.conv_bias, reverse=back, silu=True, dx=dx,
-                accumulate=i > 0, v=direction.x_weight, gp=d_projected,
-            )  # fmt: skip
+            conv = way.convolve_back(g.u, d_projected, x, dx, i > 0)
             d_conv_bias = None if direction.conv_bias is None else conv.bias
             grads += [conv.weight, d_conv_bias, conv.v, g.delta.w.t(), g.bias, g.A.t(), g.D]
         if mask is not None:
@@ -131,4 +227,4 @@ class _Mixer(torch.autograd.Function):
         dh, d_in_weight, d_in_bias = linear_backward(
             dxz, h.reshape(tokens, -1).contiguous(), in_weight, in_bias
         )
-        return dh.view(h.shape), d_in_weight, d_in_bias, d_out_weight, None, None, None, *grads
+        return dh.view(h.shape), d_in_weight, d_in_bias, d_out_weight, *[None] * 4, *grads

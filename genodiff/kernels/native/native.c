@@ -52,6 +52,7 @@ typedef struct {
     int64_t u_b, u_l, delta_b, delta_l, r_b, r_l, B_b, B_l, C_b, C_l;
     int64_t y_b, y_l, gy_b, gy_l, du_b, du_l, ddelta_b, ddelta_l;
     int64_t softplus, reverse, accumulate; /* accumulate: y is added to */
+    int64_t block, streams; /* see scan.h; 0 and 1 where there are no blocks */
 } scan_args;
 
 typedef struct {
@@ -60,6 +61,7 @@ typedef struct {
     int64_t batch, L, E, K, P, piece; /* piece: steps of a task */
     int64_t x_b, x_l, y_b, y_l, p_b, p_l, gy_b, gy_l, gp_b, gp_l, dx_b, dx_l;
     int64_t silu, reverse, accumulate; /* accumulate: dx is added to */
+    int64_t block; /* steps that know nothing of other blocks; L where all know each other */
 } conv_args;
 
 typedef struct {
@@ -175,7 +177,7 @@ typedef struct {
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
-int genodiff_abi(void) { return 13; }
+int genodiff_abi(void) { return 14; }
 /* The sizes of the structures, which Python compares with its own. They reveal a library that is
    older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }

@@ -19,6 +19,11 @@
    delta comes as it is or, of low rank, as r_t w with w (R, E). Then it is never in memory, nor is
    its gradient: dr_t = ddelta_t w^T and dw = sum_t r_t ddelta_t take its place.
 
+   Blocks: time may be cut into blocks of `block` steps. With one stream each block begins at zero.
+   With two streams blocks stand in pairs: the first of a pair begins at the state that is before the
+   pair, and is followed by nothing; the second begins at the same state, and goes on. A chunk holds
+   whole blocks or, for two streams, pairs; or it lies within one block.
+
    Names of arguments: b, a row of the batch; t0 and m, a chunk's first step and its steps; e and
    lanes, a vector's first channel and its channels; n0 and nb, a pass's first state and its states.
    */
@@ -29,11 +34,47 @@
 typedef struct {
     vf dt[CHUNK], u[CHUNK], dtu[CHUNK], y[CHUNK];
     vf sig[CHUNK], gy[CHUNK], gdtu[CHUNK], gdt[CHUNK];
-    vf a[CHUNK][NB_BACK], h[CHUNK + 1][NB_BACK];
+    vf a[CHUNK][NB_BACK], h[2 * CHUNK][NB_BACK];
 } scan_scratch;
 
 /* Where the t-th step of the scan lies in memory: a reversed scan walks from the end. */
 static inline int64_t at(const scan_args *s, int64_t t) { return s->reverse ? s->L - 1 - t : t; }
+
+/* How many blocks a chunk holds; 0 where it lies within one. */
+static inline int64_t blocks_in_chunk(const scan_args *s) {
+    return s->block ? s->chunk / (s->block * s->streams) * s->streams : 0;
+}
+static inline int64_t scan_chunks(const scan_args *s) {
+    int64_t whole = blocks_in_chunk(s) * s->block, block = s->block ? s->block : s->L;
+    if (whole) return (s->L + whole - 1) / whole;
+    return (block + s->chunk - 1) / s->chunk * (s->L / block);
+}
+
+/* Chunk c: its first step, its number of steps, and how many of them are from one block (`run`).
+   Where it lies within one: whether that begins or ends with it, and is the first of a pair. */
+typedef struct {
+    int64_t t0;
+    int m, run, begins, ends, first;
+} scan_chunk;
+static inline scan_chunk scan_locate(const scan_args *s, int64_t c) {
+    int64_t whole = blocks_in_chunk(s) * s->block, block = s->block ? s->block : s->L;
+    if (whole)
+        return (scan_chunk){.t0 = c * whole, .m = (int)least(whole, s->L - c * whole),
+                            .run = (int)block, .begins = s->streams == 1, .ends = s->streams == 1};
+    int64_t each = (block + s->chunk - 1) / s->chunk, turn = c / each, from = c % each * s->chunk;
+    int m = (int)least(s->chunk, block - from);
+    return (scan_chunk){.t0 = turn * block + from, .m = m, .run = m, .begins = from == 0,
+                        .ends = from + m == block, .first = s->streams == 2 && turn % 2 == 0};
+}
+
+/* to = from, or zero, for the channels of a task and all states (N, E). */
+static inline void scan_set(const scan_args *s, float *to, const float *from, int64_t e_lo,
+                            int64_t e_hi) {
+    for (int64_t n = 0; n < s->N; n++)
+        if (from)
+            memcpy(to + n * s->E + e_lo, from + n * s->E + e_lo, (e_hi - e_lo) * sizeof(float));
+        else memset(to + n * s->E + e_lo, 0, (e_hi - e_lo) * sizeof(float));
+}
 
 /* bias + r w of a chunk into dt, for nb of the R terms from k0 on. The nb rows of w stay in
    registers over the steps. The first call sets dt, the others add to it: the sum is in the order
@@ -113,39 +154,50 @@ static int is_tame(const scan_args *s, vf dt, int64_t e, int lanes) {
     return v_all(dt * A <= 126.0f / 1.44269504088896f);
 }
 
-/* Forward over m <= CHUNK steps for nb states from n0 on, which stay in registers. With `keep`, a
-   and h are stored for backward instead of y, and `state` is only read. */
-INLINE void pass_fwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0, int m, int64_t e,
-                     int lanes, int64_t n0, const int nb, float *state, const int tame,
+/* Forward over m <= CHUNK steps for nb states from n0 on, which stay in registers. Blocks end after
+   each `run` steps. With `keep`, a and h are stored for backward instead of y, and `state` is only
+   read; of block r, h[i + r] is before step i. */
+INLINE void pass_fwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0, int m, int run,
+                     int64_t e, int lanes, int64_t n0, const int nb, float *state, const int tame,
                      const int keep) {
-    vf h[NB_MOST], A2[NB_MOST];
+    vf h[NB_MOST], A2[NB_MOST], pair[NB_MOST];
 #pragma GCC unroll 16
     for (int n = 0; n < nb; n++) {
         h[n] = v_load(state + (n0 + n) * s->E + e, lanes);
         /* exp(dt A) = 2^(dt A2) with A2 = A log2 e: 2^x is cheaper. */
         A2[n] = v_load(s->A + (n0 + n) * s->E + e, lanes) * 1.44269504088896f;
-        if (keep) w->h[0][n] = h[n];
     }
     int64_t B_l = s->reverse ? -s->B_l : s->B_l, C_l = s->reverse ? -s->C_l : s->C_l;
     const float *B = s->B + b * s->B_b + at(s, t0) * s->B_l + n0,
                 *C = s->C + b * s->C_b + at(s, t0) * s->C_l + n0;
-    for (int i = 0; i < m; i++) {
-        /* Two sums for y, of the even and of the odd states: each addition waits for the one before
-           it in its sum. */
-        vf dt = w->dt[i], dtu = w->dtu[i], y = keep ? v_splat(0.0f) : w->y[i], y2 = v_splat(0.0f);
+    for (int i = 0, r = 0; i < m; r++) {
+        /* The state before a block, or before a pair of them. */
 #pragma GCC unroll 16
         for (int n = 0; n < nb; n++) {
-            vf a = tame ? v_tame_exp2(dt * A2[n]) : v_exp2(dt * A2[n]);
-            h[n] = a * h[n] + dtu * B[n];
-            if (keep) {
-                w->a[i][n] = a;
-                w->h[i + 1][n] = h[n];
-            } else if (n & 1) y2 += h[n] * C[n];
-            else y += h[n] * C[n];
+            if (r && s->streams == 1) h[n] = v_splat(0.0f);
+            else if (r & 1) h[n] = pair[n];
+            else if (run < m) pair[n] = h[n];
+            if (keep) w->h[i + r][n] = h[n];
         }
-        if (!keep) w->y[i] = y + y2;
-        B += B_l;
-        C += C_l;
+        for (int end = i + run < m ? i + run : m; i < end; i++) {
+            /* Two sums for y, of the even and of the odd states: each addition waits for the one
+               before it in its sum. */
+            vf dt = w->dt[i], dtu = w->dtu[i], y = keep ? v_splat(0.0f) : w->y[i],
+               y2 = v_splat(0.0f);
+#pragma GCC unroll 16
+            for (int n = 0; n < nb; n++) {
+                vf a = tame ? v_tame_exp2(dt * A2[n]) : v_exp2(dt * A2[n]);
+                h[n] = a * h[n] + dtu * B[n];
+                if (keep) {
+                    w->a[i][n] = a;
+                    w->h[i + r + 1][n] = h[n];
+                } else if (n & 1) y2 += h[n] * C[n];
+                else y += h[n] * C[n];
+            }
+            if (!keep) w->y[i] = y + y2;
+            B += B_l;
+            C += C_l;
+        }
     }
     if (!keep)
 #pragma GCC unroll 16
@@ -161,14 +213,16 @@ static void forward_task(const scan_args *s, int64_t b, int64_t g, void *own, fl
     for (int64_t n = 0; n < s->N; n++)
         for (int64_t e = e_lo; e < e_hi; e++)
             state[n * s->E + e] = s->h0 ? s->h0[(b * s->E + e) * s->N + n] : 0.0f;
-    int64_t chunks = (s->L + s->chunk - 1) / s->chunk;
+    int64_t chunks = scan_chunks(s);
+    float *before = state + s->N * s->E; /* that before the pair */
     for (int64_t c = 0; c < chunks; c++) {
-        int64_t t0 = c * s->chunk;
-        int m = s->L - t0 < s->chunk ? (int)(s->L - t0) : (int)s->chunk;
+        const scan_chunk part = scan_locate(s, c);
+        int64_t t0 = part.t0;
+        int m = part.m, run = part.run;
+        if (part.begins && part.first) scan_set(s, before, state, e_lo, e_hi);
+        else if (part.begins && c) scan_set(s, state, s->streams == 2 ? before : 0, e_lo, e_hi);
         if (s->states)
-            for (int64_t n = 0; n < s->N; n++)
-                memcpy(s->states + ((b * chunks + c) * s->N + n) * s->E + e_lo,
-                       state + n * s->E + e_lo, (e_hi - e_lo) * sizeof(float));
+            scan_set(s, s->states + (b * chunks + c) * s->N * s->E, state, e_lo, e_hi);
         for (int64_t e = e_lo; e < e_hi; e += W) {
             int lanes = e_hi - e < W ? (int)(e_hi - e) : W;
             int tame = is_tame(s, stage(s, w, b, t0, m, e, lanes, e_lo, e_hi, 0), e, lanes);
@@ -177,11 +231,11 @@ static void forward_task(const scan_args *s, int64_t b, int64_t g, void *own, fl
                exponents. */
             int64_t n = 0;
             for (; n + NB_MOST <= s->N; n += NB_MOST)
-                if (tame) pass_fwd(s, w, b, t0, m, e, lanes, n, NB_MOST, state, 1, 0);
-                else pass_fwd(s, w, b, t0, m, e, lanes, n, NB_MOST, state, 0, 0);
+                if (tame) pass_fwd(s, w, b, t0, m, run, e, lanes, n, NB_MOST, state, 1, 0);
+                else pass_fwd(s, w, b, t0, m, run, e, lanes, n, NB_MOST, state, 0, 0);
             for (; n + NB_BACK <= s->N; n += NB_BACK)
-                pass_fwd(s, w, b, t0, m, e, lanes, n, NB_BACK, state, 0, 0);
-            for (; n < s->N; n++) pass_fwd(s, w, b, t0, m, e, lanes, n, 1, state, 0, 0);
+                pass_fwd(s, w, b, t0, m, run, e, lanes, n, NB_BACK, state, 0, 0);
+            for (; n < s->N; n++) pass_fwd(s, w, b, t0, m, run, e, lanes, n, 1, state, 0, 0);
             for (int i = 0; i < m; i++) {
                 float *to = s->y + b * s->y_b + at(s, t0 + i) * s->y_l + e;
                 v_store(to, s->accumulate ? v_load(to, lanes) + w->y[i] : w->y[i], lanes);

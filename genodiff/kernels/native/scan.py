@@ -38,10 +38,32 @@ class LowRank(NamedTuple):
     w: Float[Tensor, "R E"]
 
 
-def _shape(x: ScanInputs) -> dict[str, int]:
+class Blocks(NamedTuple):
+    """Blocks of `size` steps, a divisor of the length.
+
+    With one stream each block begins at zero. With two they stand in pairs: both of a pair begin at
+    the state before it, and the second goes on.
+    """
+
+    size: int
+    streams: int
+
+
+def _count_chunks(length: int, blocks: Blocks | None) -> int:
+    """As `scan_chunks` of scan.h."""
+    if blocks is None:
+        return -(-length // CHUNK)
+    if whole := CHUNK // (blocks.size * blocks.streams) * blocks.streams * blocks.size:
+        return -(-length // whole)
+    return -(-blocks.size // CHUNK) * (length // blocks.size)
+
+
+def _shape(x: ScanInputs, blocks: Blocks | None) -> dict[str, int]:
     batch, length, channels = x.u.shape
     return {
         "batch": batch,
+        "block": blocks.size if blocks else 0,
+        "streams": blocks.streams if blocks else 1,
         "L": length,
         "E": channels,
         "N": x.A.shape[0],
@@ -57,9 +79,11 @@ def _name(x: ScanInputs) -> dict[str, Tensor | None]:
     return {name: of for name, of in x._asdict().items() if name != "delta"} | steps
 
 
-def allocate_states(u: Float[Tensor, "B L E"], n: int) -> Float[Tensor, "B chunks N E"]:
+def allocate_states(
+    u: Float[Tensor, "B L E"], n: int, blocks: Blocks | None = None
+) -> Float[Tensor, "B chunks N E"]:
     """Room for the state before each chunk, with `n` states for each channel."""
-    return u.new_empty(u.shape[0], -(-u.shape[1] // CHUNK), n, u.shape[2])
+    return u.new_empty(u.shape[0], _count_chunks(u.shape[1], blocks), n, u.shape[2])
 
 
 def scan_forward(
@@ -71,6 +95,7 @@ def scan_forward(
     states: Float[Tensor, "B chunks N E"] | None = None,
     last: Float[Tensor, "B E N"] | None = None,
     accumulate: bool = False,
+    blocks: Blocks | None = None,
 ) -> None:
     """Write y, or add to it; fill `states` and the `last` state where they are given.
 
@@ -79,7 +104,7 @@ def scan_forward(
     if x.u.numel():
         tensors = _name(x) | dict(y=y, states=states, hlast=last)
         flags = dict(softplus=softplus, reverse=reverse, accumulate=accumulate)
-        call("scan", tensors, backward=False, **flags, **_shape(x))
+        call("scan", tensors, backward=False, **flags, **_shape(x, blocks))
 
 
 class ScanGradients(NamedTuple):
@@ -103,6 +128,7 @@ def scan_backward(
     softplus: bool,
     reverse: bool,
     g_last: Float[Tensor, "B E N"] | None = None,
+    blocks: Blocks | None = None,
 ) -> ScanGradients:
     """The gradients of all inputs, from those of y and of the last state."""
     u, delta, h0 = x.u, x.delta, x.h0
@@ -121,7 +147,7 @@ def scan_backward(
     tensors |= dict(dr=low.r, dw=low.w) if rank else dict(ddelta=full)
     if u.numel():
         flags = dict(softplus=softplus, reverse=reverse)
-        call("scan", tensors, backward=True, **flags, **_shape(x))
+        call("scan", tensors, backward=True, **flags, **_shape(x, blocks))
     ddelta = LowRank(_sum_parts(low.r), low.w.sum(0)) if rank else full
     dB, dC = _sum_parts(dB), _sum_parts(dC)
     return ScanGradients(du, ddelta, dA.sum(0), dB, dC, dD.sum(0), dbias.sum(0), dh0)

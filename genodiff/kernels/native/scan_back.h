@@ -43,12 +43,12 @@ INLINE void project_back(const scan_args *s, const scan_scratch *w, int64_t b, i
 /* Backward over a chunk for nb states from n0 on. `start` has the state before the chunk. `adjoint`
    has exp(dt A) g of the first step after the chunk, and in the end that of the chunk's first step.
    dB and dC hold one vector for each step, `stride` apart, of lane sums that are folded. */
-INLINE void pass_bwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0, int m, int64_t e,
-                     int lanes, int64_t n0, const int nb, const float *start, float *adjoint,
-                     vf *dB, vf *dC, int stride, float *dA, const int tame) {
+INLINE void pass_bwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0, int m, int run,
+                     int64_t e, int lanes, int64_t n0, const int nb, const float *start,
+                     float *adjoint, vf *dB, vf *dC, int stride, float *dA, const int tame) {
     /* With `keep` the state is not written, so the cast is safe. */
-    pass_fwd(s, w, b, t0, m, e, lanes, n0, nb, (float *)start, tame, 1);
-    vf g[NB_BACK], A[NB_BACK], gA[NB_BACK];
+    pass_fwd(s, w, b, t0, m, run, e, lanes, n0, nb, (float *)start, tame, 1);
+    vf pair[NB_BACK], g[NB_BACK], A[NB_BACK], gA[NB_BACK];
 #pragma GCC unroll 16
     for (int n = 0; n < nb; n++) {
         g[n] = v_load(adjoint + (n0 + n) * s->E + e, lanes);
@@ -58,29 +58,43 @@ INLINE void pass_bwd(const scan_args *s, scan_scratch *w, int64_t b, int64_t t0,
     int64_t B_l = s->reverse ? -s->B_l : s->B_l, C_l = s->reverse ? -s->C_l : s->C_l;
     const float *B = s->B + b * s->B_b + at(s, t0 + m - 1) * s->B_l + n0,
                 *C = s->C + b * s->C_b + at(s, t0 + m - 1) * s->C_l + n0;
-    for (int i = m - 1; i >= 0; i--) {
-        vf dt = w->dt[i], dtu = w->dtu[i], gy = w->gy[i], sB = v_splat(0.0f), sA = v_splat(0.0f);
-        vf vB[NB_BACK], vC[NB_BACK];
+    for (int i = m - 1, r = i / run; r >= 0; r--) {
+        int first = run < m && s->streams == 2 && !(r & 1);
+        /* Nothing follows the end of a block, or of the first of a pair, whose own start follows. */
+        if (first || (run < m && s->streams == 1))
 #pragma GCC unroll 16
-        for (int n = 0; n < nb; n++) {
-            g[n] += gy * C[n]; /* g was exp(dt_{t+1} A) g_{t+1} */
-            vC[n] = gy * w->h[i + 1][n];
-            vB[n] = dtu * g[n];
-            sB += g[n] * B[n];
-            g[n] *= w->a[i][n]; /* from here on exp(dt_t A) g_t, for the step before */
-            vf ga = g[n] * w->h[i][n];
-            sA += ga * A[n];
-            gA[n] += ga * dt;
-            FOLD(vB, n)
-            FOLD(vC, n)
+            for (int n = 0; n < nb; n++) {
+                pair[n] = g[n];
+                g[n] = v_splat(0.0f);
+            }
+        for (; i >= r * run; i--) {
+            vf dt = w->dt[i], dtu = w->dtu[i], gy = w->gy[i], sB = v_splat(0.0f),
+               sA = v_splat(0.0f);
+            vf vB[NB_BACK], vC[NB_BACK];
+#pragma GCC unroll 16
+            for (int n = 0; n < nb; n++) {
+                g[n] += gy * C[n]; /* g was exp(dt_{t+1} A) g_{t+1} */
+                vC[n] = gy * w->h[i + r + 1][n];
+                vB[n] = dtu * g[n];
+                sB += g[n] * B[n];
+                g[n] *= w->a[i][n]; /* from here on exp(dt_t A) g_t, for the step before */
+                vf ga = g[n] * w->h[i + r][n];
+                sA += ga * A[n];
+                gA[n] += ga * dt;
+                FOLD(vB, n)
+                FOLD(vC, n)
+            }
+            dB[i * stride] += vB[nb - 1];
+            dC[i * stride] += vC[nb - 1];
+            /* The first pass sets the sums over states, the others add to them. */
+            w->gdtu[i] = n0 ? w->gdtu[i] + sB : sB;
+            w->gdt[i] = n0 ? w->gdt[i] + sA : sA;
+            B -= B_l;
+            C -= C_l;
         }
-        dB[i * stride] += vB[nb - 1];
-        dC[i * stride] += vC[nb - 1];
-        /* The first pass sets the sums over states, the others add to them. */
-        w->gdtu[i] = n0 ? w->gdtu[i] + sB : sB;
-        w->gdt[i] = n0 ? w->gdt[i] + sA : sA;
-        B -= B_l;
-        C -= C_l;
+        if (first)
+#pragma GCC unroll 16
+            for (int n = 0; n < nb; n++) g[n] += pair[n];
     }
 #pragma GCC unroll 16
     for (int n = 0; n < nb; n++) {
@@ -120,7 +134,8 @@ static void backward_task(const scan_args *s, int64_t b, int64_t g, void *own, f
     vf *dB = (vf *)((char *)own + sizeof(scan_scratch)), *dC = dB + s->chunk * passes,
        *dr = dC + s->chunk * passes;
     int64_t e_lo = g * s->group, e_hi = e_lo + s->group < s->E ? e_lo + s->group : s->E;
-    int64_t chunks = (s->L + s->chunk - 1) / s->chunk;
+    int64_t chunks = scan_chunks(s);
+    float *after = adjoint + s->N * s->E; /* the adjoint after the first of a pair */
     float *dA = s->dA + b * s->E * s->N, *dw = s->r ? s->dw + b * s->E * s->R : 0;
     for (int64_t n = 0; n < s->N; n++)
         for (int64_t e = e_lo; e < e_hi; e++)
@@ -131,24 +146,31 @@ static void backward_task(const scan_args *s, int64_t b, int64_t g, void *own, f
         memset(dw + k * s->E + e_lo, 0, (e_hi - e_lo) * sizeof(float));
     for (int64_t e = e_lo; e < e_hi; e++) s->dD[b * s->E + e] = s->dbias[b * s->E + e] = 0.0f;
     for (int64_t c = chunks - 1; c >= 0; c--) {
-        int64_t t0 = c * s->chunk;
-        int m = s->L - t0 < s->chunk ? (int)(s->L - t0) : (int)s->chunk;
+        const scan_chunk part = scan_locate(s, c);
+        int64_t t0 = part.t0;
+        int m = part.m, run = part.run;
+        if (part.ends && (part.first || (s->streams == 1 && c < chunks - 1))) {
+            if (part.first) scan_set(s, after, adjoint, e_lo, e_hi);
+            scan_set(s, adjoint, 0, e_lo, e_hi);
+        }
         const float *start = s->states + (b * chunks + c) * s->N * s->E;
-        memset(dB, 0, s->chunk * (2 * passes + parts) * sizeof(vf));
+        memset(dB, 0, m * passes * sizeof(vf));
+        memset(dC, 0, m * passes * sizeof(vf));
+        memset(dr, 0, m * parts * sizeof(vf));
         for (int64_t e = e_lo; e < e_hi; e += W) {
             int lanes = e_hi - e < W ? (int)(e_hi - e) : W;
             int tame = is_tame(s, stage(s, w, b, t0, m, e, lanes, e_lo, e_hi, 1), e, lanes);
             int64_t n = 0, k = 0, p = 0;
             for (; n + NB_BACK <= s->N; n += NB_BACK, p++)
                 if (tame)
-                    pass_bwd(s, w, b, t0, m, e, lanes, n, NB_BACK, start, adjoint, dB + p, dC + p,
-                             passes, dA, 1);
+                    pass_bwd(s, w, b, t0, m, run, e, lanes, n, NB_BACK, start, adjoint, dB + p,
+                             dC + p, passes, dA, 1);
                 else
-                    pass_bwd(s, w, b, t0, m, e, lanes, n, NB_BACK, start, adjoint, dB + p, dC + p,
-                             passes, dA, 0);
+                    pass_bwd(s, w, b, t0, m, run, e, lanes, n, NB_BACK, start, adjoint, dB + p,
+                             dC + p, passes, dA, 0);
             for (; n < s->N; n++, p++)
-                pass_bwd(s, w, b, t0, m, e, lanes, n, 1, start, adjoint, dB + p, dC + p, passes, dA,
-                         0);
+                pass_bwd(s, w, b, t0, m, run, e, lanes, n, 1, start, adjoint, dB + p, dC + p,
+                         passes, dA, 0);
             vf D = s->D ? v_load(s->D + e, lanes) : v_splat(0.0f), gD = v_splat(0.0f),
                gbias = v_splat(0.0f);
             for (int i = 0; i < m; i++) {
@@ -172,11 +194,14 @@ static void backward_task(const scan_args *s, int64_t b, int64_t g, void *own, f
                 project_back(s, w, b, t0, m, e, lanes, k, 1, dr + p++, parts, dw);
         }
         for (int i = 0; i < m; i++) {
-            int64_t row = (g * s->batch + b) * s->L + at(s, t0 + i);
-            unfold_all(dB + i * passes, s->N, s->dB + row * s->N);
-            unfold_all(dC + i * passes, s->N, s->dC + row * s->N);
-            if (s->r) unfold_all(dr + i * parts, s->R, s->dr + row * s->R);
+            int64_t step = (g * s->batch + b) * s->L + at(s, t0 + i);
+            unfold_all(dB + i * passes, s->N, s->dB + step * s->N);
+            unfold_all(dC + i * passes, s->N, s->dC + step * s->N);
+            if (s->r) unfold_all(dr + i * parts, s->R, s->dr + step * s->R);
         }
+        if (part.begins && part.first)
+            for (int64_t n = 0; n < s->N; n++)
+                for (int64_t e = e_lo; e < e_hi; e++) adjoint[n * s->E + e] += after[n * s->E + e];
     }
     if (s->dh0)
         for (int64_t n = 0; n < s->N; n++)
@@ -198,6 +223,6 @@ static void scan_task(const void *args, int64_t i, void *own, int backward) {
 }
 
 static int scan_run(const scan_args *s, int backward, int threads) {
-    size_t bytes = scan_bytes(s, backward) + (size_t)s->N * s->E * sizeof(float);
+    size_t bytes = scan_bytes(s, backward) + (size_t)s->streams * s->N * s->E * sizeof(float);
     return tasks_run(scan_task, s, s->batch * scan_groups(s), bytes, backward, threads);
 }
