@@ -24,6 +24,8 @@ SPECS = {
     "yeast-noise": "--fasta",
     "yeast-blocks": "--fasta",
     "human-blocks": "--human",
+    "yeast-blocks-470k": "--fasta",
+    "human-blocks-470k": "--human",
     "yeast-470k": "--fasta",
     "yeast-ablation": "--fasta",
     "shakespeare-470k": "--text",

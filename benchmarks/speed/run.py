@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = ("scan", "step", "data", "sample")
+SCRIPTS = ("scan", "step", "blocks", "data", "sample")
 ASKED: dict[str, list[list[str]]] = {
     "memory": [["--preset", "caduceus-ph-7.7m"], ["--preset", "caduceus-ps-7.7m"]],
     "variants": [],  # needs trained runs: python benchmarks/speed/variants.py ... >> results.jsonl
