@@ -93,9 +93,7 @@ def to_svg(figure: Figure, name: str, title: str) -> str:
     `name` (letters, digits and hyphens) must be unique in the page. No namespace, font or address
     is left in it.
     """
-    raw = io.BytesIO()
-    figure.savefig(raw, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    root = ET.fromstring(raw.getvalue())
+    root = ET.fromstring(_render(figure))
     wanted = {
         m
         for e in root.iter()
@@ -114,6 +112,13 @@ def to_svg(figure: Figure, name: str, title: str) -> str:
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": title}
     _flatten(root)
     return ET.tostring(root, encoding="unicode", short_empty_elements=True)
+
+
+def _render(figure: Figure) -> bytes:
+    """The figure as matplotlib writes it."""
+    raw = io.BytesIO()
+    figure.savefig(raw, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return raw.getvalue()
 
 
 def _attributes(old: dict[str, str], name: str, wanted: set[str]) -> dict[str, str]:

@@ -279,6 +279,7 @@ def test_the_doctor_says_what_fails_and_exits_with_5(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr("genodiff.diagnosis.checks._import_fault", lambda _: None)
     code, out, err = command(capsys, "doctor", "--threads", 1)
     assert code == 5
     assert "fail  cache" in out

@@ -1,8 +1,11 @@
 """What a wrong word is answered with: a near name, or those that are known; never a far one."""
 
+from contextlib import redirect_stdout
+from io import StringIO
+
 import pytest
 
-from tests.commands import command
+from tests.commands import command, exit_code
 
 WRONG = [
     ("trian", "did you mean 'train'?"),
@@ -51,20 +54,24 @@ def test_no_far_name_is_suggested(flag: str, capsys: pytest.CaptureFixture[str])
     assert err.endswith(f"Unknown option: {flag}; see `genodiff train --help`\n")
 
 
-def test_help_shows_defaults_as_they_are_given(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = command(capsys, "train", "--help")
-    assert code == 0
-    assert "Pydantic" not in out
-    assert "[0.9 0.999]" in out
-    assert "[true]" in out
-    assert "[True]" not in out
+@pytest.fixture(scope="module")
+def train_help() -> str:
+    """What `genodiff train --help` prints on a wide terminal."""
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out:
+        patch.setenv("COLUMNS", "200")
+        assert exit_code("train", "--help") == 0
+    return out.getvalue()
 
 
-def test_the_ten_flags_of_a_first_training_stand_first_in_its_help(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    _, before, rest = command(capsys, "train", "--help")[1].partition("Most used")
+def test_help_shows_defaults_as_they_are_given(train_help: str) -> None:
+    assert "Pydantic" not in train_help
+    assert "[0.9 0.999]" in train_help
+    assert "[true]" in train_help
+    assert "[True]" not in train_help
+
+
+def test_the_ten_flags_of_a_first_training_stand_first_in_its_help(train_help: str) -> None:
+    _, before, rest = train_help.partition("Most used")
     most, others = rest.split("╰", 1)
     first = "fasta bed preset out seq-len lr batch-size max-steps plan device".split()
     assert before
@@ -74,16 +81,12 @@ def test_the_ten_flags_of_a_first_training_stand_first_in_its_help(
         assert f"--{name} " not in others.replace("With --plan:", "")
 
 
-def test_help_names_the_type_of_a_value(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    out = command(capsys, "train", "--help")[1]
+def test_help_names_the_type_of_a_value(train_help: str) -> None:
     for line in (
         "--seq-len INT ", "--dropout FLOAT ", "--rc-augment BOOL|auto ", "--workers INT|auto ",
         "--packing CHOICE ", "--tokenizer STR ", "--no-rotary ",
     ):  # fmt: skip
-        assert line in out, line
+        assert line in train_help, line
 
 
 def test_ctrl_c_before_a_verb_watches_for_it_ends_with_a_line(

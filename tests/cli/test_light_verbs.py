@@ -3,8 +3,12 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from cyclopts import App
+
+from genodiff.cli import build_app
 from genodiff.runs.resolve import resolve_config
 from genodiff.settings import to_yaml
 
@@ -41,26 +45,18 @@ def run_all(
     return found  # type: ignore[return-value]
 
 
-def list_commands() -> list[list[str]]:
+def list_commands(app: App, path: Sequence[str] = ()) -> Iterator[list[str]]:
     """The words of every verb, and of the verbs below it."""
-    code = (
-        "import json\nfrom cyclopts import App\nfrom genodiff.cli import build_app\n"
-        "def walk(app, path):\n"
-        "    names = [n for n in app if not n.startswith('-')]\n"
-        "    if not names: yield path\n"
-        "    for n in names: yield from walk(app[n], [*path, n])\n"
-        "print(json.dumps(list(walk(build_app(), []))))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    )
-    commands: list[list[str]] = json.loads(done.stdout)
-    assert len(commands) > 25
-    return commands
+    names = [name for name in app if not name.startswith("-")]
+    if not names:
+        yield [*path]
+    for name in names:
+        yield from list_commands(app[name], [*path, name])
 
 
 def test_help_and_unknown_flags_of_every_verb_load_nothing_heavy(tmp_path: Path) -> None:
-    commands = list_commands()
+    commands = list(list_commands(build_app()))
+    assert len(commands) > 25
     lines = [[*c, word] for c in commands for word in ("--help", "--bogus-flag")]
     wrong = [
         f"{' '.join(words)}: exit {code}, {', '.join(loaded)}"
@@ -146,10 +142,11 @@ def test_another_configurations_run_is_refused_before_torch_is_imported(tmp_path
     text = to_yaml(resolve_config({"recipe": "toy"}, over={"optim.lr": 1e-3}, together=False))
     (tmp_path / "run" / "config.yaml").write_text(text)
     lines = ["train toy --out run --learning-rate 0.5", "train toy --out run --seed 7"]
-    for _, code, loaded, err in run_all([line.split() for line in lines], tmp_path):
+    found = run_all([line.split() for line in lines], tmp_path)
+    for _, code, loaded, err in found:
         assert (code, loaded) == (2, []), err
         assert "holds a run with another configuration" in err
-    assert "optim.lr: 0.5, not 0.001" in run_all([lines[0].split()], tmp_path)[0][3]
+    assert "optim.lr: 0.5, not 0.001" in found[0][3]
 
 
 def test_verbs_with_a_model_load_no_trainer_and_nothing_of_published_folders(

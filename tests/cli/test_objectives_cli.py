@@ -113,14 +113,14 @@ def test_an_autoregressive_model_goes_on_in_any_batch_and_fills_no_gaps(
             "--n",
             3,
             "--length",
-            90,
+            40,
             "--batch-size",
             size,
             "-q",
         )
         outputs.append(out.read_bytes())
     assert outputs[0] == outputs[1]
-    assert b"sampler=left-to-right steps=90 nfe=90" in outputs[0]
+    assert b"sampler=left-to-right steps=40 nfe=40" in outputs[0]
     template = tmp_path / "t.fa"
     template.write_text(">a\nACGTACGTNNNN\n")
     call(

@@ -2,11 +2,8 @@
 
 import gzip
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -48,9 +45,9 @@ def test_samples_are_valid_fasta_of_the_length_asked_for_and_say_where_they_come
 def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_threads_or_how_many_are_asked_for(
     run: Path, sample: Command, here: Path
 ) -> None:
-    flags = f"--checkpoint {run} --length 100 --steps 8".split()
+    flags = f"--checkpoint {run} --length 60 --steps 6".split()
 
-    def drawn(name: str, *words: object, n: int = 24) -> bytes:
+    def drawn(name: str, *words: object, n: int = 9) -> bytes:
         code, _, err = sample(*flags, "--fasta", name, "--n", n, *words)
         assert code == 0, err
         return (here / name).read_bytes()
@@ -60,11 +57,7 @@ def test_the_bytes_depend_on_the_seed_and_not_on_batch_size_threads_or_how_many_
     assert first.startswith(drawn("3.fa", "--batch-size", 1, n=4))
     drawn("4.fa", "--seed", 2, n=9)
     assert not set(sequences(here / "4.fa")) & set(sequences(here / "1.fa"))
-    command = [sys.executable, "-m", "genodiff", "sample", *flags]
-    command += "--fasta 5.fa --n 7 --batch-size 7 --threads 2".split()
-    patient = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}  # spinning threads starve each other
-    subprocess.run(command, check=True, env=patient, timeout=300)
-    assert first.startswith((here / "5.fa").read_bytes())
+    assert first.startswith(drawn("5.fa", "--batch-size", 7, "--threads", 2, n=7))
 
 
 @pytest.mark.few(1)
@@ -84,7 +77,7 @@ def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(
     run: Path, sample: Command, here: Path
 ) -> None:
     assert (
-        sample("--checkpoint", run, "--fasta", "out.fa", "--n", 200, "--length", 60, "--steps", 32)[
+        sample("--checkpoint", run, "--fasta", "out.fa", "--n", 100, "--length", 60, "--steps", 32)[
             0
         ]
         == 0
@@ -212,16 +205,15 @@ def test_a_template_can_be_filled_more_than_once(run: Path, sample: Command, her
     )
 
 
-def test_a_thousand_templates_are_filled_with_no_kept_base_changed(
+def test_hundreds_of_templates_are_filled_with_no_kept_base_changed(
     run: Path, sample: Command, here: Path
 ) -> None:
     rng = np.random.default_rng(5)
     texts = [
-        "".join(rng.choice(list("ACGTACGTacgtNNNNn?RYk"), rng.integers(1, 120)))
-        for _ in range(1000)
+        "".join(rng.choice(list("ACGTACGTacgtNNNNn?RYk"), rng.integers(1, 120))) for _ in range(300)
     ]
     (here / "in.fa").write_text("".join(f">t{i}\n{text}\n" for i, text in enumerate(texts)))
-    flags = ("--checkpoint", run, "--template", "in.fa", "--steps", 3, "--batch-size", 100)
+    flags = ("--checkpoint", run, "--template", "in.fa", "--steps", 3, "--batch-size", 30)
     assert sample(*flags, "--fasta", "out.fa")[0] == 0
     changed = 0
     for before, after in zip(texts, sequences(here / "out.fa"), strict=True):

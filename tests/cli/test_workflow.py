@@ -12,24 +12,24 @@ import pytest
 from tiny_run import genome_text, write_run
 
 import genodiff
+from tests.commands import command
 
 SNAKEFILE = Path(__file__).resolve().parents[2] / "benchmarks/cluster/Snakefile"
 
 
-def test_every_command_of_the_workflow_is_understood() -> None:
+def test_every_command_of_the_workflow_is_understood(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its flags are those of the verbs; without snakemake this is all that can be told."""
+    monkeypatch.setenv("COLUMNS", "200")
     text = SNAKEFILE.read_text()
     for verb in ("score", "embed", "eval", "merge"):
-        helped = subprocess.run(
-            [sys.executable, "-m", "genodiff", verb, "--help"],
-            capture_output=True, text=True, check=True,
-            env={**os.environ, "COLUMNS": "200"},
-        ).stdout  # fmt: skip
+        helped = command(capsys, verb, "--help")[1]
         blocks = [part for part in text.split("shell:") if f'"genodiff {verb} ' in part[:60]]
         assert blocks
         for block in blocks:
-            command = " ".join(line.strip() for line in block.strip().splitlines()[:3])
-            for flag in {word.strip('"') for word in command.split() if word.startswith("--")}:
+            words = " ".join(line.strip() for line in block.strip().splitlines()[:3]).split()
+            for flag in {word.strip('"') for word in words if word.startswith("--")}:
                 assert flag in helped, (verb, flag)
 
 
