@@ -25,7 +25,7 @@ from genodiff.evaluation.lines import (
     identify_line,
     is_quick,
 )
-from genodiff.evaluation.mixture import MAX_ORDER, TABLED
+from genodiff.evaluation.mixture import MAX_ORDER, choose_tabled
 from genodiff.io.kept_arrays import is_kept
 from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.statistics.counted_lines import LINES
@@ -85,7 +85,7 @@ def plan_lines(
 def estimate_mixtures(windows: DnaWindows, store: Store) -> dict[str, float]:
     """Seconds to count each of the three mixtures on these windows; of what is kept, none."""
     train, valid = (store.splits.intervals[split].n_bases for split in ("train", "valid"))
-    look_ups = (1 + count_passes(windows)) * (MAX_ORDER - TABLED)
+    look_ups = (1 + count_passes(windows)) * (MAX_ORDER - choose_tabled(train))
     found = {"mixture": _FIT * min(valid, FITTED_ON) + _LOOK_UP * look_ups * train}
     whole = {"mixture": choose_kept(windows)[0]}
     if can_run_adaptive(windows, store):

@@ -38,7 +38,14 @@ from genodiff.evaluation.markov import (
     fit,
     fit_pseudo,
 )
-from genodiff.evaluation.mixture import MAX_ORDER, TABLED, Seen, fit_mixture, look_up, mixture_nll
+from genodiff.evaluation.mixture import (
+    MAX_ORDER,
+    Seen,
+    choose_tabled,
+    fit_mixture,
+    look_up,
+    mixture_nll,
+)
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir
 from genodiff.io.identity import sha256_array
@@ -169,7 +176,8 @@ def mixture_nats(windows: DnaWindows, store: Store) -> NDArray[np.float64]:
     """(2, windows): −ln P of the bases under the mixture of `store`'s train split, in nats."""
     legacy = windows.legacy
     log.info("fitting the mixture of context orders 1 to %d", MAX_ORDER)
-    tables = count_train_words(store, TABLED, legacy_caduceus_tiling=legacy)
+    tabled = choose_tabled(store.splits.intervals["train"].n_bases)
+    tables = count_train_words(store, tabled, legacy_caduceus_tiling=legacy)
 
     def seen(codes: Codes, where: NDArray[np.bool_]) -> Seen:
         def train() -> list[Coded]:

@@ -74,14 +74,23 @@ def count(stretches: Iterable[Stretch], order: int = 8) -> KmerCounts:
             word[j:] |= (chunk[: max(0, len(chunk) - j)] & 3).astype(np.int32) << (2 * j)
         run[:skip] = -1
         full = run >= order
-        found[order] += np.bincount(word if full.all() else word[full], minlength=4 ** (order + 1))
+        _add_counts(found[order], word if full.all() else word[full])
         partial = np.flatnonzero((run >= 0) & ~full)
         for k in np.unique(run[partial]).tolist():
             ends = partial[run[partial] == k]
-            found[k] += np.bincount(word[ends] & (4 ** (k + 1) - 1), minlength=4 ** (k + 1))
+            _add_counts(found[k], word[ends] & (4 ** (k + 1) - 1))
     for k in range(order, 0, -1):
         found[k - 1] += found[k].reshape(4, -1).sum(0)
     return KmerCounts(tuple((t + turn_words(t)).reshape(-1, 4) for t in found))
+
+
+def _add_counts(table: NDArray[np.int64], words: NDArray[np.int32]) -> None:
+    """Count words; of few words the whole table is not touched, as genomes have many stretches."""
+    if 8 * len(words) < len(table):
+        which, times = np.unique(words, return_counts=True)
+        table[which] += times
+    else:
+        table += np.bincount(words, minlength=len(table))
 
 
 def _chunks(stretches: Iterable[Stretch], overlap: int) -> Iterator[tuple[Codes, int]]:

@@ -13,8 +13,9 @@ those of a class are shrunk towards those of its order (Jelinek and Mercer 1980)
 compress DNA best (Pratas et al. 2016). Long contexts find copied repeats, which a network that sees
 one window cannot find; so windows without repeats are reported apart.
 
-Orders up to 11 are counted in tables. Higher orders are counted only for the contexts of the scored
-bases, while the train split is read piece by piece. So memory does not grow with the train split.
+Orders up to 8 to 11, by the length of the train split, are counted in tables. Higher orders are
+counted only for the contexts of the scored bases, while the train split is read piece by piece. So
+memory does not grow with the train split.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +30,8 @@ from genodiff.evaluation.markov import KmerCounts, _run_lengths
 from genodiff.words import pack_kmers
 
 MAX_ORDER = 24
-TABLED = 11
+TABLED = 11  # the highest order that is counted in a table
+_LEAST_TABLED = 8
 _CHUNK = 1 << 21
 _GRID = tuple(2.0**i for i in range(-6, 13))
 _ROUNDS = 60
@@ -67,15 +69,21 @@ class Seen:
         return len(self.hits)
 
 
+def choose_tabled(bases: int) -> int:
+    """The orders of a train split of `bases` that are counted in tables: 8 to 11.
+
+    A table of 4^12 numbers takes 130 MB, and a second to count and keep, for a plasmid too.
+    """
+    return min(max(int(np.log2(max(bases, 1))) // 2, _LEAST_TABLED), TABLED)
+
+
 def look_up(codes: Codes, where: NDArray[np.bool_], tables: KmerCounts, train: Train) -> Seen:
     """The train split's counts for the contexts of `codes` (n,) at the places `where` (n,).
 
     A context begins anew after whatever is no base, and at the start of `codes`. `tables` are the
-    counts of orders 0 .. 11. `train` gives the train split's stretches, once for each higher order.
-    Raises `ValueError` where `where` marks what is no base.
+    counts of the lowest orders. `train` gives the train split's stretches, once for each higher
+    order. Raises `ValueError` where `where` marks what is no base.
     """
-    if tables.order < TABLED:
-        raise ValueError(f"tables of order {TABLED} are needed, not {tables.order}")
     at = np.flatnonzero(where)
     run = _run_lengths(codes)[at]
     if (run < 0).any():
@@ -89,7 +97,7 @@ def look_up(codes: Codes, where: NDArray[np.bool_], tables: KmerCounts, train: T
         if not len(alive):
             break
         words = pack_kmers(bases, k)[at[alive] - k] if k else np.zeros(len(alive), np.uint64)
-        if k <= TABLED:
+        if k <= tables.order:
             rows = tables.tables[k][words.astype(np.int64)]
         else:
             wanted, inverse = np.unique(words, return_inverse=True)

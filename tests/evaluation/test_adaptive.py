@@ -57,7 +57,7 @@ def test_the_chances_of_all_texts_sum_to_one(grow: bool) -> None:
     train = np.tile(np.array([0, 1, 2, 3, 0, 0, 2], np.uint8), 12)
     head = train[:10]  # so that copies are being followed where the texts part
     total = 0.0
-    for tail in itertools.product(range(4), repeat=4):
+    for tail in itertools.product(range(4), repeat=3):
         text = np.concatenate([head, np.array(tail, np.uint8)])
         found = adaptive_nats(train, train[:0], text, grow=grow, seed_length=4)
         assert found is not None

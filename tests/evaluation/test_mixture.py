@@ -18,6 +18,7 @@ from genodiff.evaluation.mixture import (
     TABLED,
     Mixture,
     Seen,
+    choose_tabled,
     fit_mixture,
     look_up,
     mixture_nll,
@@ -34,21 +35,21 @@ def repetitive(draw: st.DrawFn) -> str:
 
 
 def seen_of(codes: Codes, train: list[Codes], tables: KmerCounts | None = None) -> Seen:
-    return look_up(codes, codes < 4, tables or count(train, mixture.TABLED), lambda: train)
+    return look_up(codes, codes < 4, tables or count(train, 8), lambda: train)
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("tabled", "examples"), [(4, 40), (TABLED, 3)])
 def test_every_order_is_counted_on_both_strands_as_the_slow_way_does(
-    tabled: int, examples: int, monkeypatch: pytest.MonkeyPatch
+    tabled: int, examples: int
 ) -> None:
-    """Mostly with short tables: those of the real order take half a second each."""
-    monkeypatch.setattr(mixture, "TABLED", tabled)
+    """Mostly with short tables: those of the highest order take half a second each."""
 
     @settings(max_examples=examples)
     @given(repetitive(), st.lists(repetitive(), min_size=1, max_size=3))
     def agree(text: str, train: list[str]) -> None:
-        seen = seen_of(codes_of(text), [codes_of(t) for t in train])
+        read = [codes_of(t) for t in train]
+        seen = seen_of(codes_of(text), read, count(read, tabled))
         rows = [i for i, c in enumerate(text) if c != "N"]
         assert len(seen) == len(rows)
         tables = [counted_slowly(train, k) for k in range(MAX_ORDER + 1)]
@@ -76,7 +77,7 @@ def test_the_counts_do_not_depend_on_how_the_train_split_is_read(
     rng = np.random.default_rng(1)
     unit = rng.integers(0, 4, 60).astype(np.uint8)
     train = [np.concatenate([unit, unit[:30], [np.uint8(4)], unit[::-1], unit])]
-    tables = count(train, TABLED)
+    tables = count(train, 8)
     whole = seen_of(unit, train, tables)
     monkeypatch.setattr(mixture, "_CHUNK", chunk)
     pieces = seen_of(unit, train, tables)
@@ -89,7 +90,7 @@ def test_the_four_bases_share_a_probability_of_one() -> None:
     rng = np.random.default_rng(2)
     unit = rng.integers(0, 4, 200).astype(np.uint8)
     train = [np.concatenate([unit, rng.integers(0, 4, 300).astype(np.uint8), unit[50:150]])]
-    tables = count(train, TABLED)
+    tables = count(train, 8)
     fitted = fit_mixture(seen_of(unit[100:180], train, tables))
     for past in (0, 5, 40):
         total = sum(
@@ -97,6 +98,11 @@ def test_the_four_bases_share_a_probability_of_one() -> None:
             for b in range(4)
         )
         assert total == pytest.approx(1)
+
+
+def test_tables_are_as_deep_as_the_train_split_is_long() -> None:
+    lengths = {0: 8, 14_000: 8, 2**19: 9, 2**21: 10, 4_600_000: 11, 12_000_000: 11, 10**10: 11}
+    assert {bases: choose_tabled(bases) for bases in lengths} == lengths
 
 
 def _last(codes: Codes, train: list[Codes], tables: KmerCounts) -> Seen:
@@ -110,7 +116,7 @@ def test_a_copy_is_nearly_free_and_random_bases_cost_two_bits() -> None:
     rng = np.random.default_rng(3)
     train = rng.integers(0, 4, 40_000).astype(np.uint8)
     valid = np.concatenate([rng.integers(0, 4, 3_000).astype(np.uint8), train[1_000:4_000]])
-    tables = count([train], TABLED)
+    tables = count([train], 8)
     fitted = fit_mixture(seen_of(valid, [train], tables))
     fresh, copied = rng.integers(0, 4, 2_000).astype(np.uint8), train[20_000:22_000]
     assert mixture_nll(fitted, seen_of(fresh, [train], tables)).mean() / np.log(2) == pytest.approx(
@@ -133,14 +139,12 @@ def test_no_class_of_contexts_weighs_an_order_that_it_has_not() -> None:
     assert (fitted.weights[np.arange(MAX_ORDER + 1) > longest[:, None]] == 0).all()
 
 
-def test_fitting_on_nothing_and_shallow_tables_are_errors() -> None:
+def test_fitting_on_nothing_and_letters_that_are_no_base_are_errors() -> None:
     codes = codes_of("ACGT")
     with pytest.raises(DataError, match="valid split"):
-        fit_mixture(look_up(codes, codes > 4, count([codes], TABLED), lambda: [codes]))
-    with pytest.raises(ValueError, match="order 11"):
-        look_up(codes, codes < 4, count([codes], 3), lambda: [codes])
+        fit_mixture(look_up(codes, codes > 4, count([codes], 8), lambda: [codes]))
     with pytest.raises(ValueError, match="only bases"):
-        look_up(codes_of("AN"), np.array([True, True]), count([codes], TABLED), lambda: [codes])
+        look_up(codes_of("AN"), np.array([True, True]), count([codes], 8), lambda: [codes])
 
 
 @pytest.mark.slow
