@@ -1,5 +1,7 @@
 """What all tests share: the shared folder, where present, checked tensor shapes, a small run."""
 
+import atexit
+import gc
 import logging
 import os
 import signal
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from genodiff.runs.model import TrainedModel
+
+gc.disable()  # until all tests are collected
 
 # A shell's background job ignores Ctrl-C and nohup a hang-up; so would what a test starts.
 for _signal, _usual in (
@@ -104,6 +108,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in sorted(several, key=lambda item: crc32(item.name.encode()))[most:]:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.path.name not in _LONGEST)
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: no collection of garbage looks at it again."""
+    gc.enable()
+    gc.freeze()
+    atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(wrapper=True)

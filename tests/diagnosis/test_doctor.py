@@ -13,9 +13,15 @@ from genodiff.diagnosis.checks import Check
 from genodiff.kernels.dispatch import select_provider
 
 
-def test_here_everything_that_is_needed_works() -> None:
+@pytest.fixture(scope="module")
+def machine() -> list[Check]:
+    """The checks of this machine, made once: packages are imported in processes of their own."""
+    return doctor.check_machine()
+
+
+def test_here_everything_that_is_needed_works(machine: list[Check]) -> None:
     checks, scan = selftest.check_torch()
-    found = [*doctor.check_machine(), *checks]
+    found = [*machine, *checks]
     assert [c for c in found if c.status == "fail"] == []
     assert scan is not None
     assert scan.split("-")[0] == select_provider().name
@@ -62,10 +68,9 @@ def test_on_a_gpu_its_pace_is_forecast_from_the_bytes_that_it_copies(
     assert (found.status, "out of memory" in found.detail) == ("warn", True)
 
 
-def test_names_are_unique_and_every_fault_has_a_remedy() -> None:
-    found = doctor.check_machine()
-    assert len({c.name for c in found}) == len(found)
-    assert all(c.fix for c in found if c.status != "ok")
+def test_names_are_unique_and_every_fault_has_a_remedy(machine: list[Check]) -> None:
+    assert len({c.name for c in machine}) == len(machine)
+    assert all(c.fix for c in machine if c.status != "ok")
 
 
 def test_the_object_is_json_with_the_documented_keys() -> None:

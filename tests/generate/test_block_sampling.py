@@ -1,5 +1,6 @@
 """Records that are drawn block after block: the law that the bound is of, and the same bytes."""
 
+import functools
 import itertools
 from dataclasses import replace
 from types import SimpleNamespace
@@ -171,21 +172,44 @@ def test_what_blocks_cannot_do_is_refused() -> None:
         list(sample(model(4, strands="paired"), 1, 8))
 
 
+def open_records(block: int | None) -> tuple[Any, list[Any], Sampling]:
+    """A model of blocks, or of windows that slide, and records to fill."""
+    of = model(block or 4)
+    if block is None:
+        of.objective = OBJECTIVES["mdlm"](PROCESS)
+    texts = [draft("N" * 75), draft("ACGTTG" + "N" * 34), draft("N" * 50 + "AAA")]
+    return of, texts, Sampling(steps=3, batch_size=3, stride=None if block else 8)
+
+
+@functools.cache
+def draw_whole(block: int | None, batch_size: int = 3) -> tuple[list[Any], list[bytes], int]:
+    """The records, what is kept of them, and how many evaluations they took."""
+    of, texts, how = open_records(block)
+    kept: list[bytes] = []
+    calls: list[int] = []
+    found = infill(
+        of, texts, how=replace(how, batch_size=batch_size), seed=3, tick=calls.append,
+        parts=RecordParts([], 0, kept.append),
+    )  # fmt: skip
+    return list(found), kept, sum(calls)
+
+
+@pytest.fixture
+def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_parts, "EACH", 6)
+
+
+@pytest.mark.few(9)
+@pytest.mark.usefixtures("short_parts")
 @pytest.mark.parametrize("block", [4, None])
 @pytest.mark.parametrize("batch_size", [1, 2, 3])
 @pytest.mark.parametrize("keeps", [1, 4, 7])
 def test_records_go_on_after_what_is_kept_of_them(
-    block: int | None, batch_size: int, keeps: int, monkeypatch: pytest.MonkeyPatch
+    block: int | None, batch_size: int, keeps: int
 ) -> None:
-    of = model(block or 4)
-    if block is None:  # windows that slide
-        of.objective = OBJECTIVES["mdlm"](PROCESS)
-    monkeypatch.setattr(record_parts, "EACH", 6)
-    texts = [draft("N" * 75), draft("ACGTTG" + "N" * 34), draft("N" * 50 + "AAA")]
-    how = Sampling(steps=3, batch_size=3, stride=None if block else 8)
-    kept: list[bytes] = []
-    whole = list(infill(of, texts, how=how, seed=3, parts=RecordParts([], 0, kept.append)))
+    whole, kept, _ = draw_whole(block)
     assert len(kept) > 7
+    of, texts, how = open_records(block)
     calls: list[int] = []
     again = infill(
         of, texts, how=replace(how, batch_size=batch_size), seed=3, tick=calls.append,
@@ -194,13 +218,19 @@ def test_records_go_on_after_what_is_kept_of_them(
     for one, wanted in zip(again, whole, strict=True):
         assert np.array_equal(one.ids, wanted.ids)
         assert one.nfe == wanted.nfe
-    anew: list[int] = []
-    list(infill(of, texts, how=replace(how, batch_size=batch_size), seed=3, tick=anew.append))
-    assert sum(calls) == sum(anew)
+    assert sum(calls) == draw_whole(block, batch_size)[2]
+
+
+@pytest.mark.usefixtures("short_parts")
+@pytest.mark.parametrize("block", [4, None])
+@pytest.mark.parametrize("keeps", [1, 4, 7])
+def test_what_is_kept_of_records_is_read(block: int | None, keeps: int) -> None:
+    whole, kept, _ = draw_whole(block)
+    of, texts, how = open_records(block)
     other = [part[:-1] + bytes([part[-1] ^ 1]) for part in kept[:keeps]]
     changed = list(infill(of, texts, how=how, seed=3, parts=RecordParts(other)))
     pairs = zip(changed, whole, strict=True)
-    assert any(not np.array_equal(one.ids, wanted.ids) for one, wanted in pairs), "it is read"
+    assert any(not np.array_equal(one.ids, wanted.ids) for one, wanted in pairs)
     late = list(infill(of, texts[2:], how=how, seed=3, first=2, parts=RecordParts(kept, 2)))
     assert np.array_equal(late[0].ids, whole[2].ids)
 
