@@ -2,11 +2,12 @@
 
     python benchmarks/generation/correction.py yeast sacCer3.fa.gz --out FOLDER [--n 128]
 
-Each way spends about 32 evaluations of the network on a sequence of 128 bases. `leave-one-out`
-spends 16 on drawing, 8 on p(base | the others), every eighth base at a time, and 8 on the sixteenth
-part of bases that are least likely by it, which are drawn again. `any bases` draws again as many
-that are chosen by chance, which is the control. The sequences of all seeds are one set, measured as
-`genodiff scorecard` does against the held-out split. Sets that are in FOLDER are not drawn again.
+Each way spends about 32 evaluations of the network on a sequence of 128 bases; `--only` names some
+of them. `leave-one-out` spends 16 on drawing, 8 on p(base | the others), every eighth base at a
+time, and 8 on the sixteenth part of bases that are least likely by it, which are drawn again. `any
+bases` draws again as many that are chosen by chance, which is the control. The sequences of all
+seeds are one set, measured as `genodiff scorecard` does against the held-out split. Sets that are
+in FOLDER are not drawn again.
 """
 
 import argparse
@@ -36,10 +37,15 @@ DRAWN: dict[str, tuple[str, dict[str, float]]] = {
     "remdm-cap": ("remdm-cap", {}),
     "remdm-rescale": ("remdm-rescale", {}),
     "remdm-loop": ("remdm-loop", {}),
-    "p2": ("p2", {}),
-    "p2, eta 0.1": ("p2", {"eta": 0.1}),
+    **{f"p2, eta {eta:g}": ("p2", {"eta": eta}) for eta in (0.0, 1.0, 2.0)},
+    **{
+        f"p2 without noise, eta {eta:g}": ("p2", {"eta": eta, "noise": 0.0})
+        for eta in (0.0, 0.1, 1.0, 10.0)
+    },
+    "confidence": ("confidence", {}),
 }
 CORRECTED = ("leave-one-out", "any bases")
+WAYS = (*DRAWN, *CORRECTED)
 
 
 def correct(model: Any, way: str, n: int, seed: int) -> list[tuple[str, float]]:
@@ -91,13 +97,14 @@ def main() -> None:
     parser.add_argument("fasta")
     parser.add_argument("--n", type=int, default=128, help="sequences of each seed")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=WAYS, metavar="WAY")
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     model, spent = genodiff.load(asked.model), {}
     for seed in range(1, asked.seeds + 1):
-        for way in (*DRAWN, *CORRECTED):
+        for way in asked.only:
             path = asked.out / f"{way.replace(' ', '_')}-{seed}.fa"
             if not path.exists():
                 begun = time.process_time()
@@ -109,12 +116,12 @@ def main() -> None:
                 path.write_text(text)
                 print(path.name, f"{np.mean(each):.1f} evaluations, {used:.0f} s", flush=True)
     sets: dict[str, Any] = {}
-    for way in (*DRAWN, *CORRECTED):
+    for way in asked.only:
         paths = sorted(asked.out.glob(f"{way.replace(' ', '_')}-*.fa"))
         told = np.array([json.loads(path.with_suffix(".json").read_text()) for path in paths])
         spent[way] = told[:, 0].mean(), told[:, 1].sum()
         sets[way] = [DNA.encode(one.sequence) for path in paths for one in read_fasta(path)]
-    real = open_held_out(asked.model, asked.fasta, len(sets["ancestral"]))
+    real = open_held_out(asked.model, asked.fasta, len(next(iter(sets.values()))))
     found = measure_sets({**sets, "real": real.floor, **real.markov}, real, Measures())
     rows = {
         name: {**one, **dict(zip(("evaluations", "cpu_s"), spent.get(name, (0, 0)), strict=True))}

@@ -33,6 +33,7 @@ def test_a_setting_reaches_the_sampler_its_header_and_the_sidecar(
         ("remdm-cap", "eta", "NAME=NUMBER"),
         ("remdm-cap", "eta=much", "NAME=NUMBER"),
         ("entropy-bounded", "bound=inf", "finite"),
+        ("p2", "noise=0.5", "neither 0 nor 1"),
     ],
 )
 def test_a_setting_that_cannot_be_is_one_line_and_nothing_is_written(

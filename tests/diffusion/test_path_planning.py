@@ -5,20 +5,21 @@ import itertools
 import pytest
 import torch
 from sampling import draws, masks
+from scipy.stats import chi2_contingency, kstest
 from small_worlds import MASK, States, assert_counts, random_world
 from torch import Tensor
 
-from genodiff.diffusion.sampler import SamplerOptions
-from genodiff.diffusion.samplers.path_planning import path_planning
+from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions
+from genodiff.diffusion.samplers.path_planning import _Plan, add_noise, path_planning
 from genodiff.errors import UsageError
 
 
-def untrained(length: int = 3, seed: int = 0) -> States:
+def untrained(length: int = 3, seed: int = 0, scale: float = 1.0) -> States:
     """Any network: random logits in every state, visible positions too."""
     world = random_world(length)
     g = torch.Generator().manual_seed(seed)
     logits = torch.randn(5**length, length, 12, generator=g, dtype=torch.float64)
-    return States(world, logits)
+    return States(world, scale * logits)
 
 
 def exact_law(states: States, kept: list[int], eta: float) -> Tensor:
@@ -49,10 +50,82 @@ def exact_law(states: States, kept: list[int], eta: float) -> Tensor:
 def test_samples_follow_the_exact_law(eta: float) -> None:
     states, n = untrained(), 30_000
     exact = exact_law(states, [1, 2, 3], eta)
-    options = SamplerOptions(**draws(n, 3), steps=3)
-    found = path_planning(states.world.diffusion(), states.denoiser, masks(n, 3), options, eta=eta)
+    found = plan(states, n, eta=eta, noise=0.0)
     assert_counts(states.world, found.x0, exact)
     assert (found.nfe == 3).all()
+
+
+def plan(states: States, n: int, **settings: float) -> Sampled:
+    options = SamplerOptions(**draws(n, 3), steps=3)
+    return path_planning(
+        states.world.diffusion(), states.denoiser, masks(n, 3), options, **settings
+    )
+
+
+def plan_as_published(states: States, n: int, eta: float) -> Tensor:
+    """P2 as its authors wrote it: the token that is best with the noise is drawn, and judged so."""
+    random, x = torch.Generator().manual_seed(7), masks(n, 3)
+    targets = torch.tensor(states.world.targets)
+    for stay in (1, 2, 3):
+        logits = states.denoiser(x, torch.zeros(n))[..., targets].double()
+        uniform = torch.rand(logits.shape, generator=random, dtype=torch.float64)
+        score, token = (logits - torch.log(-torch.log(uniform))).log_softmax(-1).max(-1)
+        masked = x == MASK
+        score = torch.where(masked, score, eta * score)
+        keep = score.argsort(-1, descending=True).argsort(-1) < stay
+        x = torch.where(keep, torch.where(masked, targets[token], x), MASK)
+    return x
+
+
+def compare_counts(states: States, one: Tensor, other: Tensor) -> float:
+    """The p-value of a chi-square test that two sets of samples have one law."""
+    places = len(states.world.sequences)
+    index = states.world.index
+    table = torch.stack([torch.bincount(index(x), minlength=places) for x in (one, other)])
+    return float(chi2_contingency(table[:, table.sum(0) > 10].numpy()).pvalue)
+
+
+@pytest.mark.parametrize("eta", [0.5, 1.0, 3.0])
+def test_samples_with_noise_follow_the_published_code(eta: float) -> None:
+    states, n = untrained(scale=3.0), 30_000
+    published = plan_as_published(states, n, eta)
+    assert compare_counts(states, plan(states, n, eta=eta).x0, published) > 1e-3
+    assert compare_counts(states, plan(states, n, eta=eta, noise=0.0).x0, published) < 1e-6
+
+
+@pytest.mark.parametrize("step", [0, 5])
+def test_the_noise_is_that_which_drew_the_token(step: int) -> None:
+    random, n = torch.Generator().manual_seed(1), 40_000
+    logp = torch.tensor([0.55, 0.3, 0.15, 0.0]).double().log().expand(n, 4)
+    uniform = torch.rand(n, 4, generator=random, dtype=torch.float64)
+    score, token = (logp - torch.log(-torch.log(uniform))).log_softmax(-1).max(-1)
+    drawn = torch.multinomial(logp[0].exp(), n, replacement=True, generator=random)
+    u = torch.rand(n, generator=random, dtype=torch.float64)
+    found, best = add_noise(logp, drawn, u, step)
+    for k in range(3):
+        assert kstest(found[drawn == k].numpy(), score[token == k].numpy()).pvalue > 1e-3
+    every = torch.stack([add_noise(logp, torch.full((n,), k), u, step)[0] for k in range(3)])
+    assert torch.allclose(every.amax(0), best)  # whichever token had won
+    after, _ = add_noise(logp, drawn, u, step + 1)
+    assert abs(torch.corrcoef(torch.stack([found, after]))[0, 1]) < 0.2  # of one token, but anew
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_what_an_error_of_the_logits_could_change_is_in_doubt(noisy: bool) -> None:
+    states, n, error = untrained(scale=2.0), 20_000, 0.01
+    some = states.all[torch.randint(len(states.all), (n,), generator=torch.Generator())]
+    options = SamplerOptions(**draws(n, 3), steps=3)
+    filling = Filling(states.world.diffusion(), states.denoiser, masks(n, 3), options)
+    filling.x = some
+    rows, stay = torch.arange(n), torch.full((n,), 2)
+    logits = states.denoiser(some, torch.zeros(n))
+    other = logits + error * (2 * torch.rand(logits.shape, dtype=logits.dtype).round() - 1)
+    planner = _Plan(filling, options, 2.0, noisy)
+    after, doubt = planner.choose(rows, logits, stay, 1, error)
+    changed = (planner.choose(rows, other, stay, 1, 0.0)[0] != after).any(-1)
+    assert changed.sum() > 10
+    assert not (changed & ~doubt).any()
+    assert doubt.double().mean() < 0.5
 
 
 def test_tokens_are_taken_back_only_where_eta_says_so() -> None:
@@ -76,18 +149,18 @@ def test_tokens_are_taken_back_only_where_eta_says_so() -> None:
     assert count_taken_back(3.0) > count_taken_back(1.0) > 0
 
 
-def test_its_order_prefers_likely_tokens_so_its_law_is_not_the_denoisers() -> None:
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_its_order_prefers_likely_tokens_so_its_law_is_not_the_denoisers(noise: float) -> None:
     from worlds import independent
 
     world, n = independent(3, (0.1, 0.2, 0.7)), 20_000
     options = SamplerOptions(**draws(n, 3), steps=3)
-    found = path_planning(world.diffusion(), world.denoiser, masks(n, 3), options)
+    found = path_planning(world.diffusion(), world.denoiser, masks(n, 3), options, 1.0, noise)
     share = (found.x0 == world.targets[2]).double().mean().item()
     assert share > 0.75  # 0.7 in the data
 
 
-def test_an_impossible_eta_is_refused() -> None:
-    options = SamplerOptions(**draws(1, 3), steps=3)
-    states = untrained()
-    with pytest.raises(UsageError, match="eta"):
-        path_planning(states.world.diffusion(), states.denoiser, masks(1, 3), options, eta=-1.0)
+@pytest.mark.parametrize("setting", ["eta", "noise"])
+def test_an_impossible_setting_is_refused(setting: str) -> None:
+    with pytest.raises(UsageError, match=setting):
+        plan(untrained(), 1, **{setting: -1.0})
