@@ -87,6 +87,7 @@ def test_undefined_metrics_say_so() -> None:
         metrics.measure("pearson", "binary", one, np.eye(2)[[1, 1, 1]])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("metric", ["mcc", "f1"])
 def test_the_interval_of_counts_is_that_of_resampled_examples(metric: str) -> None:
     truth, first = draw(150, 2, 6)

@@ -89,6 +89,7 @@ def test_faults_name_the_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif("GENODIFF_SHARED" not in os.environ, reason="needs the shared data")
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("suite", "task", "folder", "n"),
     [
