@@ -35,6 +35,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known) or 'none'}"
 
 
+def format_count(n: int, noun: str) -> str:
+    """`n` and the noun, which is given in the singular and takes an s where `n` is not 1.
+
+    >>> format_count(1, "design"), format_count(2000, "base")
+    ('1 design', '2,000 bases')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
 class GenodiffError(Exception):
     """`FILE, line N (record R): what is wrong; what to do`. Exit code 1: the run failed."""
 

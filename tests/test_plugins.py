@@ -169,7 +169,7 @@ PRESETS.add("context-tiny", ContextSettings(d_model=8, n_layer=1))
 
 SCORE_METHOD = '''
 from genodiff.scoring.methods import SCORE_METHODS, ScoreMethod
-from genodiff.scoring.span_scores import Estimate, mask_where, take_logs
+from genodiff.scoring.span_scores import Estimate, take_logs
 
 
 @SCORE_METHODS.register("flanks")
@@ -187,7 +187,7 @@ class Flanks(ScoreMethod):
             ~span & ((~span).cumsum() % 4 == 0) & reader.are_targets(ids) for ids, span in spellings
         ]
         pairs = [(ids, mask) for (ids, _), mask in zip(spellings, masks)]
-        logs = yield [mask_where(reader, ids, mask) for ids, mask in pairs]
+        logs = yield [reader.hide(ids, mask) for ids, mask in pairs]
         ref, alt = (take_logs(reader, x, ids[mask]).sum() for x, (ids, mask) in zip(logs, pairs))
         return Estimate(float(alt - ref), 0.0, windows=2)
 '''

@@ -13,6 +13,7 @@ may have all in one file; its settings then build the network themselves.
 """
 
 import copy
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -37,6 +38,8 @@ class Backbone(nn.Module):
     paired: bool = False  # both strands stand side by side in `features`
     selects_rows: bool = False  # `forward` takes `rows`, a mask of the positions that get logits
     dropout_keys: Tensor | None = None  # of a step in training, from `dropout.dropout_keys`
+    relatives: Any = None
+    """The related genomes that it reads (`runs/related_backbone.py`)."""
     label: int | None = None
     """The class of rows that come without labels; None is no class."""
 

@@ -3,13 +3,13 @@
 import os
 import signal
 import sys
-from typing import TextIO
+from pathlib import Path
+from typing import Annotated, Literal, TextIO
 
-from cyclopts import App, Group
+from cyclopts import App, Group, Parameter
 from cyclopts.exceptions import ArgumentOrderError, CycloptsError
 
 from genodiff.api.provenance import describe_version
-from genodiff.cli.completion import add_completion
 from genodiff.cli.explain import explain
 from genodiff.cli.verbs import VERBS, add_verb
 from genodiff.errors import GenodiffError, Interrupted, printable
@@ -20,6 +20,12 @@ from genodiff.registry import load_plugins
 # milliseconds, keeps the core busy when another program wants it, and small networks then train
 # at a tenth of their speed.
 _SPIN = "10000"
+
+_Shell = Annotated[
+    Literal["bash", "zsh", "fish"] | None, Parameter(help="Which shell (default: the one here).")
+]
+# In bash the value of a flag that names a file is completed as any word is.
+_FILES = ("\ncomplete -F", "\ncomplete -o bashdefault -o default -F")
 
 
 def build_app() -> App:
@@ -38,6 +44,24 @@ def build_app() -> App:
     for name, verb in VERBS.items():
         add_verb(app, name, verb)
     return app
+
+
+def add_completion(app: App) -> None:
+    """Make `--show-completion` and `--install-completion` commands of `app`."""
+
+    def show_completion(shell: _Shell = None, /) -> None:
+        """Print the completion script of a shell."""
+        script = app.generate_completion(prog_name="genodiff", shell=shell)
+        sys.stdout.write(script.replace(*_FILES))
+
+    def install_completion(shell: _Shell = None, /) -> None:
+        """Write the completion script where the shell looks for it, and name the file."""
+        path: Path = app.install_completion(shell=shell, add_to_startup=True)
+        path.write_text(path.read_text(encoding="utf-8").replace(*_FILES), encoding="utf-8")
+        print(f"{path}: written; open a new shell to use it")
+
+    app.command(show_completion, name="--show-completion")
+    app.command(install_completion, name="--install-completion")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -15,9 +15,8 @@ from genodiff.data.recipe import Recipe
 from genodiff.data.splits import keeps_contig
 from genodiff.data.store import MANIFEST, StoreSource, read_manifest
 from genodiff.data.toy import ToySource
-from genodiff.errors import DataError
+from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
-from genodiff.io.counts import format_count
 from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.input_file import open_input
 from genodiff.io.topology import say_linear

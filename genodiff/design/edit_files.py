@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from genodiff.design.design_regions import DesignGroup, Source
-from genodiff.design.edit_marks import REQUEST
+from genodiff.design.request import REQUEST
 from genodiff.io.atomic import open_atomic
 from genodiff.io.file_names import encode_text
 from genodiff.io.target import describe_file, is_stream

@@ -2,17 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args
 
 from genodiff.constraints.rule_words import RuleWords, Words
-from genodiff.design.edit_marks import know_edits
 from genodiff.errors import UsageError
 from genodiff.generate.request import BatchSize, DrawRequest, Guide, Stride
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
-from genodiff.io.target import is_stream
+from genodiff.io.target import describe_file, is_stream, read_json_object
+from genodiff.jobs.journal import Journal
 from genodiff.jobs.options import COUNT, Memory, RegionsInPlace, Seed
 from genodiff.jobs.request import Option, Request
+
+REQUEST = "genodiffRequest="
+"""Stands in a file of edits before the request that it is of."""
 
 
 def _make_flag(one: Any) -> tuple[str, Any, Any]:
@@ -255,3 +259,20 @@ class RedesignRequest(DesignFields, DrawRequest):
 
 def _name(path: str | Path | None) -> str | None:
     return None if path is None else str(path)
+
+
+def know_edits(file: Path, sidecar: str, partial: str) -> bool:
+    """Whether a file is ours: the sidecar describes it, or a request that is not done wrote it."""
+    try:
+        told = read_json_object(sidecar)
+        said = told.get("edits") if isinstance(told.get("genodiff"), str) else None
+        some = said.values() if isinstance(said, dict) else ()
+        mine = describe_file(file)
+        if any(isinstance(one, dict) and mine.items() <= one.items() for one in some):
+            return True
+        with open(file, "rb") as opened:
+            lines = [line[:4096].decode("utf-8", "replace") for line in islice(opened, 4)]
+    except OSError:
+        return False
+    marks = [line.partition(REQUEST)[2].strip() for line in lines if REQUEST in line]
+    return bool(marks) and Journal.read_request(partial) in marks

@@ -16,17 +16,15 @@ import numpy as np
 from genodiff.embedding.embed import Array, Reading, Window, cut_windows, embed, make_reading
 from genodiff.embedding.embedding_files import Kept, write_kept
 from genodiff.embedding.request import EmbedFields, EmbedRequest, HeldEmbeddingRequest
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, format_count
 from genodiff.io import atomic
-from genodiff.io.counts import format_count
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.sequences import is_file
 from genodiff.io.target import describe_file, set_aside
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
-from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_model import name_relatives
+from genodiff.runs.model import TrainedModel, name_relatives
 from genodiff.version import __version__
 
 

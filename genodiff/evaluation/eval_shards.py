@@ -31,8 +31,7 @@ from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.shards import Shard, ShardFile
 from genodiff.models.opening import open_language
 from genodiff.runs.checkpoint import is_run
-from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_model import name_relatives, reopen_relatives
+from genodiff.runs.model import TrainedModel, name_relatives, reopen_relatives
 from genodiff.runs.training_memory import identify_memory
 
 _log = logging.getLogger("genodiff")

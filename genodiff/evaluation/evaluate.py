@@ -24,8 +24,7 @@ from genodiff.io.progress import ProgressDisplay
 from genodiff.jobs.job import say_stopped
 from genodiff.models.opening import open_language
 from genodiff.runs.checkpoint import is_run
-from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_model import name_relatives
+from genodiff.runs.model import TrainedModel, name_relatives
 
 _log = logging.getLogger("genodiff")
 _EVALUATORS = {"dna": evaluate_dna, "text": evaluate_text}

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from genodiff.domain import DOMAINS
-from genodiff.errors import DataError
+from genodiff.errors import DataError, format_count
 from genodiff.finetuning.adaptation import STEP_BASES
 from genodiff.finetuning.batches import encode, split_passes
 from genodiff.finetuning.budget import FINALISTS, find_shares
@@ -29,7 +29,6 @@ from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import GRIDS, FitSettings
 from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.sweep import SweepPlan, choose_settings
-from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.reference import find_reference

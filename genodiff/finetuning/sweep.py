@@ -42,8 +42,8 @@ from genodiff.finetuning.selection import Selector
 from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
 from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
-from genodiff.io.cores import count_usable_cores
 from genodiff.io.identity import stamp_time
+from genodiff.io.limits import count_usable_cores
 from genodiff.runs import lock
 from genodiff.runs.folder import find_git_revision
 from genodiff.tasks.audit import audit

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
+from genodiff.errors import format_count
 from genodiff.generate.drawing import Drawing
 from genodiff.generate.estimate import plan_sampling
 from genodiff.generate.output_file import SampleFile
-from genodiff.generate.record_parts import RecordParts
 from genodiff.generate.request import DrawRequest
-from genodiff.generate.samples import Sample
+from genodiff.generate.samples import RecordParts, Sample
 from genodiff.io import atomic
-from genodiff.io.counts import format_count
 from genodiff.jobs.job import Job, Rows
 
 _log = logging.getLogger("genodiff")

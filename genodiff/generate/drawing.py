@@ -22,14 +22,12 @@ from genodiff.domain import DNA, Domain
 from genodiff.errors import CheckpointError
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.output_file import SampleFile
-from genodiff.generate.record_parts import RecordParts
 from genodiff.generate.sample import Tick, Workload, choose_stride, measure_workload
 from genodiff.generate.sample_memory import SampleMemory
-from genodiff.generate.samples import Sample, choose_sampler
+from genodiff.generate.samples import RecordParts, Sample, choose_sampler
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
 from genodiff.runs.known_contigs import LetterSource
-from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_model import name_relatives
+from genodiff.runs.model import TrainedModel, name_relatives
 
 
 class Drawing(ABC):

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from genodiff.diffusion.sampler import SAMPLERS
-from genodiff.errors import MachineError
+from genodiff.errors import MachineError, format_count
 from genodiff.generate.drawing import Drawing
 from genodiff.generate.sample import Workload, choose_batch_size, infill
 from genodiff.generate.sampling import AUTO_STEPS
 from genodiff.generate.step_choice import bits_lost
-from genodiff.io.counts import format_count
 from genodiff.io.progress import format_duration
 from genodiff.io.target import format_size, free_disk_space, is_stream
 

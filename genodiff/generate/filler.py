@@ -25,9 +25,8 @@ from genodiff.errors import UsageError
 from genodiff.generate.block_reading import ByRows, ExactCopy, RecordBlocks
 from genodiff.generate.constrained import REDRAWS, ConstrainedPiece, ConstrainedRows
 from genodiff.generate.guiding import GuidedFill, Guiding, fill_guided
-from genodiff.generate.record_parts import RecordParts
 from genodiff.generate.sample_memory import TRIES, SampleMemory
-from genodiff.generate.samples import Ids, refuse_after_gap
+from genodiff.generate.samples import Ids, RecordParts, refuse_after_gap
 from genodiff.generate.sampling import AUTO_STEPS, Sampling
 from genodiff.memory.memory import NOWHERE
 from genodiff.runs.denoiser import BackboneDecoder, ExactNetwork, make_denoiser

@@ -26,9 +26,8 @@ from genodiff.generate.block_reading import plan_blocks
 from genodiff.generate.filler import DraftPart, Filler, find_device
 from genodiff.generate.guiding import Guiding
 from genodiff.generate.infill import plan_rounds
-from genodiff.generate.record_parts import RecordParts
 from genodiff.generate.sample_memory import SampleMemory
-from genodiff.generate.samples import Ids, choose_sampler
+from genodiff.generate.samples import Ids, RecordParts, choose_sampler
 from genodiff.generate.samples import Sample as Sample
 from genodiff.generate.sampling import AUTO_STEPS, require_positive
 from genodiff.generate.sampling import Sampling as Sampling

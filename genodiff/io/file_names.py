@@ -1,4 +1,8 @@
-"""Names of files that are not UTF-8, in texts and in the hands of other libraries.
+"""Names of files as they are given: pipes, which are kept, and names that are not UTF-8.
+
+A pipe such as `<(command)` of a shell gives its bytes once, and verbs read their inputs several
+times: to judge, to hash, to use them. So what comes through one is kept in a temporary file, which
+this process removes at its end.
 
 To Python a name is text in which an undecodable byte is a lone surrogate: "g\\udce9nome.fa". Texts
 hold it as the escape `\\udce9`, which JSON and YAML read back as the same name.
@@ -6,15 +10,19 @@ hold it as the escape `\\udce9`, which JSON and YAML read back as the same name.
 
 import atexit
 import os
+import re
 import shutil
+import stat
 import tempfile
 from functools import cache
 from pathlib import Path
 
-from genodiff.io.pipes import find_readable
+from genodiff.errors import MachineError
 
 ERRORS = "backslashreplace"
 """How a text file of ours encodes what is not UTF-8."""
+_DESCRIPTOR = re.compile(r"/(?:dev/(?:stdin|fd/\d+)|proc/self/fd/\d+)")
+_kept: dict[tuple[int, int, int], str] = {}
 
 
 def encode_text(text: str) -> bytes:
@@ -48,3 +56,40 @@ def _link(path: str) -> str:
     link = os.path.join(folder, f"file{ending if ending.isascii() else ''}")
     os.symlink(path, link)
     return link
+
+
+def is_descriptor(path: str | Path) -> bool:
+    """Whether `path` names an open file of a process, as `<(command)` and /dev/stdin do."""
+    return _DESCRIPTOR.fullmatch(str(path)) is not None
+
+
+def find_readable(path: str | Path) -> str:
+    """A file with the bytes of `path` that can be read again and again: of most paths itself.
+
+    Of `<(command)` it is a copy, made at the first call, which reads until the command ends.
+    Raises `MachineError` where there is no room, `OSError` as opening does.
+    """
+    if not is_descriptor(path):
+        return str(path)
+    status = os.stat(path)
+    if not (stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode)):
+        return str(path)
+    key = (os.getpid(), status.st_dev, status.st_ino)
+    if key not in _kept:
+        _kept[key] = _keep(str(path))
+    return _kept[key]
+
+
+def _keep(path: str) -> str:
+    name = path.rpartition("/")[2]
+    source = os.dup(0 if name == "stdin" else int(name))
+    folder = tempfile.mkdtemp(prefix="genodiff-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    kept = os.path.join(folder, "pipe")
+    with open(source, "rb") as pipe, open(kept, "wb") as file:
+        try:
+            shutil.copyfileobj(pipe, file, 1 << 20)
+        except OSError as fault:
+            what = f"what comes through it cannot be kept: {fault.strerror}"
+            raise MachineError(what, file=path, fix="give a file, or set TMPDIR") from None
+    return kept

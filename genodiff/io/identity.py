@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.errors import DataError
-from genodiff.io.pipes import find_readable
+from genodiff.io.file_names import find_readable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,7 +20,7 @@ from typing import Any
 
 from genodiff.errors import DataError
 from genodiff.io.diagnosis import find_stand_in
-from genodiff.io.pipes import find_readable, is_descriptor
+from genodiff.io.file_names import find_readable, is_descriptor
 
 BLOCK = 1 << 22
 """Bytes read and handed on at a time."""

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from genodiff.errors import DataError
-from genodiff.io.counts import format_count
+from genodiff.errors import DataError, format_count
 from genodiff.io.faidx import Genome
 from genodiff.io.regions import suggest_contig
 from genodiff.io.variant_alignment import judge_record

@@ -18,9 +18,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Generic, TypeVar
 
-from genodiff.errors import DataError, Interrupted
+from genodiff.errors import DataError, Interrupted, format_count
 from genodiff.io import atomic
-from genodiff.io.counts import format_count
 from genodiff.io.identity import sha256_json, stamp_time
 from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.io.target import describe_file

@@ -20,9 +20,8 @@ from genodiff.maps.map_job import MapForms, MapJob, MapReader, read_maps, tell_t
 from genodiff.maps.map_regions import MapRegion
 from genodiff.maps.request import DependencyFields, DependencyRequest
 from genodiff.models.opening import ModelHolder, refuse_fitted
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.model import TrainedModel, name_relatives
 from genodiff.runs.own_loci import name_memory, open_loci
-from genodiff.runs.related_model import name_relatives
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.variant_scores import check_model
 from genodiff.scoring.variant_windows import Contigs

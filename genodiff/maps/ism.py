@@ -20,9 +20,8 @@ from genodiff.maps.saturation import (
     score_saturation,
 )
 from genodiff.models.opening import ModelHolder
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.model import TrainedModel, name_relatives
 from genodiff.runs.own_loci import OwnLoci, name_memory, open_loci
-from genodiff.runs.related_model import name_relatives
 from genodiff.scoring.variant_scores import check_model
 from genodiff.scoring.variant_windows import Contigs
 

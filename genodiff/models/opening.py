@@ -16,7 +16,6 @@ from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.model import TrainedModel, load_model
-from genodiff.runs.related_model import relate_model
 from genodiff.runs.run_paths import check_run
 from genodiff.vocabulary import Vocabulary
 
@@ -98,6 +97,10 @@ def open_model(
     model = open_any(run, device)
     model = model.model if isinstance(model, Published) else model
     if isinstance(model, TrainedModel):
+        if not relatives:
+            return model
+        from genodiff.runs.related_model import relate_model
+
         return relate_model(model, relatives, strains=strains, fasta=fasta)
     refuse_relatives(run, relatives)
     from genodiff.finetuning.kept_labeller import KeptLabeller

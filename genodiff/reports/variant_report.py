@@ -14,9 +14,8 @@ from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variants import Allele, VariantRecord
 from genodiff.models.opening import open_language
 from genodiff.reports.variant_page import Redraws, TopVariant, render_variant_page
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.model import TrainedModel, reopen_relatives
 from genodiff.runs.own_loci import OwnLoci, open_loci
-from genodiff.runs.related_model import reopen_relatives
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS
 from genodiff.scoring.variant_scores import ScoreOptions, score_alleles

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from genodiff.kernels.captured import Captured, Recorder, find_recorder
 from genodiff.memory.remembering import reads_memory
-from genodiff.runs.related_backbone import find_relatives
 
 Denoiser = Callable[..., Tensor]
 
@@ -26,7 +25,9 @@ def make_denoiser(
     graphs of calls without padding; without it, `find_recorder` is asked about the device.
     """
     graph, weights = None, list(backbone.parameters())
-    on_host = find_relatives(backbone) is not None  # they are read there, in the midst of a call
+    on_host = (
+        getattr(backbone, "relatives", None) is not None
+    )  # they are read there, in the midst of a call
     if record is None and weights and not on_host:
         record = find_recorder(weights[0].device.type)
     if record is not None:

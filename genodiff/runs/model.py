@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,6 +106,25 @@ class TrainedModel(NamedTuple):
     def objective(self) -> Objective:
         """What the network was trained with, and is to be judged by."""
         return build_objective(self.config, self.diffusion)
+
+
+def reopen_relatives(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The words that open a model again with the relatives that a sidecar tells of."""
+    kept = told.get("relatives")
+    return {} if not kept else {"relatives": kept["given"], "strains": kept["strains"]}
+
+
+def name_relatives(model: object) -> dict[str, Any]:
+    """What an output says of a model's relatives; empty without them."""
+    told = getattr(model, "relatives", None)
+    return {} if told is None else {"relatives": told}
+
+
+def name_genomes(told: Mapping[str, Any] | None) -> str | None:
+    """The names of relatives, as the header of a file has them; None without relatives."""
+    if told is None:
+        return None
+    return "+".join(re.sub(r"[\s,;=<>\"]+", "_", one["name"]) for one in told["genomes"])
 
 
 def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:

@@ -126,7 +126,7 @@ class RelatedBackbone(Backbone):
         for i, n in enumerate([ids.shape[1]] * len(rows) if lengths is None else lengths.tolist()):
             if n > MOST_WINDOW:
                 what = f"with relatives a window has at most {MOST_WINDOW:,} bases, not {n:,}"
-                raise UsageError(what, fix="give shorter windows")
+                raise UsageError(what, fix="cut it with --window and --stride")
             out[i, :n] = torch.from_numpy(self.describe_places(ID_CODES[rows[i, :n]]))
         return out.to(ids.device)
 
@@ -146,8 +146,3 @@ class RelatedBackbone(Backbone):
             if name in ("network", "relatives", "votes", "logits_at"):
                 raise
             return getattr(nn.Module.__getattr__(self, "network"), name)
-
-
-def find_relatives(network: object) -> Relatives | None:
-    """The relatives of a network; None where it has none."""
-    return network.relatives if isinstance(network, RelatedBackbone) else None

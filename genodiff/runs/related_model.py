@@ -10,8 +10,7 @@ is taken for the model's own where that is not to be had, as for published weigh
 
 import json
 import logging
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,9 @@ import numpy as np
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.recipe import make_user_recipe
 from genodiff.data.store import Store
-from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.errors import CheckpointError, DataError, UsageError, format_count
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.counts import format_count
 from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_json
 from genodiff.io.progress import ProgressDisplay
@@ -194,22 +192,3 @@ def _read_numbers(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return numbers
-
-
-def reopen_relatives(told: Mapping[str, Any]) -> dict[str, Any]:
-    """The words that open a model again with the relatives that a sidecar tells of."""
-    kept = told.get("relatives")
-    return {} if not kept else {"relatives": kept["given"], "strains": kept["strains"]}
-
-
-def name_relatives(model: object) -> dict[str, Any]:
-    """What an output says of a model's relatives; empty without them."""
-    told = getattr(model, "relatives", None)
-    return {} if told is None else {"relatives": told}
-
-
-def name_genomes(told: Mapping[str, Any] | None) -> str | None:
-    """The names of relatives, as the header of a file has them; None without relatives."""
-    if told is None:
-        return None
-    return "+".join(re.sub(r"[\s,;=<>\"]+", "_", one["name"]) for one in told["genomes"])

@@ -21,14 +21,12 @@ import torch
 from genodiff.data.genomes.build import build_each, check_room, find_genome_file, read_contents
 from genodiff.data.genomes.listing import GenomeList, GenomeRow
 from genodiff.data.stretches import encode_bases
-from genodiff.errors import DataError
+from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.cores import count_usable_cores
-from genodiff.io.counts import format_count
-from genodiff.io.free_memory import read_memory
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
+from genodiff.io.limits import count_usable_cores, read_memory
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.index_files import (
     FORMAT,

@@ -25,7 +25,7 @@ from genodiff.memory.remembering import remembering
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place
 from genodiff.runs.related_backbone import RelatedBackbone
-from genodiff.scoring.spelling_pair import Ids, Logs
+from genodiff.scoring.spelling_pair import Flags, Ids, Logs
 
 _Key = tuple[bytes, tuple[int, int]]
 
@@ -68,6 +68,10 @@ class MaskedReader:
     def mask_id(self) -> int:
         """The id of the mask."""
         return self.diffusion.mask_id
+
+    def hide(self, ids: Ids, where: Flags) -> Ids:
+        """`ids` with the mask at the marked places."""
+        return np.where(where, np.uint8(self.mask_id), ids)
 
     def are_targets(self, ids: Ids) -> NDArray[np.bool_]:
         """Which ids can be masked and scored: A, C, G and T."""

@@ -12,7 +12,6 @@ from genodiff.io.variants import Allele
 from genodiff.jobs import machine
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.related_sites import RelatedSites
-from genodiff.scoring.span_scores import mask_where
 from genodiff.scoring.variant_windows import Contigs, place_window
 
 _WINDOWS = 16  # of one step, at most
@@ -40,7 +39,7 @@ def time_evaluations(
         ids = alphabet.encode(genome.fetch(contig, start, end))
         at = np.arange(start, end)
         masked = at == place if every is None else (at - place) % every == 0
-        windows.append(mask_where(reader, ids, masked))
+        windows.append(reader.hide(ids, masked))
         own.append((contig, start, end))
     if not windows:
         return 0.0

@@ -30,7 +30,6 @@ from genodiff.io.identity import sha256_json
 from genodiff.io.target import read_json_object
 from genodiff.io.variants import Allele
 from genodiff.scoring.masked_reader import Logs, MaskedReader
-from genodiff.scoring.span_scores import mask_where
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.variant_windows import Contigs, place_window
 
@@ -178,7 +177,7 @@ def cut_site(
     """Start, end and ids of the window with `site` in the middle, which alone is masked."""
     start, end = place_window(site, site + 1, 1, context, genome.contigs[contig])
     ids = alphabet.encode(genome.fetch(contig, start, end))
-    return start, end, mask_where(reader, ids, np.arange(start, end) == site)
+    return start, end, reader.hide(ids, np.arange(start, end) == site)
 
 
 def share_window(
@@ -200,9 +199,7 @@ def share_window(
     masked &= reader.are_targets(ids)
     if not masked[site - start]:
         raise ValueError(f"no base at {contig}:{site + 1}")
-    return SharedWindow(
-        start, end, mask_where(reader, ids, masked), int(masked[: site - start].sum())
-    )
+    return SharedWindow(start, end, reader.hide(ids, masked), int(masked[: site - start].sum()))
 
 
 def measure_spacing(

@@ -64,8 +64,8 @@ def run_steps(steps: Steps, reader: MaskedReader) -> Estimate:
 
 def score_llr(reader: MaskedReader, pair: SpellingPair) -> Steps:
     """The masked marginal: one window for both spellings of equal length, else one for each."""
-    ref = mask_where(reader, pair.ref, pair.ref_span)
-    alt = mask_where(reader, pair.alt, pair.alt_span)
+    ref = reader.hide(pair.ref, pair.ref_span)
+    alt = reader.hide(pair.alt, pair.alt_span)
     of_ref, of_alt = yield [ref, alt]
     value = _sum_logs(reader, of_alt, pair.alt[pair.alt_span]) - _sum_logs(
         reader, of_ref, pair.ref[pair.ref_span]
@@ -78,7 +78,7 @@ def score_chain(reader: MaskedReader, pair: SpellingPair, seed: int, orders: int
     spellings = ((pair.ref, pair.ref_span), (pair.alt, pair.alt_span))
     plans = [_plan_chain(span, pair.key(), seed, orders) for _, span in spellings]
     windows = [
-        mask_where(reader, ids, mask)
+        reader.hide(ids, mask)
         for (ids, _), plan in zip(spellings, plans, strict=True)
         for mask in plan.masks
     ]
@@ -101,11 +101,6 @@ def score_chain(reader: MaskedReader, pair: SpellingPair, seed: int, orders: int
     else:
         se = math.hypot(find_standard_error(of_alt), find_standard_error(of_ref))
     return Estimate(value, se, n - 1, count_distinct(windows))
-
-
-def mask_where(reader: MaskedReader, ids: Ids, where: Flags) -> Ids:
-    """`ids` with the mask's id at the marked places."""
-    return np.where(where, np.uint8(reader.mask_id), ids)
 
 
 def count_distinct(windows: list[Ids]) -> int:

@@ -33,7 +33,6 @@ from genodiff.scoring.span_scores import (
     Steps,
     count_distinct,
     find_standard_error,
-    mask_where,
     take_logs,
 )
 from genodiff.scoring.spelling_pair import Flags, Ids, Logs, SpellingPair
@@ -106,7 +105,7 @@ class _DrawnSpelling:
 
     @property
     def control_windows(self) -> list[Ids]:
-        return [mask_where(self._reader, self._ids, mask) for mask in self._phases]
+        return [self._reader.hide(self._ids, mask) for mask in self._phases]
 
     def set_controls(self, logs: list[Logs]) -> None:
         for mask, some in zip(self._phases, logs, strict=True):
@@ -125,7 +124,7 @@ class _DrawnSpelling:
             t = (slot / DRAWS + turn) % 1 or 1.0
             k = min(math.ceil(t * self._n), self._n)
             mask = choose_smallest(u, self._maskable, k)
-            window = mask_where(self._reader, self._ids, mask)
+            window = self._reader.hide(self._ids, mask)
             yield _WindowDraw(window, mask, self._n / k if k else 0.0)
 
     def price(self, draws: list[_WindowDraw], logs: list[Logs]) -> NDArray[np.float64]:

@@ -17,6 +17,7 @@ import torch
 from torch.optim import AdamW
 
 from genodiff.errors import GenodiffError, MachineError
+from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.runs.checkpoint import State
 from genodiff.runs.config import RunConfig
 from genodiff.runs.folder import RunFolder
@@ -30,7 +31,6 @@ from genodiff.training.optimizer import (
     read_moments,
     set_moments,
 )
-from genodiff.training.progress import Reporter
 from genodiff.training.sharding import gather_all, is_sharded
 from genodiff.training.signals import Signals
 
@@ -53,6 +53,33 @@ class Counters:
 
 Judge = Callable[..., tuple[float, float]]
 """`validation.validate` of a run's windows: (backbone, device) to bits per token and half-width."""
+
+
+class Reporter:
+    """Shows step, loss in bits, pace and time to go."""
+
+    def __init__(self, unit: str = "base") -> None:
+        self._unit = unit
+        self._display = ProgressDisplay()
+        self._bits: float | None = None
+
+    def step(
+        self, step: int, horizon: int | None, bits: float, pace: float, left: float | None
+    ) -> None:
+        """After a step of `horizon`: `bits` per base, `pace` in bases per second, `left` in s."""
+        self._bits = bits if self._bits is None else 0.9 * self._bits + 0.1 * bits
+        of = f"/{horizon}" if horizon is not None else ""
+        eta = f"{format_duration(left)} to go" if left is not None else "time to go not known yet"
+        text = f"step {step}{of} · loss {self._bits:.4f} bits · {pace:,.0f} tok/s · {eta}"
+        self._display.show(text, step, horizon)
+
+    def valid(self, step: int, bits: float, interval: float) -> None:
+        """After a validation."""
+        _log.info("step %d · validation %.4f ± %.4f bits per %s", step, bits, interval, self._unit)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._display.close()
 
 
 class Boundary(pl.Callback):

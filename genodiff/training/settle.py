@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from genodiff.errors import UsageError
-from genodiff.io.cores import count_usable_cores
+from genodiff.io.limits import count_usable_cores
 from genodiff.runs.config import RunConfig
 from genodiff.runs.resolve import RECOMPUTED, keep_choices
 from genodiff.training.footprint import fit_batch

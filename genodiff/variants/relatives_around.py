@@ -7,7 +7,6 @@ import numpy as np
 from genodiff.io.variants import Allele
 from genodiff.memory.text import NONE
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_backbone import find_relatives
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.variant_windows import Contigs, cut_window
 from genodiff.variants.logos import LONGEST
@@ -43,7 +42,7 @@ def read_relatives_around(
     Each base is told by those around it, and the variant's own are hidden, as votes count them.
     Raises `UnscorableError` as `cut_window`.
     """
-    relatives = find_relatives(model.backbone)
+    relatives = model.backbone.relatives
     if relatives is None or model.relatives is None:
         return None
     cut = cut_window(genome, model.alphabet, [allele], context)

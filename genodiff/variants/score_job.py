@@ -23,7 +23,7 @@ from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import Shard
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
-from genodiff.runs.related_model import name_relatives
+from genodiff.runs.model import name_relatives
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.methods import SCORE_METHODS, find_method
 from genodiff.variants.consequences import Consequences, parse_codes

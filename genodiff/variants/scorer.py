@@ -6,9 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from genodiff.io.progress import ProgressDisplay
-from genodiff.runs.model import TrainedModel
+from genodiff.runs.model import TrainedModel, name_genomes
 from genodiff.runs.own_loci import name_memory
-from genodiff.runs.related_model import name_genomes
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.variant_scores import ScoreOptions, open_score_loci, score_alleles
 from genodiff.variants.background import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from genodiff.generate import record_parts
+from genodiff.generate import samples
 from genodiff.jobs.journal import Journal
 from tests.cli.conftest import Command
 from tests.commands import command
@@ -54,7 +54,7 @@ def test_a_long_record_of_windows_goes_on_to_the_same_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(here)
-    monkeypatch.setattr(record_parts, "EACH", 60)
+    monkeypatch.setattr(samples, "EACH", 60)
     words = ["sample", request.getfixturevalue(kind), "-n", 2, "--length", 250, "--steps", 3, "-q"]
     assert command(capsys, *words, "-o", f"whole.{ending}")[0] == 0
     stops, append = 0, Journal.append_part

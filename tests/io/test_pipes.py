@@ -10,9 +10,9 @@ import pytest
 from genodiff.data.store import require_regular_file
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
+from genodiff.io.file_names import find_readable, is_descriptor
 from genodiff.io.identity import sha256_file
 from genodiff.io.input_file import open_input
-from genodiff.io.pipes import find_readable, is_descriptor
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="no /dev/fd here")
 FASTA = b">a\nACGTT\n>b\nGG\n"

@@ -15,7 +15,7 @@ from genodiff.models.opening import open_language, refuse_relatives
 from genodiff.reports import variant_report
 from genodiff.runs import related_backbone, related_model
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_backbone import RelatedBackbone, find_relatives
+from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.plan_time import time_related_sites
 from genodiff.variants import plan
@@ -60,8 +60,8 @@ def test_relatives_are_part_of_the_model_that_is_opened(run: Path, folder: Path)
     assert open_language(run, "cpu", []).digest == alone.digest != model.digest
     assert model.digest.startswith(f"{alone.digest}~")
     assert isinstance(model.backbone, RelatedBackbone)
-    assert find_relatives(alone.backbone) is None
-    relatives = find_relatives(model.backbone)
+    assert alone.backbone.relatives is None
+    relatives = model.backbone.relatives
     assert relatives is not None
     window, clean = draw_window(folder)
     hidden = window == DNA.mask_id
@@ -156,7 +156,7 @@ def test_a_copy_in_double_precision_shares_the_relatives(run: Path, folder: Path
 
     model = open_language(run, "cpu", [folder / "near.fa"])
     twin = copy.deepcopy(model.backbone).double()
-    assert find_relatives(twin) is find_relatives(model.backbone)
+    assert twin.relatives is model.backbone.relatives
     xt = torch.from_numpy(draw_window(folder)[0])[None]
     with torch.no_grad():
         exact, plain = twin(xt, None).float(), model.backbone(xt, None).float()

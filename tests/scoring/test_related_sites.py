@@ -11,7 +11,7 @@ from genodiff.alphabet import DNA
 from genodiff.io.variants import Allele
 from genodiff.models.opening import open_language
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_backbone import RelatedBackbone, find_relatives
+from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.naive_variants import naive_headcount, naive_llr
@@ -139,7 +139,7 @@ def test_both_read_outs_are_told_of_one_base_alone(ask: Ask) -> None:
 
 
 def test_a_headcount_is_that_of_relatives_one_by_one(ask: Ask, model: TrainedModel) -> None:
-    relatives = find_relatives(model.backbone)
+    relatives = model.backbone.relatives
     assert relatives is not None
     exact = ask(SITES[:20], method="headcount", exact=True)
     for allele, found in zip(SITES, exact, strict=False):

@@ -12,7 +12,7 @@ from tiny_training import run_tiny
 
 import genodiff
 from genodiff.diffusion.objectives.block import BlockDiffusion
-from genodiff.generate import record_parts
+from genodiff.generate import samples
 from genodiff.hub.adopt import adopt_network
 from genodiff.hub.export import export_model
 from genodiff.hub.source import read_source
@@ -143,7 +143,7 @@ def test_a_long_record_that_is_stopped_goes_on_to_the_same_bytes(
 ) -> None:  # fmt: skip
     run = single_run(tmp_path, objective="block", block=8)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(record_parts, "EACH", 24)
+    monkeypatch.setattr(samples, "EACH", 24)
     words = ["sample", run, "-n", 2, "--length", 100, "--steps", 4, "-q"]
     assert exit_code(*words, "--fasta", "whole.fa") == 0
     partial, append = Path("o.fa.partial"), Journal.append_part

@@ -5,7 +5,7 @@ from typing import Any
 
 from genodiff.api.embedding import embed as write_embeddings
 from genodiff.cli.request_flags import make_verb
-from genodiff.io.counts import format_count
+from genodiff.errors import format_count
 
 
 def _say(told: Mapping[str, Any]) -> str:

@@ -16,8 +16,7 @@ from typing import Any
 
 from genodiff.api.predict import predict as predict_sequences
 from genodiff.cli.request_flags import make_verb
-from genodiff.errors import UsageError
-from genodiff.io.counts import format_count
+from genodiff.errors import UsageError, format_count
 
 
 def _arrange(values: dict[str, Any]) -> None:

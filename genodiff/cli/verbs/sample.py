@@ -9,7 +9,7 @@ from typing import Any
 from genodiff.api.sample import sample as write_samples
 from genodiff.cli.request_flags import make_verb
 from genodiff.domain import DOMAINS
-from genodiff.io.counts import format_count
+from genodiff.errors import format_count
 
 
 def _say(told: Mapping[str, Any]) -> str:

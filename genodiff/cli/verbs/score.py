@@ -11,7 +11,7 @@ from typing import Any
 
 from genodiff.api.score import score as write_scores
 from genodiff.cli.request_flags import make_verb
-from genodiff.io.counts import format_count
+from genodiff.errors import format_count
 
 
 def _say(told: Mapping[str, Any]) -> str:

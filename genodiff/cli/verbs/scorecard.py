@@ -19,7 +19,7 @@ from rich.table import Table
 from genodiff.api.scorecard import scorecard_or_designs
 from genodiff.cli.common import order_samples
 from genodiff.cli.request_flags import make_verb
-from genodiff.io.counts import format_count
+from genodiff.errors import format_count
 from genodiff.jobs.request import find_named
 
 

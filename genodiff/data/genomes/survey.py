@@ -19,9 +19,8 @@ from genodiff.data.genomes.store import (
     open_genomes,
 )
 from genodiff.data.recipe import SPLITS, Recipe
-from genodiff.errors import DataError
+from genodiff.errors import DataError, format_count
 from genodiff.io.atomic import find_existing
-from genodiff.io.counts import format_count
 
 
 def survey_genomes(

@@ -30,11 +30,10 @@ from genodiff.api.data import check_documents, holds_documents
 from genodiff.api.data_kind import find_data_kind
 from genodiff.api.data_tables import read_genome_rows, read_label_rows, read_sequence_rows
 from genodiff.cli.common import Common
-from genodiff.errors import DataError, UsageError, printable
+from genodiff.errors import DataError, UsageError, format_count, printable
 from genodiff.io.annotation_rows import find_annotation, read_annotation
 from genodiff.io.coding import CodingReport, judge_coding
 from genodiff.io.composition import Composition
-from genodiff.io.counts import format_count
 from genodiff.io.fasta import read_contig_lengths, read_digests
 from genodiff.io.genbank import FlatRecord
 from genodiff.io.input_file import STDIN

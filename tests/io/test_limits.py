@@ -3,7 +3,7 @@ import os
 import pytest
 import torch
 
-from genodiff.io.cores import count_default_threads, count_usable_cores
+from genodiff.io.limits import count_default_threads, count_usable_cores
 from genodiff.jobs.machine import choose_device, prepare_machine
 
 
