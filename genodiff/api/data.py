@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from genodiff.api.sources import OWN, resolve_source
+from genodiff.api.sources import OWN, DataSource, resolve_source
 from genodiff.data.recipe import SPLITS, list_recipe_names, load_recipe, make_user_recipe
 from genodiff.data.text_recipe import (
     list_text_recipe_names,
@@ -123,7 +123,7 @@ def build_store(
     for DNA. The windows of each split have `seq_len` tokens. `force` builds again. Raises
     `UsageError`, and `DataError` for data that cannot train.
     """
-    named, genome, words, meant = resolve_source(str(recipe), _text(fasta), _text(text), domain)
+    named, genome, words, meant = resolve_source(DataSource.of(recipe, fasta, text, domain))[:4]
     store: Store
     splits: dict[str, Any] = {}
     summaries: dict[str, str] = {}
@@ -262,7 +262,3 @@ def holds_documents(source: str, text: str | None = None) -> bool:
     if os.path.lexists(source):
         return source.lower().removesuffix(".gz").endswith(_TABLES)
     return source in list_text_recipe_names()
-
-
-def _text(path: str | Path | None) -> str | None:
-    return None if path is None else str(path)

@@ -10,17 +10,17 @@ def finetune(
     test: str | pathlib.Path | None = None,
     test_share: float | None = None,
     valid: str | pathlib.Path | None = None,
-    name: str | None = None,
     sequence: str | None = None,
     label: collections.abc.Sequence[str] = (),
     kind: typing.Literal['binary', 'multiclass', 'multilabel', 'regression'] | None = None,
-    metric: str | None = None,
-    split: typing.Literal['official', 'chrom-holdout', 'dedup', 'homology', 'local', 'partial'] = 'official',
     similarity: float | None = None,
     drop_missing: bool = False,
-    task: str = 'all',
+    name: str | None = None,
+    metric: str | None = None,
+    split: typing.Literal['official', 'chrom-holdout', 'dedup', 'homology', 'local', 'partial'] = 'official',
     data: str | pathlib.Path | None = None,
     reference: collections.abc.Mapping[str, str] | None = None,
+    task: str = 'all',
     model: collections.abc.Sequence[str] = ('baselines', 'scratch'),
     method: typing.Literal['full', 'frozen', 'probe'] | collections.abc.Sequence[typing.Literal['full', 'frozen', 'probe']] = ('full',),
     max_train: int | None = None,
@@ -80,24 +80,24 @@ def finetune(
 
     Args:
         what: A suite (genomic-benchmarks, gue, nt, glue, ...), or own sequences.
-        test: The test part; not needed where --train has both, or with --test-share.
+        test: The test part; not needed where the first has both, or with --test-share.
         test_share: The share of one table that tests, such as 0.2: sequences that are alike stay
             together, and the same ones test each time.
         valid: A validation part for every seed, in place of 10 % of train.
-        name: What the task is called.
         sequence: Column of sequences.
         label: Column of labels; several make a multi-label task.
         kind: What the labels are.
+        similarity: With --split homology: sequences are alike from this share of 24-mers on [0.5].
+        drop_missing: Leave out, and count, rows without a label, a sequence or a position (empty,
+            NA, nan, inf).
+        name: What the task is called.
         metric: What chooses the epoch and heads the table.
         split: Which split is used: as published, without equal and overlapping sequences (dedup),
             or with alike sequences (homology) or chromosomes held apart; local and partial are not
             comparable with published numbers.
-        similarity: With --split homology: sequences are alike from this share of 24-mers on [0.5].
-        drop_missing: Leave out, and count, rows without a label, a sequence or a position (empty,
-            NA, nan, inf).
-        task: Name of a task, several with commas, or all.
         data: Folder with the suite's data.
         reference: NAME=FASTA of a genome; repeatable: --reference hg38=hg38.fa.
+        task: Name of a task, several with commas, or all.
         model: Repeatable: RUN or NAME=RUN, scratch, scratch:PRESET, adapted:RUN, a baseline's name,
             or baselines [baselines, scratch].
         method: What is trained: all weights (full), the head alone (frozen), or a regression on

@@ -30,7 +30,7 @@ def predict(
 ) -> typing.Any:
     """The predictions of a fine-tuned model for sequences without labels.
 
-    `run` is a sweep's folder or one unit's; of a sweep with several models, `task`, `model`,
+    `run` is the folder of a sweep or of one unit. Of a sweep with several models, `task`, `model`,
     `method`, `setting` and `seed` say which. With `ensemble` the mean of all its seeds is given,
     and `spread`, the standard deviation between them. `sequences` are strings, `SeqRecord`s, a
     mapping from names, or a file ("-" is stdin): FASTA or GenBank, a table (.csv, .tsv, .parquet;

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from genodiff.data.recipe import list_recipe_names
 from genodiff.data.text_recipe import find_domain
@@ -14,24 +14,30 @@ _DNA = (".fa", ".fasta", ".fna", ".ffn", ".gb", ".gbk", ".gbff", ".genbank", ".e
 _HEADS = (b">", b"LOCUS ", b"ID  ")
 
 
-class ChosenData(NamedTuple):
+class DataSource(NamedTuple):
     """What is read, and of which domain it is; None where it is not said."""
 
-    recipe: str | None
-    fasta: str | None
-    text: str | None
-    domain: str | None
+    recipe: str | None = None
+    fasta: str | None = None
+    text: str | None = None
+    domain: str | None = None
+    bed: str | None = None
+    genomes: str | None = None
+
+    @classmethod
+    def of(cls, *named: str | Path | None) -> Self:
+        """The same of paths."""
+        return cls(*(None if one is None else str(one) for one in named))
 
 
-def resolve_source(
-    source: str | None, fasta: str | None, text: str | None, domain: str | None, given: Any = None
-) -> ChosenData:
+def resolve_source(asked: DataSource, given: Any = None) -> DataSource:
     """The data that the flags mean.
 
     A path in a recipe's place is a FASTA, GenBank or EMBL file, or with the domain text a text. A
     recipe knows its domain. `given` are the settings of a configuration file. Raises `UsageError`
     where they contradict each other, `DataError` for a file that cannot be read.
     """
+    source, fasta, text, domain = asked[:4]
     if text is not None and fasta is not None:
         raise UsageError("--text and --fasta exclude each other", fix="give one of them")
     if source is not None and _is_path(source):
@@ -43,7 +49,7 @@ def resolve_source(
                 fix="give one of them, or name a recipe",
             )
         if domain == "text":
-            return ChosenData(OWN, None, source, domain)
+            return asked._replace(recipe=OWN, fasta=None, text=source)
         if os.path.isfile(Path(source) / "config.yaml"):
             raise UsageError(
                 f"'{printable(source)}' is a run, not data",
@@ -54,11 +60,11 @@ def resolve_source(
                 raise UsageError(
                     f"'{printable(source)}' is DNA, and --text is given", fix="give one of them"
                 )
-            return ChosenData(OWN, source, None, "dna")
+            return asked._replace(recipe=OWN, fasta=source, domain="dna")
     named = source or (given.get("recipe") if isinstance(given, dict) else None)
     if named is None or named == OWN:
         _refuse_absent_files(fasta, text)
-        return ChosenData(source, fasta, text, domain or ("text" if text is not None else None))
+        return asked._replace(domain=domain or ("text" if text is not None else None))
     there = find_domain(str(named))
     if domain not in (None, there):
         what = f"'{named}' is a recipe of {there}, and --domain says {domain}"
@@ -72,7 +78,7 @@ def resolve_source(
                 fix=f"name a recipe of {meant}, or none",
             )
     _refuse_absent_files(fasta, text)
-    return ChosenData(source, fasta, text, there)
+    return asked._replace(domain=there)
 
 
 def make_absolute(path: str | Path | None) -> str | None:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genodiff.api.sources import locate_genomes, make_absolute, resolve_source
+from genodiff.api.sources import OWN, DataSource, locate_genomes, make_absolute, resolve_source
 from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
@@ -75,11 +75,7 @@ def train(
     `CheckpointError`, `MachineError`, and `Interrupted` (its state is saved) after a signal.
     """
     planned = plan_run(
-        source,
-        fasta=fasta,
-        bed=bed,
-        text=text,
-        genomes=genomes,
+        DataSource.of(source, fasta, text, domain, bed, genomes),
         labels=labels,
         memory=memory,
         preset=preset,
@@ -88,7 +84,6 @@ def train(
         resume=resume,
         fresh=fresh,
         init=init,
-        domain=domain,
         seed=seed,
         force=force,
         **settings,
@@ -222,12 +217,8 @@ class PlannedRun:
 
 
 def plan_run(
-    source: str | Path | None = None,
+    source: DataSource,
     *,
-    fasta: str | Path | None = None,
-    bed: str | Path | None = None,
-    text: str | Path | None = None,
-    genomes: str | Path | None = None,
     labels: str | Path | None = None,
     memory: bool = False,
     preset: str | None = None,
@@ -236,7 +227,6 @@ def plan_run(
     resume: str | Path | None = None,
     fresh: bool = False,
     init: str | Path | None = None,
-    domain: str | None = None,
     seed: int | None = None,
     force: bool = False,
     **settings: Any,
@@ -252,24 +242,21 @@ def plan_run(
             fix="give one of them",
         )
     given = {} if config is None else read_yaml(config)
-    recipe, meant = None if source is None else str(source), domain
-    genome, words = make_absolute(fasta), make_absolute(text)
-    if genomes is not None and (source, fasta, bed, text) != (None, None, None, None):
+    parts = (source.recipe, source.fasta, source.text, source.bed)
+    if source.genomes is not None and parts != (None, None, None, None):
         what = "--genomes excludes a recipe, --fasta, --bed and --text"
         raise UsageError(what, fix="give the list alone; it names files and splits")
-    if resume is None and genomes is None:
-        chosen = resolve_source(recipe, _text(fasta), _text(text), domain, given)
-        recipe, meant = chosen.recipe, chosen.domain
-        genome, words = make_absolute(chosen.fasta), make_absolute(chosen.text)
-    files = (genome, words, genomes)
+    if resume is None and source.genomes is None:
+        source = resolve_source(source, given)
+    files = (source.fasta, source.text, source.genomes)
     own = any(one is not None for one in files) and config is None and resume is None
     named = {
-        "recipe": recipe or ("own" if own else None),
-        "fasta": genome,
-        "bed": make_absolute(bed),
-        "text": words,
-        "genomes": locate_genomes(genomes),
-        "domain": meant,
+        "recipe": source.recipe or (OWN if own else None),
+        "fasta": make_absolute(source.fasta),
+        "bed": make_absolute(source.bed),
+        "text": make_absolute(source.text),
+        "genomes": locate_genomes(source.genomes),
+        "domain": source.domain,
         "preset": preset,
         "seed": seed,
     }
@@ -312,10 +299,6 @@ def plan_run(
         )
     check_lock_free(folder)
     return PlannedRun(resolved, folder, start, force)
-
-
-def _text(path: str | Path | None) -> str | None:
-    return None if path is None else str(path)
 
 
 def _read_init(

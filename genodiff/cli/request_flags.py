@@ -3,7 +3,7 @@
 import inspect
 import json as json_module
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ def make_verb(
     say: Callable[[Mapping[str, Any]], str] = str,
     arrange: Callable[[dict[str, Any]], None] | None = None,
     show: Callable[[Any, dict[str, Any]], None] | None = None,
-    rows: Callable[[dict[str, Any]], Sequence[Any]] | None = None,
+    rows: Callable[[Any, dict[str, Any]], Iterable[Any]] | None = None,
     parts: Sequence[type] = (),
     fixed: Mapping[str, Any] = MappingProxyType({}),
 ) -> Callable[..., None]:
@@ -81,7 +81,7 @@ def make_verb(
             told = asked.answer()
         lines = told.pop("lines", None)
         if json and (is_plan or not has_rows):
-            for row in [told] if is_plan or rows is None else rows(told):
+            for row in [told] if is_plan or rows is None else rows(asked, told):
                 print(json_module.dumps(row, allow_nan=False))
         elif show is not None:
             show(asked, told)

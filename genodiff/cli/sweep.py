@@ -23,7 +23,7 @@ def make_suite_verb(suite: str) -> Callable[..., None]:
     return make_sweep_verb(SuiteData, what=suite)
 
 
-def _list_rows(found: dict[str, Any]) -> list[Any]:
+def _list_rows(_: Any, found: dict[str, Any]) -> list[Any]:
     return [*found["rows"], *found["ensembles"]]
 
 

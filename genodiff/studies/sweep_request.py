@@ -39,19 +39,12 @@ Similarity = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnData:
-    """One's own labelled sequences."""
+class TableFields:
+    """How a table of one's own sequences is read."""
 
-    what: Annotated[
-        str | Path,
-        Option(
-            "CSV, TSV, parquet or FASTA with labels, or a folder or zip of class folders.",
-            ("--train",),
-        ),
-    ] = field(kw_only=False)
     test: Annotated[
         str | Path | None,
-        Option("The test part; not needed where --train has both, or with --test-share."),
+        Option("The test part; not needed where the first has both, or with --test-share."),
     ] = None
     test_share: Annotated[
         float | None,
@@ -64,20 +57,11 @@ class OwnData:
         str | Path | None,
         Option("A validation part for every seed, in place of 10 % of train."),
     ] = None
-    name: Annotated[str | None, Option("What the task is called.")] = None
     sequence: Annotated[str | None, Option("Column of sequences.")] = None
     label: Annotated[
         Sequence[str], Option("Column of labels; several make a multi-label task.")
     ] = ()
     kind: Annotated[TaskKind | None, Option("What the labels are.")] = None
-    metric: Annotated[str | None, Option("What chooses the epoch and heads the table.")] = None
-    split: Annotated[
-        OwnSplit,
-        Option(
-            "The parts as given, without equal and overlapping sequences (dedup), or split again "
-            "with alike sequences (homology) or chromosomes held apart."
-        ),
-    ] = "official"
     similarity: Similarity = None
     drop_missing: Annotated[
         bool,
@@ -89,7 +73,41 @@ class OwnData:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuiteData:
+class OwnData(TableFields):
+    """One's own labelled sequences."""
+
+    what: Annotated[
+        str | Path,
+        Option(
+            "CSV, TSV, parquet or FASTA with labels, or a folder or zip of class folders.",
+            ("--train",),
+        ),
+    ] = field(kw_only=False)
+    name: Annotated[str | None, Option("What the task is called.")] = None
+    metric: Annotated[str | None, Option("What chooses the epoch and heads the table.")] = None
+    split: Annotated[
+        OwnSplit,
+        Option(
+            "The parts as given, without equal and overlapping sequences (dedup), or split again "
+            "with alike sequences (homology) or chromosomes held apart."
+        ),
+    ] = "official"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteFiles:
+    """Where the data of a suite are."""
+
+    similarity: Similarity = None
+    data: Annotated[str | Path | None, Option("Folder with the suite's data.")] = None
+    reference: Annotated[
+        Mapping[str, str] | None,
+        Option("NAME=FASTA of a genome; repeatable: --reference hg38=hg38.fa."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteData(SuiteFiles):
     """Tasks of a suite."""
 
     what: Annotated[
@@ -104,12 +122,6 @@ class SuiteData:
             "not comparable with published numbers."
         ),
     ] = "official"
-    similarity: Similarity = None
-    data: Annotated[str | Path | None, Option("Folder with the suite's data.")] = None
-    reference: Annotated[
-        Mapping[str, str] | None,
-        Option("NAME=FASTA of a genome; repeatable: --reference hg38=hg38.fa."),
-    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

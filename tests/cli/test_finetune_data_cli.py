@@ -105,7 +105,7 @@ def test_one_table_is_checked_with_a_share_that_tests_and_without_rows_that_lack
         0,
         f"{tmp_path / 'one.csv'}: sound; values; train 15; test 5; 40 to 40 bases\n",
     )
-    assert "1 of 21 rows dropped (no label: 1; first: line 22)" in caplog.text
+    assert "1 of 21 rows dropped (no label: 1; first: line 22)" in done.stderr
     done = genodiff("check", tmp_path / "one.csv")
     assert done.returncode == 2
     assert "--test-share 0.2" in done.stderr

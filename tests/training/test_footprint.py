@@ -12,6 +12,7 @@ from fake_gpu import Memory, fake_gpu
 from tiny_training import tiny
 
 from genodiff.alphabet import DNA
+from genodiff.api.sources import DataSource
 from genodiff.api.train import plan_run
 from genodiff.backbones.backbone import PRESETS
 from genodiff.errors import MachineError
@@ -139,8 +140,9 @@ def planned(command: str) -> RunConfig:
         if word.startswith("--"):
             flags[word[2:].replace("-", "_")] = words.pop(0)
         else:
-            flags["source"] = word
-    source, file = flags.pop("source", None), flags.pop("config", None)
+            flags["recipe"] = word
+    source = DataSource.of(*(flags.pop(name, None) for name in DataSource._fields))
+    file = flags.pop("config", None)
     if file is not None:
         file = QUEUE.parents[2] / file
     return plan_run(source, config=file, **{k: yaml.safe_load(v) for k, v in flags.items()}).config

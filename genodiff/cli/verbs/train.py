@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from genodiff.api.sources import DataSource
 from genodiff.api.train import plan_run
 from genodiff.cli.common import OUTPUT, Common, Device, Force, Plan, convert_whole_number
 from genodiff.cli.settings_flags import MOST_USED, SettingsFlags, collect_settings
@@ -159,11 +160,7 @@ def train(
     """Train, or go on in the run folder."""
     common.prepare()
     planned = plan_run(
-        source,
-        fasta=fasta,
-        bed=bed,
-        text=text,
-        genomes=genomes,
+        DataSource.of(source, fasta, text, domain, bed, genomes),
         labels=labels,
         memory=memory,
         preset=preset,
@@ -172,7 +169,6 @@ def train(
         resume=resume,
         fresh=fresh,
         init=init,
-        domain=domain,
         seed=common.seed,
         force=force,
         **collect_settings(settings),

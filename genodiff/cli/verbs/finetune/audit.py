@@ -4,33 +4,24 @@ SUITE/all audits every task of a suite. For Genomic Benchmarks coordinates are e
 written.
 """
 
-import json as json_module
 import sys
-from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
+from collections.abc import Iterable
+from typing import Any
 
 from genodiff.api.labelled_data import audit as audit_parts
-from genodiff.api.labelled_data import audit_lines, list_datasets
-from genodiff.cli.common import Common
-from genodiff.cli.labelled_data import DATASET, DataFlags
+from genodiff.api.labelled_data import audit_lines
+from genodiff.cli.request_flags import make_verb
 
 
-def audit(
-    dataset: Annotated[str, Parameter(help=DATASET)],
-    /,
-    *,
-    flags: DataFlags = DataFlags(),
-    model: Annotated[
-        list[Path] | None,
-        Parameter(help="A run: how much of the test part its pretraining saw. Repeatable."),
-    ] = None,
-    json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
-    common: Common = Common(),
-) -> None:
-    """Print what an audit finds, as lines or as one JSON object per task."""
-    for name in list_datasets(dataset):
-        found = audit_parts(name, **flags.given(), model=model or ())
-        for line in [json_module.dumps(found)] if json else audit_lines(found):
-            sys.stdout.write(line + "\n")
+def list_audits(_: Any, found: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """The audit of each task."""
+    return found.get("tasks", [found])
+
+
+def _show(asked: Any, found: dict[str, Any]) -> None:
+    """What an audit finds, as lines."""
+    for each in list_audits(asked, found):
+        sys.stdout.write("".join(f"{line}\n" for line in audit_lines(each)))
+
+
+audit = make_verb(audit_parts, show=_show, rows=list_audits)

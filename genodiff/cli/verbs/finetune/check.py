@@ -3,43 +3,47 @@
 Leaks between train and test are warned of. Nothing is written.
 """
 
-import json as json_module
+import logging
 import sys
-from typing import Annotated
-
-from cyclopts import Parameter
+from collections.abc import Iterator
+from typing import Any
 
 from genodiff.api.labelled_data import audit, list_warnings
-from genodiff.cli.common import Common
-from genodiff.cli.labelled_data import DATASET, DataFlags
+from genodiff.cli.request_flags import make_verb
+from genodiff.cli.verbs.finetune.audit import list_audits
 from genodiff.errors import printable
 
+_log = logging.getLogger("genodiff")
+_KEEP = ("suite", "task", "split", "classes", "counts", "lengths", "notes")
 
-def check(
-    dataset: Annotated[str, Parameter(help=DATASET)],
-    /,
-    *,
-    flags: DataFlags = DataFlags(),
-    json: Annotated[bool, Parameter(negative="", help="One JSON object on stdout.")] = False,
-    common: Common = Common(),
-) -> None:
-    """Print one line, or one JSON object, about a data set that is sound."""
-    found = audit(dataset, **flags.given())
-    warnings = list_warnings(found)
-    if not common.quiet:
+
+def _judge(asked: Any, found: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
+    """The name of each data set, what is found of it, and its warnings, which are said."""
+    for each in list_audits(asked, found):
+        name = f"{each['suite']}/{each['task']}" if "tasks" in found else str(asked.dataset)
+        warnings = list_warnings(each)
         for warning in warnings:
-            print(f"genodiff: warning: {printable(dataset)}: {warning}", file=sys.stderr)
-    if json:
-        keep = ("suite", "task", "split", "classes", "counts", "lengths", "notes")
-        row = {key: found[key] for key in keep} | {"warnings": warnings}
-        sys.stdout.write(json_module.dumps(row) + "\n")
-    else:
+            _log.warning("warning: %s: %s", printable(name), warning)
+        yield printable(name), each, warnings
+
+
+def _list_rows(asked: Any, found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for _, each, warnings in _judge(asked, found):
+        yield {key: each[key] for key in _KEEP} | {"warnings": warnings}
+
+
+def _show(asked: Any, found: dict[str, Any]) -> None:
+    """A line about each data set that is sound."""
+    for name, each, _ in _judge(asked, found):
         counts = "; ".join(
             f"{part} {' + '.join(f'{n:,}' for n in of.values())}"
-            for part, of in found["counts"].items()
+            for part, of in each["counts"].items()
         )
-        spans = [of for of in found["lengths"].values()]
-        unit = "bases" if found["domain"] == "dna" else "bytes"
+        spans = each["lengths"].values()
+        unit = "bases" if each["domain"] == "dna" else "bytes"
         bases = f"{min(s[0] for s in spans):,} to {max(s[2] for s in spans):,} {unit}"
-        of = f"classes {', '.join(found['classes'])}" if found["classes"] else "values"
-        sys.stdout.write(f"{printable(dataset)}: sound; {of}; {counts}; {bases}\n")
+        of = f"classes {', '.join(each['classes'])}" if each["classes"] else "values"
+        sys.stdout.write(f"{name}: sound; {of}; {counts}; {bases}\n")
+
+
+check = make_verb(audit, show=_show, rows=_list_rows, fixed={"model": ()})
