@@ -202,7 +202,7 @@ def read_trna(data: Path, work: Path, limit: int, seed: int) -> Examples:
 
 
 def read_core_promoters(data: Path, work: Path, limit: int, seed: int) -> Examples:
-    """Expression of edited copies of one yeast core promoter, in its place on chrV."""
+    """Expression of other core promoters in the place of one of yeast, on chrV."""
     sequences, scores, wild = read_scan(data / "dms/Shai_2015_promoter.csv.gz")
     with Genome(data / "genomes/sacCer3.fa.gz") as genome:
         return place_scan(
@@ -299,7 +299,8 @@ SETS = {
             "core_promoters", "yeast", read_core_promoters,
             "likelier promoters express more: +", -1, False,
             "Shalem et al. 2015, PLoS Genet 11:e1005147",
-            "One promoter, so the interval is over its edited copies, not over promoters.",
+            "One place: nearly all sequences differ from its promoter at half of the bases or "
+            "more. So they are other promoters, and the interval is over them, not over places.",
         ),
         VariantSet(
             "trna", "yeast", read_trna, "likelier genes are fitter: +", 1, False,

@@ -26,7 +26,7 @@ from genodiff.annotation.gene_grammar import (
     label_genes,
     mirror_states,
 )
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, UsageError, format_count
 from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
@@ -173,7 +173,7 @@ def read_gene_labels(path: str | Path, contigs: Mapping[str, int]) -> BaseLabels
         )
         log.warning(what + ": their bases are unknown", shown, f"{partial:,}")
     if total == left_out:
-        fix = "give an annotation with CDS rows and strands"
+        fix = "give CDS rows, or BED12 with its coding part, with strands"
         raise DataError("has no coding gene to learn from", file=name_input(path), fix=fix)
     return BaseLabels("genes", STATES, found)
 
@@ -192,7 +192,8 @@ def read_class_labels(
     An interval of BED without a name is `inside`; with `all_as`, every row is of that class, where
     names are those of genes. `stranded` makes two of each class. Raises `DataError` for a row
     beyond its contig or of an unknown one, without a strand where one is needed, and for bases of
-    two classes; with `mask_shared` those are unknown, and counted in the log.
+    two classes. With `mask_shared` those are unknown, and counted in the log. So are rows on -
+    whose strand is not used.
     """
     if types:
         some = [(r.contig, r.start, r.end, r.type, r.strand, r.line)
@@ -204,6 +205,10 @@ def read_class_labels(
                 for row in table.select(columns).iter_rows()]  # fmt: skip
     if all_as:
         some = [(*row[:3], all_as, *row[4:]) for row in some]
+    turned = sum(row[4] == "-" for row in some)
+    if turned and not stranded:
+        what = "%s: %s on -; without --stranded a class is of both strands, and theirs is not used"
+        log.warning(what, name_input(path), format_count(turned, "row"))
     plain = sorted({row[3] for row in some})
     names = (NONE, *(f"{one}{way}" for one in plain for way in ("+-" if stranded else ("",))))
     if len(names) > _MOST:

@@ -1,8 +1,8 @@
 """G and C in windows: the state is the count of each window in progress that may still go wrong.
 
-A window is settled once no completion can bring it out of its limits: what is kept, and how many
-edits are left, bound how far its count may still move. A settled window is forgotten. So with few
-edits there are few states, also where windows begin at every base.
+A window is settled once no completion can bring it out of its limits. What is kept, and how many
+edits are left, bound how far its count may still move. A settled window is forgotten. So few edits
+need few states, even where a window begins at every base.
 """
 
 import math
@@ -81,13 +81,13 @@ class GcWindowAutomaton(Automaton):
             highest = counts + high + np.minimum(left, up)
             alive &= ~active | (highest >= self._least) & (lowest <= self._most)
             counts[(lowest >= self._least) & (highest <= self._most)] = _SETTLED
-        found = np.full((len(here), 5), DEAD, np.int64)
+        reached = np.full((len(here), 5), DEAD, np.int64)
         kept, ids = _merge_rows(after[alive], self._mix)
         self._rows, self.size = kept, max(1, len(kept))
         mine = np.full(alive.shape, DEAD, np.int64)
         mine[alive] = ids
-        found[:, symbols] = mine
-        return found[places]
+        reached[:, symbols] = mine
+        return reached[places]
 
 
 def _choose_limit(space: DesignSpace, start: int, end: int) -> EditLimit:

@@ -41,7 +41,7 @@ from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.runs.related_backbone import PLACE_CHANNELS, RelatedBackbone
 
 LONGEST = 1 << 20
-"""Bases of a window that no `--window` has cut."""
+"""Bases of a window."""
 _MOST_BASES = 1 << 18  # of a batch, padding included
 # What is read ahead to be sorted by length: bases, windows, and numbers of their embeddings.
 _HELD_BASES, _HELD_WINDOWS, _HELD_NUMBERS = 1 << 22, 4096, 1 << 25
@@ -187,14 +187,11 @@ def _pieces(
 ) -> Iterator[Window]:
     """The pieces of a window; `cut` and `fetch` take letters [first, last) of it as it is read."""
     length = whole.end - whole.start
-    if window is None:
-        if length > LONGEST:
-            what = (
-                f"{whole.contig}:{whole.start + 1:,}-{whole.end:,} has {length:,} bases, "
-                f"more than {LONGEST:,} at a time"
-            )
-            raise UsageError(what, fix="cut it with --window and --stride")
-        window = max(length, 1)
+    window = window or max(length, 1)
+    if min(window, length) > LONGEST:
+        where = f"{whole.contig}:{whole.start + 1:,}-{whole.end:,}"
+        what = f"{where} has {length:,} bases, and a window at most {LONGEST:,}"
+        raise UsageError(what, fix=f"cut it with --window {LONGEST} or less, and --stride")
     for first in range(0, max(length, 1), stride or window):
         last = min(first + window, length)
         start, end = cut(first, last) if last else (whole.start, whole.end)

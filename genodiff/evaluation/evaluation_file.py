@@ -3,10 +3,10 @@
     {"test": {...}, "test, 20 of 765 windows, no baselines": {...}, "test of other.fa": {...}}
 
 Two evaluations are the same where all of `_IDENTITY` is equal: then the newer replaces the older.
-Of the evaluations of one split, data set and context the fullest has the short name ("test"), and
-the others say what they lack. Fullest means, in this order: of the run's present weights (else of
-the latest step), soft-masked bases counted, most windows, most masks, with baselines, with masks
-for sampling steps (--t-steps), with an order (--order), newest.
+Of the evaluations of one split, data set and context the fullest has the short name ("test"). The
+others say what they lack. Fullest means, in this order: of the run's present weights (else of the
+latest step), soft-masked bases counted, most windows, most masks, with baselines, with masks for
+sampling steps (--t-steps), with an order (--order), newest.
 
 Data that the run was not trained on (by its fingerprint in provenance.json) stand under "SPLIT of
 FILE" or "SPLIT of FILE (BED)", and what saw whole contigs under "SPLIT in whole contigs". A network
@@ -123,8 +123,8 @@ def identify_evaluation(result: dict[str, Any]) -> tuple[Any, ...]:
     """What an evaluation was of: equal where a newer one replaces an older one."""
     mixture = result.get("markov_mixture") is not None
     steps = bool(result.get("t_steps_asked"))
-    told = result.get("memory") or {}
-    memory = sha256_json([name_memory(result), told.get("numbers"), told.get("effort")])
+    mixed_in = result.get("memory") or {}
+    memory = sha256_json([name_memory(result), mixed_in.get("numbers"), mixed_in.get("effort")])
     order = sha256_json([(result.get("order") or {}).get(key) for key in _ORDER])
     figures = has_baselines(result), mixture, steps, memory, order
     return (*(result.get(key) for key in _IDENTITY), *figures)

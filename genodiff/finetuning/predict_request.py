@@ -23,7 +23,7 @@ from genodiff.runs.run_paths import find_model_folder
 class PredictRequest(FileRequest):
     """The predictions of a fine-tuned model for sequences without labels.
 
-    `run` is a sweep's folder or one unit's; of a sweep with several models, `task`, `model`,
+    `run` is the folder of a sweep or of one unit. Of a sweep with several models, `task`, `model`,
     `method`, `setting` and `seed` say which. With `ensemble` the mean of all its seeds is given,
     and `spread`, the standard deviation between them. `sequences` are strings, `SeqRecord`s, a
     mapping from names, or a file ("-" is stdin): FASTA or GenBank, a table (.csv, .tsv, .parquet;
@@ -123,8 +123,8 @@ class PredictRequest(FileRequest):
         """Raises `UsageError` for what a model that labels bases has no use of."""
         choices = ("task", "model", "method", "setting", "seed", "column", "form")
         for name in (*choices, "json", "ensemble"):
-            given = getattr(self, name)
-            if given not in (None, False, ()) and not (name == "json" and self.plan):
+            value = getattr(self, name)
+            if value not in (None, False, ()) and not (name == "json" and self.plan):
                 raise UsageError(f"--{name} is of models of whole sequences", fix="leave it out")
         if self.sequences is not None and self.fasta is not None:
             what = "--fasta is the genome, and so are the SEQUENCES"

@@ -26,7 +26,7 @@ LETTERS = (str, bytes, bytearray, Seq, MutableSeq)
 
 
 def read_columns(held: Any) -> Columns | None:
-    """The columns of a frame, a mapping of columns or a list of rows; None of anything else.
+    """The columns of a frame, a mapping of columns or a list of rows; None for anything else.
 
     Raises `UsageError` for columns of several lengths.
 
@@ -91,7 +91,7 @@ def is_record(one: Any) -> bool:
 
 
 def name_fields(row: Any) -> dict[str, Any] | None:
-    """The fields of one row by name; None of what is no row with names."""
+    """The fields of one row by name; None for what is no row with names."""
     if isinstance(row, Mapping):
         return {str(name): value for name, value in row.items()}
     if isinstance(row, tuple) and hasattr(row, "_fields"):
@@ -137,8 +137,8 @@ def is_missing(value: Any) -> bool:
 
 
 def choose_column(columns: Columns, usual: tuple[str, ...], what: str) -> str:
-    """The column that holds `what` ("sequence"): the one with a usual name, or the only one of
-    words that are no names of rows. Raises `UsageError`, which lists the columns to choose from.
+    """The column that holds `what` ("sequence"). It has a usual name, or is the only one of words
+    beside the names of rows. Raises `UsageError`, which lists the columns to choose from.
     """
     named = [name for name in columns if name.strip().lower() in usual]
     words = [
@@ -148,12 +148,12 @@ def choose_column(columns: Columns, usual: tuple[str, ...], what: str) -> str:
         and any(isinstance(one, LETTERS) for one in column)
         and all(isinstance(one, LETTERS) or is_missing(one) for one in column)
     ]
-    found = named or words
-    if len(found) == 1:
-        return found[0]
-    shown = ", ".join(printable(name) for name in found or columns)
+    fitting = named or words
+    if len(fitting) == 1:
+        return fitting[0]
+    shown = ", ".join(printable(name) for name in fitting or columns)
     fix = f"give that column alone, or call it '{usual[0]}'"
-    if not found:
+    if not fitting:
         raise UsageError(f"no column holds {what}s (columns: {shown or 'none'})", fix=fix)
     raise UsageError(f"which column holds the {what}s: {shown}?", fix=fix)
 

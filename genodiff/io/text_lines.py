@@ -36,10 +36,10 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
     for block in as_utf8(blocks, shown):
         data = rest + block
         if first:
-            known = find_binary_format(data[:4096])
-            known = known or (None if kind == "text" else find_page(data))
-            if known:
-                what, fix = f"not {kind}: this is {known[0]}", known[1] or f"give {kind}"
+            other = find_binary_format(data[:4096])
+            other = other or (None if kind == "text" else find_page(data))
+            if other:
+                what, fix = f"not {kind}: this is {other[0]}", other[1] or f"give {kind}"
                 raise DataError(what, file=shown, line=1, fix=fix)
             while data.startswith(_BOM):
                 data = data.removeprefix(_BOM)
@@ -93,17 +93,16 @@ def _decoded(data: bytes, number: int, shown: str, *, last: bool) -> list[str]:
         lines = [line.removesuffix("\r") for line in lines[:ended]] + lines[ended:]
     if _CONTROL.search(text.replace("\r\n", "\n").removesuffix("\r" * (not last))):
         for line, content in enumerate(lines, number):
-            found = _CONTROL.search(content)
-            if found and found[0] == "\r":
+            control = _CONTROL.search(content)
+            if control and control[0] == "\r":
                 what, fix = (
                     "carriage return inside a line (classic Mac line ends)",
                     "convert the line ends (mac2unix)",
                 )
                 raise DataError(what, file=shown, line=line, fix=fix)
-            if found:
-                name = (
-                    "NUL byte" if found[0] == "\0" else f"control character 0x{ord(found[0]):02X}"
-                )
+            if control:
+                letter = control[0]
+                name = "NUL byte" if letter == "\0" else f"control character 0x{ord(letter):02X}"
                 what, fix = f"{name} (binary data?)", "remove it, or copy the file again"
                 raise DataError(what, file=shown, line=line, fix=fix)
     return lines

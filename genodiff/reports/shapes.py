@@ -167,7 +167,7 @@ def write_svg(
     """
     left, top, width, height = find_frame(shapes)
     box = f'viewBox="{_round(left)} {_round(top)} {_round(width)} {_round(height)}"'
-    told = f'role="img" aria-label="{escape(title, quote=True)}"'
+    role = f'role="img" aria-label="{escape(title, quote=True)}"'
     paint = COLOURS.__getitem__ if alone else _take_variable
     used = [
         base for base in GLYPHS if any(isinstance(x, Letter) and x.base == base for x in shapes)
@@ -179,10 +179,10 @@ def write_svg(
     )
     body = f"<defs>{defs}</defs>" * bool(defs) + "".join(_write(x, name, paint) for x in shapes)
     if not alone:
-        return f'<svg {box} {told} style="max-width: {_round(width)}px">{body}</svg>'
+        return f'<svg {box} {role} style="max-width: {_round(width)}px">{body}</svg>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_round(width)}" '
-        f'height="{_round(height)}" {box} {told} font-family="{_STACK}">'
+        f'height="{_round(height)}" {box} {role} font-family="{_STACK}">'
         f"<title>{escape(title)}</title>"
         f"{_write(Box(left, top, width, height, 'paper'), name, paint)}{body}</svg>\n"
     )

@@ -1,9 +1,9 @@
-"""The numbers of a run's memory, fitted on windows of its valid split, with its network in front.
+"""The numbers of a run's memory, fitted beside its network on windows of its valid split.
 
-Windows are drawn within classes: unique, touched, repeat, by the share of a window in 24-mers that
-the train split has. Each is masked some times, k = 1..L in strata, and counts as much as the valid
-split has of its class. The cost is the bound of the exact count (`memory/fitting.py`). Nothing of
-the test split is read.
+Windows are drawn from three classes: unique, touched and repeat. The class is the share of a window
+in 24-mers that the train split has. Each window is masked several times, with k = 1..L bases in
+strata. It counts as much as the valid split has of its class. The cost is the bound of the exact
+count (`memory/fitting.py`). Nothing of the test split is read.
 """
 
 import logging
@@ -55,30 +55,30 @@ def fit_memory(
     if model.objective.kind != "masked":
         what = f"a memory is for masked networks, and this is {model.objective.name}"
         raise UsageError(what, fix="give a masked network of DNA")
-    found = open_train_memory(model, offline=offline, fitted=False)
-    if found.store is None:
+    opened = open_train_memory(model, offline=offline, fitted=False)
+    if opened.store is None:
         what = "has its memory inside, and no valid split to fit on"
         raise CheckpointError(what, file=model.run, fix="fit the run that it was made of")
-    rows = cut_windows(found.store, "valid", model.config.data.seq_len)
+    rows = cut_windows(opened.store, "valid", model.config.data.seq_len)
     if not len(rows):
         what = f"has no window of {model.config.data.seq_len:,} known bases in its valid split"
-        raise DataError(what, file=found.store.path, fix="choose another valid split")
-    kinds = classify(found.store, rows)
+        raise DataError(what, file=opened.store.path, fix="choose another valid split")
+    kinds = classify(opened.store, rows)
     sample = draw_sample(rows, kinds, windows, draws, seed)
     _log.info("%s: fitting the memory on %s masked windows", model.run, f"{len(sample.masked):,}")
-    fitted = fit_sample(model, found.memory, sample, count_kinds(kinds))
-    told = {
-        "fingerprint": found.told["fingerprint"],
+    fitted = fit_sample(model, opened.memory, sample, count_kinds(kinds))
+    fit = {
+        "fingerprint": opened.told["fingerprint"],
         "numbers": fitted.numbers.model_dump(mode="json"),
-        "effort": found.told["effort"],
+        "effort": opened.told["effort"],
         "fitted_on": {
             "split": "valid", "windows": windows, "draws": draws, "seed": seed,
             "rows": len(sample.masked), "checkpoint": model.digest,
             "bits_alone": fitted.alone, "bits_before": fitted.before, "bits_after": fitted.after,
         },
     }  # fmt: skip
-    write_fitted(model.run, told)
-    return told
+    write_fitted(model.run, fit)
+    return fit
 
 
 def fit_sample(

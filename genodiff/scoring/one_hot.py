@@ -99,12 +99,12 @@ class OneHotNetwork(nn.Module):
 
     def _log_likelihood(self, X: Tensor) -> Tensor:
         at = torch.arange(X.shape[2], device=X.device) % self.every
-        found = X.new_zeros(len(X))
+        total = X.new_zeros(len(X))
         for phase in range(min(self.every, X.shape[2])):
             hidden = at == phase
             logits = self._read(X * ~hidden, self.backbone)[:, hidden][..., self._targets]
-            found = found + (logits.log_softmax(-1) * X[..., hidden].transpose(1, 2)).sum((1, 2))
-        return found
+            total = total + (logits.log_softmax(-1) * X[..., hidden].transpose(1, 2)).sum((1, 2))
+        return total
 
     def _read(self, X: Tensor, read: Callable[..., Tensor]) -> Tensor:
         """What `read` gives for ids whose embeddings are those of `X`."""

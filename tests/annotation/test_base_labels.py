@@ -176,7 +176,9 @@ CLASSES = (
 
 
 @pytest.mark.parametrize("stranded", [True, False])
-def test_classes_of_bed_and_of_gff_are_at_their_bases(tmp_path: Path, stranded: bool) -> None:
+def test_classes_of_bed_and_of_gff_are_at_their_bases(
+    tmp_path: Path, stranded: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     rows = [f"{c}\t{a}\t{b}\t{name}\t0\t{way}\n" for c, a, b, name, way in CLASSES]
     (tmp_path / "c.bed").write_text("".join(rows))
     (tmp_path / "c.gff3").write_text(
@@ -184,6 +186,7 @@ def test_classes_of_bed_and_of_gff_are_at_their_bases(tmp_path: Path, stranded: 
             ("chr2", "other", 0, 90, "+", "o"))
     )  # fmt: skip
     of_bed = read_class_labels(tmp_path / "c.bed", CONTIGS, stranded=stranded)
+    assert ("on -; without --stranded" in caplog.text) is not stranded
     of_gff = read_class_labels(
         tmp_path / "c.gff3", CONTIGS, types=("tss", "peak"), stranded=stranded
     )

@@ -445,3 +445,14 @@ def test_other_networks_embed_too(tmp_path: Path, preset: str) -> None:
         strict=True,
     ):
         np.testing.assert_allclose(given, other, rtol=0, atol=1e-5)
+
+
+def test_a_window_that_is_too_long_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genodiff.embedding.embed.LONGEST", 8)
+    (tmp_path / "a.fa").write_text(">a\nACGTACGTAC\n")
+    for window in (None, 9):
+        with pytest.raises(UsageError, match=r"a:1-10 has 10 bases.*; cut it with --window 8"):
+            list(cut_windows(tmp_path / "a.fa", window=window))
+    assert len(list(cut_windows(tmp_path / "a.fa", window=8))) == 2

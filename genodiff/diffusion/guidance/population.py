@@ -6,13 +6,13 @@ those of the unguided sample.
 `smc` is sequential Monte Carlo. After each step a particle's weight grows by psi(now) over
 psi(before), with psi the potential by completions. The effective sample size is (sum w)^2 over
 sum w^2. Where it falls to `threshold` N, particles are drawn anew by their weights, systematically.
-Whatever psi is, weights multiply to e^(beta r(x0)), so
+Whatever psi is, the weights of a particle multiply to e^(beta r(x0)). So the product of mean
+weights estimates
 
-    Z  =  E[e^(beta r(x))]  is estimated without bias by the product of mean weights,
+    Z  =  E[e^(beta r(x))]
 
-(few completions make psi noisy, and the estimate more so, but not biased), and a particle drawn
-by the last weights follows p(x) e^(beta r(x)) / Z as N
-grows, given the order.
+without bias. Few completions make psi noisy, and the estimate noisier, but not biased. As N grows,
+a particle drawn by the last weights follows p(x) e^(beta r(x)) / Z, given the order.
 
 `beam` keeps the `width` best by psi after each step and continues each N / width times. `best-of-n`
 draws n samples and keeps the best. Both are baselines: they follow no law that is known.
@@ -297,5 +297,5 @@ def best_of_n(
         return run_plain(chain, xt)
     reward, _, _ = _begin(chain, xt, aim)
     done = _run(chain, xt, size, None)
-    found = _score(reward, aim, done, size)
-    return _pick(done, size, found.argmax(1), reward.calls, no_estimate(len(xt)))
+    scores = _score(reward, aim, done, size)
+    return _pick(done, size, scores.argmax(1), reward.calls, no_estimate(len(xt)))
