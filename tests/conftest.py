@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from genodiff.runs.model import TrainedModel
 
-gc.disable()  # until all tests are collected
-
 # A shell's background job ignores Ctrl-C and nohup a hang-up; so would what a test starts.
 for _signal, _usual in (
     (signal.SIGINT, signal.default_int_handler),
@@ -110,11 +108,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in _LONGEST)
 
 
-def pytest_collection_finish() -> None:
-    """What is there before the first test stays: no collection of garbage looks at it again."""
-    gc.enable()
-    gc.freeze()
-    atexit.register(gc.unfreeze)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """No garbage is looked for among the tests, while they are collected or later: all stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+        atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(wrapper=True)
