@@ -31,6 +31,19 @@ def draw(shape: tuple[int, ...], seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
+def problem(
+    length: int, size: int, d_model: int, d_state: int, d_conv: int, batch: int
+) -> tuple[Mamba, Tensor]:
+    """A mixer, and rows of two streams."""
+    settings = CaduceusSettings(
+        kind="caduceus", n_layer=1, d_model=d_model, d_state=d_state, d_conv=d_conv, proj_bias=True
+    )
+    mixer = Mamba(d_model, settings, InitialValues(length))
+    with torch.no_grad():  # decays from nearly 1 to underflow
+        mixer.ahead.A_log += draw(tuple(mixer.ahead.A_log.shape), 2) * 3
+    return mixer, draw((batch, 2 * length, d_model), 3)
+
+
 def gradients(
     mixer: Mamba, h: Tensor, size: int, mask: Tensor | None, provider: str
 ) -> dict[str, Tensor]:
@@ -64,13 +77,8 @@ def runs_in_c(arguments: tuple) -> bool:
 def test_the_output_and_all_gradients_are_those_of_the_definition(
     length: int, size: int, d_model: int, d_state: int, d_conv: int, batch: int, padded: bool
 ) -> None:
-    settings = CaduceusSettings(
-        kind="caduceus", n_layer=1, d_model=d_model, d_state=d_state, d_conv=d_conv, proj_bias=True
-    )
-    mixer = Mamba(d_model, settings, InitialValues(length))
-    with torch.no_grad():  # decays from nearly 1 to underflow
-        mixer.ahead.A_log += draw(tuple(mixer.ahead.A_log.shape), 2) * 3
-    h, mask = draw((batch, 2 * length, d_model), 3), None
+    mixer, h = problem(length, size, d_model, d_state, d_conv, batch)
+    mask = None
     if padded:
         ends = torch.arange(batch)[:, None] * 7 % length + 1
         inside = torch.arange(length) < ends

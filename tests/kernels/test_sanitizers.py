@@ -24,6 +24,7 @@ if sys.argv[4] == "thread":  # it does not follow the threads of an OpenMP that 
 sys.path.insert(0, sys.argv[2])
 from scans import Problem
 from test_mixer import problem, run
+import test_block_mixer as blocks
 from recalls import recall_shapes
 from chains import draw_shapes
 from genodiff.kernels.norm import rms_norm
@@ -44,6 +45,8 @@ for threads in (1, 3):
                 run(problem(2, length, channels, 16, taps=taps, rank=rank, **odd), torch.float32)
             x = torch.randn(length, channels, requires_grad=True)
             rms_norm(x, torch.ones(channels), 1e-5).sum().backward()
+    for shape in blocks.SHAPES:
+        blocks.gradients(*blocks.problem(*shape, 2), shape[1], None, "native")
     for taps in (3, 4):
         run(problem(1, 300, 17, 16, taps=taps, rank=8), torch.float32)
 print("clean")
@@ -54,6 +57,8 @@ recall_shapes()
 for batch, length, channels in ((3, 65, 17), (1, 300, 236), (3, 1500, 40)):
     Problem(batch, length, channels, 16, h0=True, z=True).solve("native", torch.float32)
     run(problem(batch, length, channels, 16, rank=8, in_bias=True), torch.float32)
+    for shape in blocks.SHAPES[-3:]:
+        blocks.gradients(*blocks.problem(*shape, batch), shape[1], None, "native")
     x = torch.randn(4 * length, channels, requires_grad=True)
     rms_norm(x, torch.ones(channels), 1e-5).sum().backward()
 print("clean")
