@@ -25,9 +25,8 @@ def make_denoiser(
     graphs of calls without padding; without it, `find_recorder` is asked about the device.
     """
     graph, weights = None, list(backbone.parameters())
-    on_host = (
-        getattr(backbone, "relatives", None) is not None
-    )  # they are read there, in the midst of a call
+    # Relatives are read on the host, in the midst of a call.
+    on_host = getattr(backbone, "relatives", None) is not None
     if record is None and weights and not on_host:
         record = find_recorder(weights[0].device.type)
     if record is not None:
