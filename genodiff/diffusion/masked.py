@@ -19,7 +19,7 @@ and in any batch.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -42,6 +42,17 @@ logits alone, (n, V).
 """
 
 LARGEST_SIGMA = 20.0  # what a time-conditioned denoiser sees where alpha = 0; e^-20 = 2e-9
+
+
+@runtime_checkable
+class Decoder(Protocol):
+    """A causal network that goes on from what it has read."""
+
+    def cache(self, capacity: int) -> Any:
+        """An empty cache of `capacity` positions."""
+
+    def decode(self, x: Tensor, cache: Any) -> Tensor:
+        """Logits (B, n, V) of what follows each position of x, which the cache then holds too."""
 
 
 @dataclass(frozen=True)

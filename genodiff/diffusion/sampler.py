@@ -3,7 +3,7 @@
 A sampler turns masks into tokens. It is a function of a denoiser and of two uniforms per position,
 in a file of `genodiff.diffusion.samplers` or of a plug-in:
 
-    @sampler("ancestral", fits=("masked", "score"), evaluations=steps_that_reveal)
+    @sampler("ancestral", fits=("masked", "score"), evaluations=count_revealing_steps)
     def ancestral(diffusion, denoiser, xt, options) -> Sampled: ...
 
 A sequence's result depends on its own masks and uniforms, never on its companions. In single
@@ -14,9 +14,10 @@ takes each such sequence alone. On other devices, where a call costs more than a
 at a time: their logits then depend on one another in the last digits of double precision.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -26,7 +27,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from genodiff.diffusion.draw import Draw
-from genodiff.diffusion.masked import LARGE, Denoiser, MaskedDiffusion
+from genodiff.diffusion.masked import LARGE, Decoder, Denoiser, MaskedDiffusion
 from genodiff.diffusion.mixed_noise import Noising
 from genodiff.diffusion.registries import SAMPLERS as SAMPLERS
 from genodiff.diffusion.schedule import Schedule
@@ -41,11 +42,8 @@ Order = Literal["fixed", "read"]
 """When a position is revealed: by its `u_order` and its place alone; or by the distributions at the
 masks, of which `u_order` settles ties. Neither looks at a token that is still to come."""
 
-TILTED_AND_JOINT = (
-    "constraints draw bases together, and this guidance moves each by itself",
-    "use smc, beam, best-of-n or cfg",
-)
-
+TILTED = "constraints draw bases together, and this guidance moves each by itself"
+TILTED_AND_JOINT = TILTED, "use smc, beam, best-of-n or cfg"
 
 _TOGETHER = 1 << 27
 """Most double-precision logits of a call that decides draws of several sequences."""
@@ -56,17 +54,6 @@ class Sampled(NamedTuple):
 
     x0: Int[Tensor, "B L"]  # no masks left; what was visible is unchanged
     nfe: Int[Tensor, " B"]  # evaluations of the denoiser for each sequence; `refine` is not counted
-
-
-@runtime_checkable
-class Decoder(Protocol):
-    """A causal network that goes on from what it has read."""
-
-    def cache(self, capacity: int) -> Any:
-        """An empty cache of `capacity` positions."""
-
-    def decode(self, x: Tensor, cache: Any) -> Tensor:
-        """Logits (B, n, V) of what follows each position of x, which the cache then holds too."""
 
 
 @runtime_checkable
@@ -143,18 +130,32 @@ class Sampler:
     fits: tuple[Kind, ...]  # the networks that it can use
     evaluations: Callable[..., float]
     """Expected evaluations of the network for n masks, given `revealed_share` after each step and
-    the sampler's own settings."""
+    those of the sampler's own settings that it names (`count_with`)."""
     uses_steps: bool  # else it takes as many steps as there are evaluations
     remasks: bool = False  # may evaluate more often than there are masks, at most `steps` times
     steers: bool = False  # obeys `SamplerOptions.steer`: it remembers nothing but the sequences
     judges_tokens: bool = False  # its order looks at drawn tokens: not the denoiser's law
     order: Order | None = None  # where its law has an exact likelihood (`order_likelihood.py`)
 
+    def __post_init__(self) -> None:
+        own, counted = self.settings, _list_settings(self.evaluations, 2)
+        if not counted.items() <= own.items():
+            what = f"`evaluations` counts with {counted}, and `draw` has the settings {own}"
+            raise UsageError(what, fix="give both the same names and defaults")
+
     @property
     def settings(self) -> dict[str, float]:
-        """The names of its own settings, with what they are unless given."""
-        given = list(signature(self.draw).parameters.values())[4:]
-        return {one.name: one.default for one in given}
+        """The names of its own settings, with their defaults."""
+        return _list_settings(self.draw, 4)
+
+    def count_with(self, options: Mapping[str, float]) -> Callable[..., float]:
+        """`evaluations`, of n masks and a share, under the sampler's own settings `options`."""
+        own = _list_settings(self.evaluations, 2).keys() & options.keys()
+        return partial(self.evaluations, **{name: options[name] for name in own})
+
+
+def _list_settings(call: Callable[..., Any], first: int) -> dict[str, float]:
+    return {one.name: one.default for one in [*signature(call).parameters.values()][first:]}
 
 
 def list_samplers(kind: Kind, first: tuple[str, ...]) -> dict[str, Sampler]:
@@ -179,7 +180,8 @@ def sampler(
 ) -> Callable[[Draws], Draws]:
     """A decorator that registers a function as the sampler `name`; see `Sampler` for the rest.
 
-    Its arguments after `options` are its own settings: numbers, each with a default.
+    Its arguments after `options` are its own settings: numbers, each with a default. `evaluations`
+    takes those that it depends on. Raises `UsageError` where they differ from those of the sampler.
     """
 
     def register(draw: Draws) -> Draws:

@@ -57,7 +57,7 @@ class Order(NamedTuple):
     def expect(self, model: TrainedModel, bases: int) -> float:
         """Expected evaluations of a window of so many bases."""
         share = revealed_share(model.diffusion.schedule, self.steps or max(bases, 1))
-        found = self.sampler.evaluations(bases, share, **self.settings)
+        found = self.sampler.count_with(self.settings)(bases, share)
         return min(found, self.evaluations or found)
 
     def describe(self) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def measure_planned_workload(
     """What filling gaps takes, of texts whose windows (start, end) are known."""
     how = choose_sampler(how, model)
     share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS)
-    expected = partial(SAMPLERS[str(how.sampler)].evaluations, **how.options)
+    expected = SAMPLERS[str(how.sampler)].count_with(how.options)
     records = bases = windows = 0
     evaluations = 0.0
     for text, windows_of_text in planned:

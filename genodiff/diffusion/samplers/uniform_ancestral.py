@@ -32,7 +32,7 @@ from genodiff.diffusion.stream import draw_again
 from genodiff.errors import UsageError
 
 
-def count_steps(n: int, share: Float[Tensor, " S"], correct: float = 0.0) -> float:
+def count_steps(n: int, share: Float[Tensor, " S"]) -> float:
     """Evaluations for n open positions, at most: one for each step."""
     return float(len(share) if n else 0)
 
