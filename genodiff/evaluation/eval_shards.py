@@ -29,10 +29,10 @@ from genodiff.io.atomic import open_atomic, write_json
 from genodiff.io.identity import sha256_json
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.shards import Shard, ShardFile
+from genodiff.memory.index_files import identify_memory
 from genodiff.models.opening import open_language
 from genodiff.runs.checkpoint import is_run
 from genodiff.runs.model import TrainedModel, name_relatives, reopen_relatives
-from genodiff.runs.training_memory import identify_memory
 
 _log = logging.getLogger("genodiff")
 HOLDS = "draws of an evaluation's shard"

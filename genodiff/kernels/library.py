@@ -3,19 +3,29 @@
 It is built when genodiff is installed, where there is a compiler; `find_missing` says what is
 missing. It needs no compiler, and no headers, to run, and serves every Python. There is a copy for
 each instruction set; the processor decides at run time.
+
+Importing this module does not import torch. Without torch, threads are POSIX threads, as many as
+`set_threads` says; with it, they are those of torch's OpenMP.
 """
 
+from __future__ import annotations
+
 import ctypes
+import os
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-ABI = 14  # as in native.c
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ABI = 15  # as in native.c
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
@@ -73,7 +83,8 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     ),
     "columns": (
         _structure(
-            "over prior codes parent order chances weights share leave toward bases factors",
+            "over prior codes parent order chances weights share leave toward bases factors "
+            "rates posterior",
             "batch L G nodes K",
         ),
         (),
@@ -112,18 +123,36 @@ def _open(name: str) -> tuple[ctypes.CDLL | None, str]:
                     [ctypes.POINTER(structure), ctypes.c_int, ctypes.c_int],
                     ctypes.c_int,
                 )
-            if hasattr(library, "genodiff_use_openmp"):  # a copy built earlier links OpenMP
-                library.genodiff_use_openmp(_find_openmp())
             return library, ""
     return None, f"the C library was not built: {BUILD}"
 
 
-def _find_openmp() -> ctypes.c_void_p | None:
-    """GOMP_parallel of the OpenMP that torch has loaded, whatever its file; None if it has none."""
+_threads: list[int] = []
+
+
+def set_threads(threads: int) -> None:
+    """Let kernels use `threads` threads where torch is not loaded, which else decides."""
+    _threads[:] = [threads]
+
+
+def count_threads() -> int:
+    """How many threads a kernel takes."""
+    if torch := sys.modules.get("torch"):
+        return int(torch.get_num_threads())
+    if not _threads:
+        cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
+        set_threads(len(cores))
+    return _threads[0]
+
+
+@cache
+def _share_openmp(library: ctypes.CDLL) -> None:
+    """Let `library` run on the OpenMP that torch has loaded, whatever its file, if it has one."""
     try:
-        return ctypes.cast(ctypes.CDLL(torch._C.__file__).GOMP_parallel, ctypes.c_void_p)
+        found = ctypes.CDLL(sys.modules["torch"]._C.__file__).GOMP_parallel
+        library.genodiff_use_openmp(ctypes.cast(found, ctypes.c_void_p))
     except (OSError, AttributeError):
-        return None
+        return
 
 
 def _version(library: Any) -> int:
@@ -192,6 +221,7 @@ def fits(*tensors: Tensor | None) -> bool:
 
     They are float32, on a CPU, and none is empty.
     """
+    torch = sys.modules["torch"]
     return is_loaded() and all(
         x is None or (x.dtype == torch.float32 and x.device.type == "cpu" and x.numel() > 0)
         for x in tensors
@@ -199,9 +229,13 @@ def fits(*tensors: Tensor | None) -> bool:
 
 
 def call(
-    kernel: str, tensors: Mapping[str, Tensor | None], *, backward: bool, **numbers: int
+    kernel: str,
+    tensors: Mapping[str, Tensor | NDArray[Any] | None],
+    *,
+    backward: bool,
+    **numbers: int,
 ) -> None:
-    """Run a kernel on tensors that `fits`, each with a contiguous last axis.
+    """Run a kernel on tensors that `fits`, each with a contiguous last axis, or on C arrays.
 
     `tensors` and `numbers` are the fields of the kernel's structure; a field that is left out is
     null or 0. Raises `MemoryError` if there is no memory for scratch space.
@@ -209,6 +243,9 @@ def call(
     structure, strided = _STRUCTURES[kernel]
     arguments = structure()
     for name, x in tensors.items():
+        if isinstance(x, np.ndarray):
+            setattr(arguments, name, x.ctypes.data)
+            continue
         setattr(arguments, name, None if x is None else x.data_ptr())
         if name in strided and x is not None:
             if x.ndim > 2:
@@ -218,7 +255,9 @@ def call(
         setattr(arguments, name, int(number))
     library = _library()[0]
     assert library is not None
+    if "torch" in sys.modules:
+        _share_openmp(library)
     if getattr(library, f"genodiff_{kernel}")(
-        ctypes.byref(arguments), int(backward), torch.get_num_threads()
+        ctypes.byref(arguments), int(backward), count_threads()
     ):
         raise MemoryError(f"no memory for the scratch space of the {kernel}")

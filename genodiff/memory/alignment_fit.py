@@ -10,15 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genodiff.memory.alignment import align_windows, choose_diagonals, expect_pairs
-from genodiff.memory.copying import (
-    Places,
-    SeenWindow,
-    emit,
-    list_shifts,
-    read_sources,
-    sum_paths,
-)
+from genodiff.memory.alignment import align_windows, expect_pairs
+from genodiff.memory.copying import Places, SeenWindow
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.text import MemoryText
 
@@ -96,20 +89,11 @@ def _search(
     found: Sequence[tuple[Places, Places]],
     numbers: RelativeNumbers,
 ) -> RelativeNumbers:
-    """The chances of the chain, each multiplied for as long as the windows become likelier."""
-    sources = [
-        (w, read_sources(text, len(w.codes), d, w.without), list_shifts(d))
-        for w, all_ in zip(windows, found, strict=True)
-        if sum(map(len, d := choose_diagonals(text, w, all_, numbers)))
-    ]
-    emissions = [emit(w, s, numbers) for w, s, _ in sources]
+    """Coordinate search: scale each probability of the chain while the likelihood rises."""
 
     def measure(tried: RelativeNumbers) -> float:
-        total = 0.0
-        for (w, _, shifts), emission in zip(sources, emissions, strict=True):
-            rate = tried.start * np.array(tried.share)[:, None] / w.n_loci
-            total += _explain(sum_paths(emission, tried.shift * shifts, rate, tried)[0], tried)
-        return total
+        aligned = align_windows(text, windows, found, tried)
+        return sum(_explain(one.likelihood, tried) for one in aligned)
 
     best = measure(numbers)
     for name in _CHANCES:

@@ -173,28 +173,76 @@ def run_chain(emission: Floats, states: States) -> Pass:
     return Pass(told, emission, forward, behind, scale)
 
 
+class Posterior(NamedTuple):
+    """What all bases of a window say of each position: `rates` (B, L, J), the probability of each
+    rate, and `states` (B, L, K), that of each state of `list_states`.
+    """
+
+    rates: Floats
+    states: Floats
+
+
 def combine(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers) -> Floats:
     """(B, L, 4): L_i(b), how likely each base is beside the prior, the largest being 1.
 
     `over` (G, B, L, 4): what each relative has over each place. `codes` (B, L): 4 where hidden.
     `prior` (B, L, 4): what is said of hidden places. In C where there is a library.
     """
-    if is_loaded() and len(numbers.rate) <= MOST_RATES:
-        return _combine_in_c(over, codes, prior, numbers)
+    if _fits_c(numbers):
+        return _run_c(over, codes, prior, numbers)[0]
     return combine_slowly(over, codes, prior, numbers)
 
 
 def combine_slowly(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers) -> Floats:
     """As `combine`, in NumPy: the definition."""
     states = list_states(numbers)
-    column = read_columns(over.reshape(len(over), -1, 4), numbers)
-    column = column.reshape(*codes.shape, *column.shape[1:])
-    told = run_chain(_emit(column, codes, prior, states), states).told
+    column = _read_batch(over, codes, numbers)
+    told = run_chain(_emit(_observe(column, codes, prior), states), states).told
     likely = np.einsum("blj,bljc->blc", _mix_rates(told, states), column)
     return np.asarray(likely / likely.max(-1, keepdims=True))
 
 
-def _combine_in_c(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers) -> Floats:
+def infer_rates(over: Floats, codes: Codes, numbers: ColumnNumbers) -> Posterior:
+    """Compute the posterior of the rates and states of each position of windows (B, L).
+
+    `over` (G, B, L, 4) as in `combine`; where a code is 4, its base is summed over. In C where
+    there is a library; `infer_rates_slowly` is the definition.
+    """
+    if not _fits_c(numbers):
+        return infer_rates_slowly(over, codes, numbers)
+    prior = np.broadcast_to(share_bases(numbers.gc), (*codes.shape, 4))
+    _, rates, states = _run_c(over, codes, prior, numbers, posterior=True)
+    assert rates is not None
+    assert states is not None
+    return Posterior(rates[..., : len(numbers.rate)], states)
+
+
+def infer_rates_slowly(over: Floats, codes: Codes, numbers: ColumnNumbers) -> Posterior:
+    """Compute `infer_rates` in NumPy: the definition."""
+    states = list_states(numbers)
+    prior = np.broadcast_to(share_bases(numbers.gc), (*codes.shape, 4))
+    seen = _observe(_read_batch(over, codes, numbers), codes, prior)
+    chain = run_chain(_emit(seen, states), states)
+    rates = _mix_rates(chain.told, states) * seen
+    own = chain.told * chain.emission
+    return Posterior(
+        rates / rates.sum(-1, keepdims=True), np.asarray(own / own.sum(-1, keepdims=True))
+    )
+
+
+def _fits_c(numbers: ColumnNumbers) -> bool:
+    return is_loaded() and len(numbers.rate) <= MOST_RATES
+
+
+def _read_batch(over: Floats, codes: Codes, numbers: ColumnNumbers) -> Floats:
+    """(B, L, J, 4): `read_columns` of windows."""
+    column = read_columns(over.reshape(len(over), -1, 4), numbers)
+    return column.reshape(*codes.shape, *column.shape[1:])
+
+
+def _run_c(
+    over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers, *, posterior: bool = False
+) -> tuple[Floats, Floats | None, Floats | None]:
     states, rates = list_states(numbers), len(numbers.rate)
     chances = np.zeros((len(numbers.parent), 4, 4, MOST_RATES))
     chances[..., :rates] = exchange_branches(numbers).transpose(1, 2, 3, 0)
@@ -208,7 +256,7 @@ def _combine_in_c(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumb
         "chances": chances, "weights": weights, "share": states.share, "leave": states.leave,
         "toward": flow / flow.sum(), "bases": share_bases(numbers.gc),
     }  # fmt: skip
-    return weigh(arrays, relatives=len(over), states=len(states.share))
+    return weigh(arrays, relatives=len(over), states=len(states.share), posterior=posterior)
 
 
 def _observe(column: Floats, codes: Codes, prior: Floats) -> Floats:
@@ -219,9 +267,9 @@ def _observe(column: Floats, codes: Codes, prior: Floats) -> Floats:
     return np.where((codes < NONE)[..., None], visible, hidden)
 
 
-def _emit(column: Floats, codes: Codes, prior: Floats, states: States) -> Floats:
-    seen = _observe(column, codes, prior)
-    out = np.empty((*codes.shape, len(states.share)))
+def _emit(seen: Floats, states: States) -> Floats:
+    """(B, L, K), of `_observe`."""
+    out = np.empty((*seen.shape[:2], len(states.share)))
     for place in range(_CODON):
         out[:, place::_CODON] = seen[:, place::_CODON] @ states.weights[place].T
     return out
@@ -241,11 +289,18 @@ def improve(
     """A round of expectation maximisation: the new numbers, and ln of the likelihood of a place
     under those given. The tree stays.
     """
+    return improve_observed(observe(over, codes, prior, numbers), numbers)
+
+
+def observe(over: Floats, codes: Codes, prior: Floats, numbers: ColumnNumbers) -> Floats:
+    """(B, L, J): the weight of each column at each rate; it depends on tree and rates alone."""
+    return _observe(_read_batch(over, codes, numbers), codes, prior)
+
+
+def improve_observed(seen: Floats, numbers: ColumnNumbers) -> tuple[ColumnNumbers, float]:
+    """Do a round of `improve` on what `observe` gives, which no round changes."""
     states = list_states(numbers)
-    column = read_columns(over.reshape(len(over), -1, 4), numbers)
-    column = column.reshape(*codes.shape, *column.shape[1:])
-    seen = _observe(column, codes, prior)
-    chain = run_chain(_emit(column, codes, prior, states), states)
+    chain = run_chain(_emit(seen, states), states)
     own = chain.forward * chain.emission * chain.behind / chain.scale[..., None]  # posterior
     own /= own.sum(-1, keepdims=True)
     classes, rates = len(numbers.share), len(numbers.rate)

@@ -147,3 +147,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def _shorten(made_from: Any) -> str:
     return sha256_json(made_from, compact=True)[:12]
+
+
+def identify_memory(told: dict[str, Any]) -> dict[str, Any]:
+    """Return what of a memory's description decides every bit: all but its location."""
+    return {name: value for name, value in told.items() if name not in ("folder", "source")}

@@ -1,22 +1,15 @@
 """Relatives: genomes of related species, and what they say together of masked windows.
 
 Each genome lies over a window by itself (`alignment.py`); then a tree and a chain of classes make
-one factor for each base of all of them (`columns.py`). A denoiser's distribution p becomes
-
-    p'(b at i) ∝ p(b at i) · L_i(b)
-
-so without relatives, or where none says anything, it is p, bit for bit. Only visible bases are
-read. The genomes are part of a model that uses them.
+one factor L_i(b) for each base of all of them (`columns.py`). Only visible bases are read. This
+file imports no torch; `relating.py` puts a network in front.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from genodiff.alphabet import DNA, code_letters
 from genodiff.memory.alignment import align_windows
 from genodiff.memory.columns import ColumnNumbers, combine
 from genodiff.memory.evidence import Floats
@@ -24,7 +17,6 @@ from genodiff.memory.memory import Intervals, Memory
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.text import Codes
 
-Denoiser = Callable[..., Tensor]
 Loci = tuple[tuple[int, int], ...]
 """Of one window: for each genome the interval of its text that counts as if it were not there."""
 
@@ -77,46 +69,3 @@ class Relatives(NamedTuple):
         silent = ~over.any((0, 3))
         factors[silent] = 1.0
         return factors
-
-
-def relating(
-    denoiser: Denoiser,
-    relatives: Relatives,
-    *,
-    without: Sequence[Loci] | None = None,
-    targets: Sequence[int] = DNA.targets,
-    mask_id: int = DNA.mask_id,
-    pad_id: int = DNA.pad_id,
-) -> Denoiser:
-    """`denoiser` with `relatives`: (xt (B, L), sigma) → logits (B, L, V).
-
-    The logits change at masked places of which relatives say something, and only in the columns of
-    `targets` (ids of A, C, G, T), whose total chance stays. Padding on the right of a row is not
-    read. `without`: for each row and genome the interval to leave out.
-    """
-    if not relatives.genomes:
-        return denoiser
-    columns = torch.tensor(list(targets))
-    code_of = code_letters(targets)
-
-    def relate(xt: Tensor, *more: Tensor, **options: Any) -> Tensor:
-        logits = denoiser(xt, *more, **options)
-        logits = logits if logits.dtype == torch.float64 else logits.float()
-        ids, at = xt.cpu().numpy(), columns.to(logits.device)
-        mine = logits[..., at].double()
-        total = mine.logsumexp(-1, keepdim=True)
-        prior = (mine - total).detach().exp().cpu().numpy()
-        lengths = ((ids != pad_id) * np.arange(1, ids.shape[1] + 1)).max(1, initial=0)
-        factors = np.ones(prior.shape)
-        for n in np.unique(lengths).tolist():
-            rows = np.flatnonzero(lengths == n)
-            own = None if without is None else [without[i] for i in rows.tolist()]
-            codes = np.ascontiguousarray(code_of[ids[rows, :n]])
-            factors[rows, :n] = relatives.weigh(codes, prior[rows, :n], own)
-        changes = (xt == mask_id) & torch.from_numpy((factors != 1).any(-1)).to(xt.device)
-        joint = mine + torch.from_numpy(np.log(factors)).to(logits.device)
-        joint = joint - joint.logsumexp(-1, keepdim=True) + total
-        new = logits.index_copy(-1, at, joint.to(logits.dtype))
-        return torch.where(changes[..., None], new, logits)
-
-    return relate

@@ -10,7 +10,7 @@ import numpy as np
 
 from genodiff.errors import DataError
 from genodiff.memory.alignment_fit import ROUNDS, fit_relative
-from genodiff.memory.columns import ColumnNumbers, improve, start_numbers
+from genodiff.memory.columns import ColumnNumbers, improve_observed, observe, start_numbers
 from genodiff.memory.evidence import Floats
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
@@ -70,8 +70,9 @@ def fit_columns(
     numbers = start_numbers(join_neighbours(measure_distances(over, windows)), gc)
     share = np.array([1 - gc, gc, gc, 1 - gc]) / 2
     prior, last = np.broadcast_to(share, (*windows.shape, 4)), -np.inf
+    seen = observe(over, windows, prior, numbers)
     for turn in range(1, rounds + 1):
-        numbers, value = improve(over, windows, prior, numbers)
+        numbers, value = improve_observed(seen, numbers)
         if tell is not None:
             tell(f"columns, round {turn} of {rounds}: {value:.4f} nats a base")
         if value - last < _LEAST_GAIN:

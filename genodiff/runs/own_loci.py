@@ -8,13 +8,13 @@ from typing import Any
 
 from genodiff.data.store import Store
 from genodiff.errors import UsageError
+from genodiff.memory.index_files import identify_memory
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import (
     TrainMemory,
-    identify_memory,
     leave_out_locus,
     open_train_memory,
 )

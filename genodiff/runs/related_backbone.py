@@ -16,7 +16,8 @@ from genodiff.alphabet import ID_CODES
 from genodiff.backbones.backbone import Backbone
 from genodiff.errors import UsageError
 from genodiff.memory.evidence import Floats
-from genodiff.memory.relatives import Relatives, relating
+from genodiff.memory.relating import relating
+from genodiff.memory.relatives import Relatives
 from genodiff.memory.text import MOST_WINDOW, NONE, Codes
 from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import (

@@ -8,40 +8,27 @@ strains are wanted: with them a test is a look-up. So are those of the genome th
 is taken for the model's own where that is not to be had, as for published weights alone.
 """
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from genodiff.data.dna_store import build_dna_store
 from genodiff.data.recipe import make_user_recipe
 from genodiff.data.store import Store
-from genodiff.errors import CheckpointError, DataError, UsageError, format_count
-from genodiff.io import atomic
-from genodiff.io.cache import cache_dir, lock_folder
+from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.io.faidx import Genome
-from genodiff.io.identity import sha256_json
-from genodiff.io.progress import ProgressDisplay
-from genodiff.memory.columns import ColumnNumbers
-from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
-from genodiff.memory.relatives import RelativeGenome, Relatives
-from genodiff.memory.relatives_fit import fit_relatives, measure_distances
 from genodiff.memory.text import NONE, Codes
-from genodiff.memory.votes import VoteNumbers, measure_kappa, weigh_relatives
 from genodiff.runs.known_contigs import StoreLetters
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.related_genome import FIT_LENGTH, FIT_WINDOWS, fit_related
 from genodiff.runs.relative_lists import list_genomes
-from genodiff.runs.relatives import Relative, identify_relatives, open_relatives
+from genodiff.runs.relatives import open_relatives
 from genodiff.runs.strains import leave_strains_out
 from genodiff.runs.training_memory import list_stretches, open_trained_store
 
-FIT_WINDOWS, FIT_LENGTH = 128, 1024
-"""Windows of the valid split that numbers are fitted on, and their bases."""
-_VERSION = 4  # of the fit: with another number nothing that is kept is used
 _log = logging.getLogger("genodiff")
 
 
@@ -83,25 +70,11 @@ def relate_model(
     if not kept:
         what = "every relative is a strain of the model's own species"
         raise DataError(what, file=listed.path, fix="give other species, or --strains")
-    relatives, votes = _fit(kept, windows)
-    told = {
-        "given": [str(one) for one in given],
-        "strains": strains,
-        "genomes": [
-            {
-                **{key: one.told[key] for key in ("name", "species", "fingerprint", "bases")},
-                **{key: _shorten(value) for key, value in kin.describe().items() if key != "name"},
-            }
-            for one in kept
-            for kin in near
-            if kin.name == one.name
-        ],
-    }
-    digest = sha256_json({"fit": _dump(relatives), "of": identify_relatives(kept)})[:8]
+    found = fit_related(kept, near, windows)
     return model._replace(
-        backbone=RelatedBackbone(model.backbone, relatives, votes).eval(),
-        digest=f"{model.digest}~{digest}",
-        relatives=told,
+        backbone=RelatedBackbone(model.backbone, found.relatives, found.votes).eval(),
+        digest=f"{model.digest}~{found.digest}",
+        relatives={"given": [str(one) for one in given], "strains": strains, **found.told},
     )
 
 
@@ -115,10 +88,6 @@ def _open_own(model: TrainedModel, fasta: str | Path | None, offline: bool) -> S
             raise
         _log.warning("%s; %s is taken for it", fault.what, fasta)
     return build_dna_store(make_user_recipe(fasta), fasta, offline=True, tell_splits=False)
-
-
-def _shorten(value: Any) -> Any:
-    return round(value, 4) if isinstance(value, float) else value
 
 
 def cut_fit_windows(store: Store) -> Codes:
@@ -135,60 +104,3 @@ def cut_fit_windows(store: Store) -> Codes:
         return np.zeros((0, 0), np.uint8)
     chosen = np.linspace(0, len(cut) - 1, min(FIT_WINDOWS, len(cut))).astype(int)
     return np.stack([cut[i] for i in chosen])
-
-
-def _fit(kept: Sequence[Relative], windows: Codes) -> tuple[Relatives, VoteNumbers]:
-    """The relatives with their numbers: those that are kept in the cache, or fitted now."""
-    key = {
-        "version": _VERSION,
-        "relatives": identify_relatives(kept),
-        "windows": sha256_json(windows.tolist()),
-    }
-    path = cache_dir() / "relatives" / f"{sha256_json(key)[:32]}.json"
-    with lock_folder(path, "fits relatives"):
-        numbers = _read_numbers(path)
-        if numbers is None:
-            n = format_count(len(kept), "relative")
-            _log.info("fitting %s on %s", n, format_count(len(windows), "window"))
-            with ProgressDisplay() as display:
-                memories = [one.memory for one in kept]
-                fitted = fit_relatives(
-                    memories, windows, tell=lambda line: display.show(f"fitting relatives: {line}")
-                )
-            numbers = {**_dump(fitted), "votes": _measure_votes(fitted, windows)}
-            atomic.write_json(path, numbers)
-    genomes = tuple(
-        RelativeGenome(one.memory.with_numbers(RELATIVE_SEARCH), RelativeNumbers(**own))
-        for one, own in zip(kept, numbers["genomes"], strict=True)
-    )
-    relatives = Relatives(genomes, ColumnNumbers(**numbers["columns"]))
-    return relatives, VoteNumbers(**numbers["votes"])
-
-
-def _measure_votes(relatives: Relatives, windows: Codes) -> dict[str, Any]:
-    """How relatives are counted, as JSON values."""
-    over = relatives.align(windows)
-    weights = weigh_relatives(measure_distances(over, windows))
-    kappa = measure_kappa(over, windows)
-    return VoteNumbers(weights=tuple(weights.tolist()), kappa=kappa).model_dump(mode="json")
-
-
-def _dump(relatives: Relatives) -> dict[str, Any]:
-    """The numbers of relatives as JSON values."""
-    assert relatives.columns is not None
-    return {
-        "genomes": [one.numbers.model_dump(mode="json") for one in relatives.genomes],
-        "columns": relatives.columns.model_dump(mode="json"),
-    }
-
-
-def _read_numbers(path: Path) -> dict[str, Any] | None:
-    """What was kept of a fit; None where it is not there or damaged."""
-    try:
-        numbers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        ColumnNumbers(**numbers["columns"])
-        VoteNumbers(**numbers["votes"])
-        [RelativeNumbers(**one) for one in numbers["genomes"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return numbers

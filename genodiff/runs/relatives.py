@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from genodiff.data.genomes.build import build_each, check_room, find_genome_file, read_contents
 from genodiff.data.genomes.listing import GenomeList, GenomeRow
@@ -27,10 +26,12 @@ from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
 from genodiff.io.limits import count_usable_cores, read_memory
+from genodiff.kernels.library import set_threads
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.index_files import (
     FORMAT,
     MANIFEST,
+    identify_memory,
     open_memory,
     read_manifest,
     write_memory,
@@ -39,7 +40,6 @@ from genodiff.memory.memory import Memory
 from genodiff.memory.sampled_table import STEP
 from genodiff.memory.text import MemoryText, TextWriter
 from genodiff.runs.known_contigs import KnownContigs
-from genodiff.runs.training_memory import TrainMemory, identify_memory
 
 BYTES_A_BASE = 2.5
 """About the memory that a build takes, of which the table is the largest part."""
@@ -61,16 +61,6 @@ class Relative(NamedTuple):
     memory: Memory
     contigs: KnownContigs
     told: dict[str, Any]
-
-    @classmethod
-    def of_training(cls, found: TrainMemory, name: str = "own") -> Self:
-        """The memory of a model's own training genome, as one of a list."""
-        return cls(name, "", 1.0, found.memory, found.contigs, {"name": name, **found.told})
-
-    @property
-    def found(self) -> TrainMemory:
-        """The same as `own_loci.OwnLoci` takes it."""
-        return TrainMemory(self.memory, self.contigs, self.told, None)
 
 
 def open_relatives(
@@ -176,7 +166,7 @@ def build_relative(
         atomic.clear_leftovers(folder.parent)
         _log.info("building the memory of %s: %s", row.name, folder)
         if threads is not None:
-            torch.set_num_threads(threads)
+            set_threads(threads)
         text, contigs, found = read_genome_text(path)
         if found != sha256:
             raise DataError("changed while it was being read", file=path, fix="run it again")

@@ -193,11 +193,6 @@ def leave_out_locus(memory: Memory, contig: str, start: int, end: int) -> tuple[
     return memory.exclude(contig, start, end)
 
 
-def identify_memory(told: dict[str, Any]) -> dict[str, Any]:
-    """What of it decides every bit: all but where it stands."""
-    return {name: value for name, value in told.items() if name not in ("folder", "source")}
-
-
 def open_trained_store(
     model: TrainedModel,
     offline: bool,

@@ -12,6 +12,8 @@ from genodiff.memory.columns import (
     combine,
     combine_slowly,
     improve,
+    infer_rates,
+    infer_rates_slowly,
     list_states,
     read_columns,
     run_chain,
@@ -122,6 +124,28 @@ def test_it_is_the_sum_over_all_states_and_bases(g: int, codes: list[int]) -> No
     np.testing.assert_allclose(found, expected / expected.max(-1, keepdims=True), rtol=1e-9)
 
 
+@pytest.mark.parametrize("codes", [[0, NONE, 2], [1, 1, 3], [NONE] * 3])
+def test_posterior_rates_and_states_are_shares_of_the_sum_over_all_paths(codes: list[int]) -> None:
+    numbers, over, x = make_numbers(TREE), draw_over(3, 3, 8), np.array([codes], np.uint8)
+    states = list_states(numbers)
+    column = read_columns(over.reshape(3, -1, 4), numbers)  # (L, J, 4)
+    seen = [column[i] @ PI if c == NONE else column[i, :, c] for i, c in enumerate(codes)]
+    k = len(states.share)
+    rates, own = np.zeros((3, 2)), np.zeros((3, k))
+    for path in itertools.product(range(k), repeat=3):
+        for drawn in itertools.product(range(2), repeat=3):
+            weight = states.share[path[0]] * states.steps[path[0], path[1]]
+            weight *= states.steps[path[1], path[2]]
+            for i, (state, j) in enumerate(zip(path, drawn, strict=True)):
+                weight *= states.weights[i % 3, state, j] * seen[i][j]
+            for i in range(3):
+                rates[i, drawn[i]] += weight
+                own[i, path[i]] += weight
+    found = infer_rates_slowly(over, x, numbers)
+    np.testing.assert_allclose(found.rates[0], rates / rates.sum(1, keepdims=True), rtol=1e-9)
+    np.testing.assert_allclose(found.states[0], own / own.sum(1, keepdims=True), rtol=1e-9)
+
+
 def test_both_strands_give_the_same() -> None:
     numbers, over = make_numbers(TREE), draw_over(3, 50, 1)
     rng = np.random.default_rng(2)
@@ -176,3 +200,6 @@ def test_in_c_it_is_the_same_and_depends_on_no_other_window(g: int, length: int)
     alone = combine(np.ascontiguousarray(over[:, 1:2]), codes[1:2], prior[1:2], numbers)
     if library.is_loaded():
         np.testing.assert_array_equal(alone[0], found[1])
+    in_c, slowly = (f(over, codes, numbers) for f in (infer_rates, infer_rates_slowly))
+    np.testing.assert_allclose(in_c.rates, slowly.rates, rtol=1e-9)
+    np.testing.assert_allclose(in_c.states, slowly.states, rtol=1e-9)

@@ -11,7 +11,8 @@ from genodiff.alphabet import DNA
 from genodiff.errors import DataError
 from genodiff.memory.fitting import measure_bits
 from genodiff.memory.memory import Memory
-from genodiff.memory.relatives import Relatives, relating
+from genodiff.memory.relating import relating
+from genodiff.memory.relatives import Relatives
 from genodiff.memory.relatives_fit import fit_relatives, measure_distances
 from genodiff.memory.text import NONE, Codes, turn_codes
 

@@ -13,7 +13,7 @@ from genodiff.alphabet import DNA, reverse_complement
 from genodiff.errors import DataError, UsageError
 from genodiff.models.opening import open_language, refuse_relatives
 from genodiff.reports import variant_report
-from genodiff.runs import related_backbone, related_model
+from genodiff.runs import related_backbone, related_genome
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
@@ -102,7 +102,7 @@ def test_order_and_company_decide_nothing(run: Path, folder: Path) -> None:
 
 def test_what_is_fitted_is_kept(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = open_language(run, "cpu", [folder / "near.fa"])
-    monkeypatch.setattr(related_model, "fit_relatives", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(related_genome, "fit_relatives", lambda *_, **__: 1 / 0)
     assert open_language(run, "cpu", [folder / "near.fa"]).digest == first.digest
 
 

@@ -20,7 +20,6 @@ from genodiff.io.identity import sha256_file
 from genodiff.memory.sampled_table import SampledTable
 from genodiff.runs.own_loci import OwnLoci
 from genodiff.runs.relatives import (
-    Relative,
     build_relatives,
     identify_relatives,
     limit_jobs,
@@ -28,6 +27,7 @@ from genodiff.runs.relatives import (
     read_genome_text,
 )
 from genodiff.runs.strains import draw_windows, leave_strains_out, measure_kinship
+from genodiff.runs.training_memory import TrainMemory
 from tests.data.many_genomes import LETTERS, change, read_tree, write_list
 
 N = 12_000
@@ -245,7 +245,7 @@ def test_a_contig_that_is_the_genomes_own_leaves_its_locus_out(
     (relative,) = open_relatives(listed)
     with pytest.raises(DataError, match="mixed holds chr2 of the genome itself"):
         leave_strains_out([relative], genome)
-    loci = OwnLoci(relative.found, genome)
+    loci = OwnLoci(TrainMemory(relative.memory, relative.contigs, relative.told, None), genome)
     without = loci.leave_out(("chr2", 2000, 2500))
     assert without == relative.memory.text.find_interval("planted", 1500, 3000)
     window = draw_windows(genome, 40, 500)[-3:]
@@ -265,15 +265,6 @@ def test_windows_are_drawn_from_all_contigs_and_without_n(tmp_path: Path) -> Non
     assert 15 < len(windows) < 45
     assert (windows == 4).mean() < 0.1
     assert draw_windows(Genome(str(write_fasta(tmp_path / "s.fa", a="ACGTT"))), 9).shape == (1, 5)
-
-
-def test_the_training_genomes_memory_is_one_of_a_list(tmp_path: Path) -> None:
-    rows = write_relatives(tmp_path, near=0.05)
-    listed = read_genome_list(write_list(tmp_path / "l.tsv", rows))
-    relative = open_relatives(listed)[0]
-    own = Relative.of_training(relative.found)
-    assert own.name == "own"
-    assert own.memory is relative.memory
 
 
 def test_as_many_are_built_at_a_time_as_memory_holds(

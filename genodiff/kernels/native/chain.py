@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from genodiff.kernels.library import call
@@ -33,7 +32,7 @@ def draw_chain(
     }  # fmt: skip
     arrays |= {} if gains is None else {"gains": gains}
     tensors = {
-        name: torch.from_numpy(x if x.flags.carray else np.require(x, None, ["C", "A", "W"]))
+        name: x if x.flags.carray else np.require(x, None, ["C", "A", "W"])
         for name, x in arrays.items()
     }
     most = int((first[1:] - first[:-1]).max())

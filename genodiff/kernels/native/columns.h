@@ -11,7 +11,7 @@ typedef double vr __attribute__((vector_size(RATES * 8), aligned(64)));
 typedef double vr_u __attribute__((vector_size(RATES * 8), aligned(8), may_alias));
 
 typedef struct {
-    vr *column, *partial; /* (L, 4); (nodes, 4) */
+    vr *column, *partial, *seen; /* (L, 4); (nodes, 4); (L) */
     double *emission, *forward, *scale; /* (L, K), (L, K), (L) */
     double *now;          /* (K) */
 } columns_space;
@@ -19,6 +19,7 @@ typedef struct {
 static uintptr_t columns_lay(const columns_args *s, columns_space *o, uintptr_t space) {
     o->column = recall_cut(&space, s->L * 4 * (int64_t)sizeof(vr));
     o->partial = recall_cut(&space, s->nodes * 4 * (int64_t)sizeof(vr));
+    o->seen = recall_cut(&space, s->L * (int64_t)sizeof(vr));
     o->emission = recall_cut(&space, s->L * s->K * 8);
     o->forward = recall_cut(&space, s->L * s->K * 8);
     o->scale = recall_cut(&space, s->L * 8);
@@ -70,6 +71,7 @@ static void columns_task(const void *args, int64_t b, void *own, int backward) {
         if (x < 4) seen = column[x];
         else
             for (int y = 0; y < 4; y++) seen += column[y] * prior[y];
+        o.seen[i] = seen;
         double total = 0, left = 0, *e = o.emission + i * K, *f = o.forward + i * K;
         for (int64_t k = 0; k < K; k++) {
             e[k] = vr_sum(weights[i % 3 * K + k] * seen);
@@ -93,6 +95,13 @@ static void columns_task(const void *args, int64_t b, void *own, int backward) {
             most = out[y] > most ? out[y] : most;
         }
         for (int y = 0; y < 4; y++) out[y] /= most;
+        if (s->rates) {
+            vr own = rates * o.seen[i];
+            *(vr_u *)(s->rates + (b * s->L + i) * RATES) = own / vr_sum(own);
+            double *states = s->posterior + (b * s->L + i) * K, all = 0;
+            for (int64_t k = 0; k < K; k++) all += states[k] = f[k] * e[k] * o.now[k];
+            for (int64_t k = 0; k < K; k++) states[k] /= all;
+        }
         for (int64_t k = 0; k < K; k++) {
             o.now[k] *= e[k] / o.scale[i];
             back += toward[k] * o.now[k];

@@ -17,12 +17,19 @@ MOST_RATES = 16
 Array = NDArray[Any]
 
 
-def weigh(arrays: Mapping[str, Array], *, relatives: int, states: int) -> Array:
-    """factors (B, L, 4). `arrays` are fields of `columns_args` (native.c). Raises `MemoryError`."""
-    batch, length = arrays["codes"].shape
-    factors = np.empty((batch, length, 4))
+def weigh(
+    arrays: Mapping[str, Array], *, relatives: int, states: int, posterior: bool = False
+) -> tuple[Array, Array | None, Array | None]:
+    """Factors (B, L, 4); with `posterior` also rates (B, L, 16) and states (B, L, K), else None.
+
+    `arrays` are fields of `columns_args` (native.c). Raises `MemoryError`.
+    """
+    shape = arrays["codes"].shape
+    out: dict[str, Array] = {"factors": np.empty((*shape, 4))}
+    if posterior:
+        out |= {"rates": np.empty((*shape, MOST_RATES)), "posterior": np.empty((*shape, states))}
     call(
-        "columns", wrap_arrays({**arrays, "factors": factors}), backward=False,
-        batch=batch, L=length, G=relatives, nodes=len(arrays["parent"]), K=states,
+        "columns", wrap_arrays({**arrays, **out}), backward=False,
+        batch=shape[0], L=shape[1], G=relatives, nodes=len(arrays["parent"]), K=states,
     )  # fmt: skip
-    return factors
+    return out["factors"], out.get("rates"), out.get("posterior")

@@ -1,10 +1,12 @@
 """The adaptive mixture of contexts and copies in C; `evaluation/adaptive.py` has the equations."""
 
+from typing import Any
+
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from genodiff.kernels.library import call
+from genodiff.kernels.native.recall import wrap_arrays
 
 Codes = NDArray[np.uint8]
 
@@ -18,10 +20,8 @@ def mix_contexts(
     what has been scored is remembered too. Raises `MemoryError`.
     """
     nats = np.zeros(len(text))
-    arrays = {"train": train, "fit": fit, "text": text, "nats": nats}
-    tensors = {
-        name: torch.from_numpy(np.require(x, None, ["C", "W"])) for name, x in arrays.items()
-    }
+    arrays: dict[str, NDArray[Any]] = {"train": train, "fit": fit, "text": text, "nats": nats}
+    tensors = wrap_arrays(arrays)
     call(
         "mixing",
         tensors,
@@ -32,4 +32,4 @@ def mix_contexts(
         seed=seed_length,
         grow=int(grow),
     )
-    return tensors["nats"].numpy()
+    return nats

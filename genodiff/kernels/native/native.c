@@ -125,6 +125,7 @@ typedef struct {
     const double *chances, *weights; /* (nodes, 4, 4, 16), (3, K, 16) */
     const double *share, *leave, *toward, *bases; /* (K), (K), (K), (4) */
     double *factors; /* (batch, L, 4) */
+    double *rates, *posterior; /* (batch, L, 16), (batch, L, K); null where not requested */
     int64_t batch, L, G, nodes, K;
 } columns_args;
 
@@ -177,7 +178,7 @@ typedef struct {
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
-int genodiff_abi(void) { return 14; }
+int genodiff_abi(void) { return 15; }
 /* The sizes of the structures, which Python compares with its own. They reveal a library that is
    older or newer than the Python beside it even where the number above was not raised. */
 int genodiff_scan_size(void) { return (int)sizeof(scan_args); }

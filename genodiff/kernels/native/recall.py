@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from genodiff.kernels.library import call
 
@@ -70,6 +68,6 @@ def recall(
     return out["evidence"], out["background"], out["copy"], found
 
 
-def wrap_arrays(arrays: Mapping[str, Array]) -> dict[str, Tensor | None]:
-    """Tensors of the same memory: what is given contiguous and writable is not copied."""
-    return {name: torch.from_numpy(np.require(x, None, ["C", "W"])) for name, x in arrays.items()}
+def wrap_arrays(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """C arrays: what is given contiguous and writable is not copied."""
+    return {name: np.require(x, None, ["C", "W"]) for name, x in arrays.items()}

@@ -1,0 +1,152 @@
+"""A genome with related genomes: opened, compared with it, and fitted to it. No network, no torch.
+
+The numbers of each related genome, the tree and its classes are fitted on windows of the target
+genome and cached under what decides them, so a second call finds them.
+"""
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genodiff.errors import DataError, format_count
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir, lock_folder
+from genodiff.io.identity import sha256_json
+from genodiff.io.progress import ProgressDisplay
+from genodiff.memory.columns import ColumnNumbers
+from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
+from genodiff.memory.relatives import RelativeGenome, Relatives
+from genodiff.memory.relatives_fit import fit_relatives, measure_distances
+from genodiff.memory.text import NONE, Codes
+from genodiff.memory.votes import VoteNumbers, measure_kappa, weigh_relatives
+from genodiff.runs.known_contigs import LetterSource
+from genodiff.runs.relative_lists import list_genomes
+from genodiff.runs.relatives import Relative, identify_relatives, open_relatives
+from genodiff.runs.strains import Kinship, draw_windows, leave_strains_out
+
+FIT_WINDOWS, FIT_LENGTH = 128, 1024
+"""Windows that numbers are fitted on, and their bases."""
+_VERSION = 5  # of the fit: what another version has cached is not used
+_log = logging.getLogger("genodiff")
+
+
+class RelatedGenomes(NamedTuple):
+    """Fitted related genomes: `relatives` and `votes`, `told` for a sidecar, and their `digest`."""
+
+    relatives: Relatives
+    votes: VoteNumbers
+    told: dict[str, Any]
+    digest: str
+
+
+def relate_genome(
+    genome: LetterSource,
+    given: Sequence[str | Path],
+    *,
+    strains: bool = False,
+    offline: bool = False,
+) -> RelatedGenomes:
+    """Fit the related genomes `given` to `genome`, on windows spread over it.
+
+    `given` is what `list_genomes` takes. Genomes of the same species are left out unless `strains`.
+    Raises `DataError` for a file that cannot be read, for the genome itself among them, where all
+    are left out, and where `genome` has no window to fit on.
+
+    >>> relate_genome(genome, ["paradoxus.fa.gz"]).told["genomes"]  # doctest: +SKIP
+    """
+    listed = list_genomes(given)
+    opened = open_relatives(listed, offline=offline)
+    kept, near = leave_strains_out(opened, genome, strains=strains)
+    if not kept:
+        what = "every related genome is of the target's own species"
+        raise DataError(what, file=listed.path, fix="give other species, or --strains")
+    windows = draw_windows(genome, FIT_WINDOWS, FIT_LENGTH)
+    windows = windows[(windows < NONE).all(1)] if len(windows) else windows
+    if not len(windows):
+        what = "has no window without N, on which related genomes are fitted"
+        raise DataError(what, file=getattr(genome, "path", None), fix="give a genome with sequence")
+    found = fit_related(kept, near, windows)
+    given_names = {"given": [str(one) for one in given], "strains": strains}
+    return found._replace(told={**given_names, **found.told})
+
+
+def fit_related(
+    kept: Sequence[Relative], near: Sequence[Kinship], windows: Codes
+) -> RelatedGenomes:
+    """Fit the opened genomes `kept` to `windows` (B, L) of the target; `near`: their kinships."""
+    relatives, votes = _fit(kept, windows)
+    kin = {one.name: one.describe() for one in near}
+    told = {
+        "genomes": [
+            {
+                **{key: one.told[key] for key in ("name", "species", "fingerprint", "bases")},
+                **{k: _shorten(v) for k, v in kin[one.name].items() if k != "name"},
+            }
+            for one in kept
+        ],
+    }
+    digest = sha256_json({"fit": _dump(relatives), "of": identify_relatives(kept)})[:8]
+    return RelatedGenomes(relatives, votes, told, digest)
+
+
+def _shorten(value: Any) -> Any:
+    return round(value, 4) if isinstance(value, float) else value
+
+
+def _fit(kept: Sequence[Relative], windows: Codes) -> tuple[Relatives, VoteNumbers]:
+    """The relatives with their numbers: those that are kept in the cache, or fitted now."""
+    key = {
+        "version": _VERSION,
+        "relatives": identify_relatives(kept),
+        "windows": sha256_json(windows.tolist()),
+    }
+    path = cache_dir() / "relatives" / f"{sha256_json(key)[:32]}.json"
+    with lock_folder(path, "fits relatives"):
+        numbers = _read_numbers(path)
+        if numbers is None:
+            n = format_count(len(kept), "relative")
+            _log.info("fitting %s on %s", n, format_count(len(windows), "window"))
+            with ProgressDisplay() as display:
+                memories = [one.memory for one in kept]
+                fitted = fit_relatives(
+                    memories, windows, tell=lambda line: display.show(f"fitting relatives: {line}")
+                )
+            numbers = {**_dump(fitted), "votes": _measure_votes(fitted, windows)}
+            atomic.write_json(path, numbers)
+    genomes = tuple(
+        RelativeGenome(one.memory.with_numbers(RELATIVE_SEARCH), RelativeNumbers(**own))
+        for one, own in zip(kept, numbers["genomes"], strict=True)
+    )
+    relatives = Relatives(genomes, ColumnNumbers(**numbers["columns"]))
+    return relatives, VoteNumbers(**numbers["votes"])
+
+
+def _measure_votes(relatives: Relatives, windows: Codes) -> dict[str, Any]:
+    """How relatives are counted, as JSON values."""
+    over = relatives.align(windows)
+    weights = weigh_relatives(measure_distances(over, windows))
+    kappa = measure_kappa(over, windows)
+    return VoteNumbers(weights=tuple(weights.tolist()), kappa=kappa).model_dump(mode="json")
+
+
+def _dump(relatives: Relatives) -> dict[str, Any]:
+    """The numbers of relatives as JSON values."""
+    assert relatives.columns is not None
+    return {
+        "genomes": [one.numbers.model_dump(mode="json") for one in relatives.genomes],
+        "columns": relatives.columns.model_dump(mode="json"),
+    }
+
+
+def _read_numbers(path: Path) -> dict[str, Any] | None:
+    """What was kept of a fit; None where it is not there or damaged."""
+    try:
+        numbers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        ColumnNumbers(**numbers["columns"])
+        VoteNumbers(**numbers["votes"])
+        [RelativeNumbers(**one) for one in numbers["genomes"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return numbers
