@@ -23,7 +23,7 @@ from typing import IO, Any, Literal
 
 from genodiff.errors import MachineError
 from genodiff.io.file_names import ERRORS, encode_text
-from genodiff.io.target import set_aside
+from genodiff.io.target import refuse_elsewhere, set_aside
 
 try:
     import fcntl
@@ -92,6 +92,7 @@ def open_atomic(path: str | Path, mode: Literal["wb", "w"] = "wb") -> Iterator[I
     written to directly, since renaming over it would replace it. Raises `MachineError` where the
     file cannot be written.
     """
+    refuse_elsewhere(path)
     mode_bits = _mode_of(Path(path))
     if mode_bits is not None and stat.S_ISDIR(mode_bits):
         raise MachineError("is a directory, not a file", file=path, fix="give the name of a file")
@@ -156,6 +157,7 @@ def atomic_directory(
     and the new one is dropped, which is right where the name is a fingerprint of the content. With
     `aside` the older one is renamed; with `replace` it is removed when the new one is there.
     """
+    refuse_elsewhere(path)
     target = Path(os.path.realpath(path))
     temporary = _temporary(target)
     try:

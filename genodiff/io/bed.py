@@ -1,10 +1,10 @@
 """BED intervals (0-based, half-open), read strictly: a row that is not exact is an error.
 
 Accepted besides rows of 3 or more tab-separated columns: `#`, `track` and `browser` lines, blank
-lines, CRLF, blanks around values, blanks and tabs at line ends, whole numbers as pandas and R write
-them (`100.0`, `1e+05`), UTF-16 with its mark, gzip and BGZF. An interval of no bases is legal BED;
-it is dropped and counted. GTF, GFF3 and SAF are known by their rows, and are an error that says how
-to make BED of them.
+lines, CRLF, blanks in place of tabs, blanks around values, blanks and tabs at line ends, whole
+numbers as pandas and R write them (`100.0`, `1e+05`), UTF-16 with its mark, gzip and BGZF. An
+interval of no bases is legal BED; it is dropped and counted. GTF, GFF3 and SAF are known by their
+rows, and are an error that says how to make BED of them.
 """
 
 import logging
@@ -82,7 +82,7 @@ def parse_bed_lines(
         line = text.rstrip(" \t")
         if is_bed_comment(line):
             continue
-        fields = [field.strip() for field in line.split("\t")]
+        fields = _split(line)
         try:
             row = _row(path, number, fields, contigs, first=not columns)
         except DataError as fault:
@@ -96,6 +96,15 @@ def parse_bed_lines(
             )
         columns = len(fields)
         yield row, fields
+
+
+def _split(line: str) -> list[str]:
+    """The columns of a row, by tabs, or by blanks as in UCSC's and htslib's reading of BED."""
+    fields = [field.strip() for field in line.split("\t")]
+    words = line.split() if len(fields) < 3 else []
+    if len(words) > 2 and None not in map(read_whole, words[1:3]):
+        return words
+    return fields
 
 
 def check_splits(table: pl.DataFrame, path: str | Path) -> None:

@@ -3,6 +3,8 @@
 Separated by tabs, commas, semicolons or blanks: that which gives every row as many fields as the
 line of names has. Lines that begin with ## are comments, and so are those with # before the names.
 Blanks around values are no part of them. A table of R may name its rows without naming that column.
+A value in quotes may have line breaks. Below the names, rows whose values are all empty and comment
+lines that are no row are left out, and counted in the log.
 """
 
 import csv
@@ -13,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from genodiff.errors import DataError
+from genodiff.errors import DataError, format_count
 from genodiff.io.diagnosis import find_file_format
 from genodiff.io.input_file import name_input
 from genodiff.io.text_lines import read_text_lines
@@ -26,6 +28,9 @@ Line = tuple[int, str]
 SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", " ": "blanks"}
 """Each, and what it is called, the surest first."""
 _SAID = re.compile(r'"?sep=(.)"?')
+_QUOTED = re.compile(r'(^|[\t,;]) *"(?:[^"]|"")*"')
+_OPEN = re.compile(r'(?:^|[\t,;]) *"')
+_LONGEST = 1 << 20  # of a row in several lines
 
 
 class DelimitedTable(NamedTuple):
@@ -51,7 +56,7 @@ def read_delimited(
     any other. Raises `DataError` with the line, also for a table without names.
     """
     shown = name_input(path)
-    lines = read_text_lines(path, "a table")
+    lines = _read_lines(path, quoted)
     said, header, first = _find_header(lines, shown)
     _refuse_page(header, shown)
     split = _split_quoted if quoted else _split_plain
@@ -162,7 +167,7 @@ def _choose_separator(path: str | Path, header: Line, usual: str, split: _Split,
     if len(possible) < 2:
         return possible[0] if possible else usual
     fitting = set(possible)
-    for _, text in _lines_after(path, header[0]):
+    for _, text in _lines_after(path, header[0], split):
         fitting = {s for s in fitting if len(split(text, s)) - widths[s] in (0, 1)}
         if not fitting:
             break
@@ -174,8 +179,39 @@ def _choose_separator(path: str | Path, header: Line, usual: str, split: _Split,
     return ranked[0]
 
 
-def _lines_after(path: str | Path, number: int) -> Iterator[Line]:
-    return ((n, t) for n, t in read_text_lines(path, "a table") if n > number and t.strip())
+def _lines_after(path: str | Path, number: int, split: _Split) -> Iterator[Line]:
+    lines = _read_lines(path, quoted=split is _split_quoted)
+    return ((n, t) for n, t in lines if n > number and t.strip() and t[0] != "#")
+
+
+def _read_lines(path: str | Path, quoted: bool) -> Iterator[Line]:
+    """The lines of a file, those of one row joined where a value in quotes has line breaks."""
+    lines = read_text_lines(path, "a table")
+    return _join_lines(lines) if quoted else lines
+
+
+def _join_lines(lines: Iterator[Line]) -> Iterator[Line]:
+    ahead: list[Line] = []
+    while (first := ahead.pop(0) if ahead else next(lines, None)) is not None:
+        number, text = first
+        n, size, is_open = 0, len(text), _is_open(text)
+        while is_open and size < _LONGEST:
+            if n == len(ahead):
+                ahead += [more] if (more := next(lines, None)) else []
+            if n == len(ahead):
+                break
+            n, size = n + 1, size + len(ahead[n][1])
+            if '"' in ahead[n - 1][1]:
+                joined = "\n".join([text, *(one for _, one in ahead[:n])])
+                is_open = _is_open(joined)
+        if n and not is_open:
+            text, ahead = joined, ahead[n:]
+        yield number, text  # quotes that do not close are told by the reader of the line
+
+
+def _is_open(text: str) -> bool:
+    """Whether a line ends within a value in quotes."""
+    return '"' in text and _OPEN.search(_QUOTED.sub(r"\1", text)) is not None
 
 
 def _check_names(names: list[str], header: Line, shown: str) -> None:
@@ -205,7 +241,7 @@ def _find_shift(
     if len(split(first[1], separator)) != width + 1:
         return 0
     empty = True
-    for _, text in _lines_after(path, header[0]):
+    for _, text in _lines_after(path, header[0], split):
         fields = split(text, separator)
         if len(fields) != width + 1:
             return 0
@@ -218,11 +254,18 @@ def _rows(
     split: _Split, *, cut: bool,
 ) -> Iterator[tuple[int, list[str]]]:  # fmt: skip
     width = len(names) + cut
+    empty = comments = 0
     for source in (first, lines):
         for number, text in source:
             if not text.strip():
                 continue
             fields = _split(split, (number, text), separator, shown)
+            if len(fields) != width and text.startswith("#"):
+                comments += 1
+                continue
+            if not any(fields) and len(fields) == width:
+                empty += 1
+                continue
             if len(fields) != width:
                 what = f"{len(fields)} field{'s' * (len(fields) != 1)}, but the header has {width}"
                 fix = (
@@ -236,3 +279,6 @@ def _rows(
                 what = "the line of column names stands again"
                 raise DataError(what, file=shown, line=number, fix="remove it")
             yield number, fields
+    for n, noun in (empty, "empty row"), (comments, "comment line below the names"):
+        if n:
+            log.warning("%s: %s left out", shown, format_count(n, noun))

@@ -21,8 +21,42 @@ from genodiff.errors import MachineError
 
 ERRORS = "backslashreplace"
 """How a text file of ours encodes what is not UTF-8."""
+_ELSEWHERE = (
+    (re.compile(r"file:/", re.I), "a file:// address", "give the plain path"),
+    (
+        re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/"),
+        "an address",
+        "give a file on this machine, and copy it there or back by another tool",
+    ),
+    (
+        re.compile(r"[\w.-]+@[\w.-]+:"),
+        "a file on another machine",
+        "give a file on this machine, and copy it there or back with scp",
+    ),
+    (
+        re.compile(r"~[\w-]*(/|$)"),
+        "a home folder that no shell filled in",
+        "write $HOME in its place",
+    ),
+    (re.compile(r"\$(\w+|\{\w+\})/"), "a variable that no shell filled in", "write its value"),
+    (re.compile(r"[A-Za-z]:[\\/]|\\\\"), "a path of Windows", "give a path of this machine"),
+)
 _DESCRIPTOR = re.compile(r"/(?:dev/(?:stdin|fd/\d+)|proc/self/fd/\d+)")
 _kept: dict[tuple[int, int, int], str] = {}
+
+
+def find_elsewhere(path: str | Path) -> tuple[str, str] | None:
+    """What a name means that is no file of this machine, and the remedy; None for a plain path.
+
+    `./` before a name makes it plain. `Path` has only one of the two strokes of a URL left.
+
+    >>> find_elsewhere("s3://bucket/scores.vcf")[0], find_elsewhere("./s3://scores.vcf")
+    ('an address', None)
+    """
+    for pattern, what, fix in _ELSEWHERE[: -1 if os.name == "nt" else None]:
+        if pattern.match(str(path)):
+            return what, fix
+    return None
 
 
 def encode_text(text: str) -> bytes:

@@ -22,6 +22,8 @@ log = logging.getLogger("genodiff")
 SeqRecord = Any
 """`Bio.SeqRecord.SeqRecord`; Biopython has no types."""
 
+_RELEASE = b"Genetic Sequence Data Bank"
+"""Stands above the records of the files of NCBI's releases."""
 _HIDDEN = re.compile("[\xad\u200b-\u200f\u2060\ufeff]")
 _LOCATION = re.compile(r"(?:FT|  )   \S+\s+(\S+)$")
 _AGAIN = "copy or download the file again"
@@ -53,6 +55,9 @@ class FlatRecord(NamedTuple):
 def find_flat_format(head: bytes) -> FlatFormat | None:
     """The format of a file that starts with `head`, or None."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+    above, found, _ = start.partition(b"\nLOCUS ")
+    if found and _RELEASE in above:
+        return FORMATS[0]
     return next((kind for kind in FORMATS if start.startswith(kind.first.encode())), None)
 
 
@@ -61,8 +66,10 @@ def parse_flat_records(
 ) -> Iterator[FlatRecord]:
     """The records in numbered lines of a file that messages call `shown`. Raises `DataError`."""
     start, held = 0, list[str]()
+    above = False  # the lines of a release above its records
     for number, line in lines:
-        if not held and not line.strip():
+        above = (above or (not start and _RELEASE.decode() in line)) and line[:6] != "LOCUS "
+        if above or (not held and not line.strip()):
             continue
         if held and line.startswith(kind.first):
             raise _cut_short(kind, shown, start)

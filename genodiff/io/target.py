@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.errors import MachineError, UsageError
-from genodiff.io.file_names import encode_text
+from genodiff.io.file_names import encode_text, find_elsewhere
 from genodiff.io.identity import sha256_file
 
 _STREAMS = ("/dev/std", "/dev/fd", "/proc/")
@@ -51,6 +51,7 @@ def check_target(
     path = str(path)
     if path == "-":
         return
+    refuse_elsewhere(path)
     _refuse_inputs(path, inputs)
     mode = _check_writable(path)
     if mode is None or force or is_stream(path):
@@ -61,6 +62,13 @@ def check_target(
             file=path,
             fix="give another name, or --force to replace it",
         )
+
+
+def refuse_elsewhere(path: str | Path) -> None:
+    """Raises `UsageError` for a URL and whatever else names no file of this machine."""
+    if elsewhere := find_elsewhere(path):
+        what = f"is {elsewhere[0]}: nothing is written there"
+        raise UsageError(what, file=path, fix=elsewhere[1])
 
 
 def _refuse_inputs(path: str, inputs: Iterable[str | Path | None]) -> None:
@@ -84,6 +92,7 @@ def check_new_folder(
     `UsageError` where it is one of `inputs`, and where something is there already, other than an
     empty folder, and not `force`; `MachineError` where it cannot be made.
     """
+    refuse_elsewhere(path)
     target = Path(path)
     _refuse_inputs(str(path), inputs)
     if os.path.lexists(target) and not force and not _is_empty_folder(target):
@@ -115,6 +124,7 @@ def check_folder(folder: str | Path, names: Iterable[str], *, own: bool, force: 
     """Raises `UsageError` where a folder holds foreign files with the `names` that are to be
     written into it. `own` says that the folder is one of ours, which may hold them.
     """
+    refuse_elsewhere(folder)
     if own or force:
         return
     for name in names:

@@ -1,9 +1,12 @@
 """Lines of a user's text file: no control characters, LF or CRLF ends, gzip or BGZF.
 
-The text is UTF-8, or UTF-16 that begins with a byte order mark, as spreadsheets write it.
+The text is UTF-8, or UTF-16 that begins with a byte order mark, as spreadsheets write it. A file
+whose first block has CR and no LF has the line ends of the classic Mac. VCF whose text is not UTF-8
+is read as Latin-1, with a warning, where only its notes have letters beyond ASCII.
 """
 
 import codecs
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -18,6 +21,7 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 _LONGEST = 1 << 26
+log = logging.getLogger("genodiff")
 
 
 def read_text_lines(path: str | Path, kind: str) -> Iterator[tuple[int, str]]:
@@ -32,7 +36,7 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
     `kind` is what the file should be and `shown` its name, for messages. A line may hold tabs but
     no other control character. Raises `DataError` naming the line.
     """
-    number, rest, first = 1, b"", True
+    number, rest, first, mac, encoding = 1, b"", True, False, "utf-8"
     for block in as_utf8(blocks, shown):
         data = rest + block
         if first:
@@ -43,18 +47,25 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
                 raise DataError(what, file=shown, line=1, fix=fix)
             while data.startswith(_BOM):
                 data = data.removeprefix(_BOM)
-            first = False
+            first, mac = False, b"\r" in data and b"\n" not in data and kind != "text"
+        if mac:
+            data = data.replace(b"\r", b"\n")
         cut = data.rfind(b"\n") + 1
         rest = data[cut:]
         if len(rest) > _LONGEST:
             what = f"a line is longer than {_LONGEST:,} bytes"
             raise DataError(what, file=shown, line=number, fix=f"give {kind}")
         if cut:
-            lines = _decoded(data[: cut - 1], number, shown, last=False)
+            if kind == "VCF" and encoding == "utf-8" and not _is_utf8(data[: cut - 1]):
+                encoding = "latin-1"
+                log.warning("%s: the text is not UTF-8; it is read as Latin-1", shown)
+            lines = _decoded(data[: cut - 1], number, shown, encoding, last=False)
+            if encoding == "latin-1" and not all(map(_has_plain_columns, lines)):
+                _decoded(data[: cut - 1], number, shown, "utf-8", last=False)
             yield from enumerate(lines, number)
             number += len(lines)
     if rest:
-        yield number, _decoded(rest, number, shown, last=True)[0]
+        yield number, _decoded(rest, number, shown, encoding, last=True)[0]
 
 
 def as_utf8(blocks: Iterable[bytes], shown: str) -> Iterator[bytes]:
@@ -78,10 +89,22 @@ def as_utf8(blocks: Iterable[bytes], shown: str) -> Iterator[bytes]:
         raise DataError(what, file=shown, fix="save it as UTF-8") from None
 
 
-def _decoded(data: bytes, number: int, shown: str, *, last: bool) -> list[str]:
+def _has_plain_columns(line: str) -> bool:
+    """Whether the names and alleles of a row of VCF are ASCII, whatever its notes are."""
+    return line.isascii() or line[:2] == "##" or "".join(line.split("\t", 5)[:5]).isascii()
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        return data.isascii() or bool(data.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _decoded(data: bytes, number: int, shown: str, encoding: str, *, last: bool) -> list[str]:
     """The lines of `data`, whose last line has lost its end (or, with `last`, has none)."""
     try:
-        text = data.decode()
+        text = data.decode(encoding)
     except UnicodeDecodeError as fault:
         line = number + data.count(b"\n", 0, fault.start)
         what = f"byte 0x{data[fault.start]:02X} is not UTF-8 text (Latin-1 or Windows-1252?)"

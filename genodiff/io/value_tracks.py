@@ -1,24 +1,29 @@
-"""Values at the bases of a genome: bigWig (through pyBigWig) and bedGraph, read strictly.
+"""Values at the bases of a genome: bigWig (through pyBigWig), bedGraph and wiggle, read strictly.
 
 A base that a file says nothing of is NaN. A bedGraph is BED with the value in the fourth column. A
-bigWig is known by its first bytes, not by its name.
+bigWig is known by its first bytes and a wiggle by its first line, not by their names.
 """
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.errors import DataError, MachineError
+from genodiff.errors import DataError, MachineError, format_count
 from genodiff.io.bed import parse_bed_lines
-from genodiff.io.cells import read_number
+from genodiff.io.cells import is_bed_comment, read_number, read_whole
 from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import name_input, open_input
-from genodiff.io.regions import refuse_contigs
+from genodiff.io.regions import refuse_contigs, suggest_contig
 from genodiff.io.text_lines import split_lines
 
+log = logging.getLogger("genodiff")
+
+_STEPS = ("fixedStep", "variableStep")
 _BIGWIG = (b"\x26\xfc\x8f\x88", b"\x88\x8f\xfc\x26")
 _BIGBED = (b"\xeb\xf2\x89\x87", b"\x87\x89\xf2\xeb")
 
@@ -50,19 +55,18 @@ def read_values(path: str | Path, contigs: Mapping[str, int]) -> Track:
             raise DataError("is bigBed: intervals without values", file=shown, fix="give bigWig")
         is_bigwig = head[:4] in _BIGWIG
         if not is_bigwig:
-            lines = split_lines(_chain(head, blocks), "bigWig or bedGraph", shown)
-            found = _read_bedgraph(lines, path, contigs)
+            lines = split_lines(chain([head], blocks), "bigWig, bedGraph or wiggle", shown)
+            above = next((one for one in lines if not is_bed_comment(one[1].strip())), None)
+            lines = chain([] if above is None else [above], lines)
+            is_wiggle = above is not None and above[1].split()[0] in _STEPS
+            read = _read_wiggle if is_wiggle else _read_bedgraph
+            found = read(lines, path, contigs)
     if is_bigwig:
         found = _read_bigwig(path, contigs)
     if not any(np.isfinite(values).any() for values in found.values()):
         what = "has no value on the genome's contigs: an empty track"
         raise DataError(what, file=shown, fix="give a track with values, or leave it out")
     return found
-
-
-def _chain(head: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    yield head
-    yield from blocks
 
 
 def _read_bigwig(path: str | Path, contigs: Mapping[str, int]) -> Track:
@@ -77,6 +81,11 @@ def _read_bigwig(path: str | Path, contigs: Mapping[str, int]) -> Track:
                     raise DataError(what, file=shown, fix="give the genome that it was made for")
             if lengths and not known:
                 raise refuse_contigs(next(iter(lengths)), contigs, shown)
+            if left := lengths.keys() - known:
+                what = "%s: %s of %s left out: the FASTA has no such contig (%s%s)"
+                some, more = ", ".join(sorted(left)[:4]), ", …" if len(left) > 4 else ""
+                of = format_count(len(lengths), "contig")
+                log.warning(what, shown, f"{len(left):,}", of, some, more)
             return {
                 name: np.asarray(file.values(name, 0, contigs[name], numpy=True), np.float32)
                 for name in contigs
@@ -105,10 +114,58 @@ def _read_bedgraph(
             raise fault(f"'{fields[3]}' is no value", "write a finite number, or remove the row")
         if contig not in found:
             found[contig] = np.full(contigs[contig], np.nan, np.float32)
-        inside = found[contig][start:end]
-        if np.isfinite(inside).any():
-            at = start + int(np.flatnonzero(np.isfinite(inside))[0])
-            what = f"base {at} of {contig} (0-based) has two values"
-            raise fault(what, "keep one of the rows that lie on one another")
-        inside[:] = value
+        _put(found[contig], contig, start, end, value, fault)
+    return found
+
+
+def _put(
+    values: NDArray[np.float32], contig: str, start: int, end: int, value: float,
+    fault: Callable[[str, str], DataError],
+) -> None:  # fmt: skip
+    inside = values[start:end]
+    if np.isfinite(inside).any():
+        at = start + int(np.flatnonzero(np.isfinite(inside))[0])
+        what = f"base {at} of {contig} (0-based) has two values"
+        raise fault(what, "keep one of the rows that lie on one another")
+    inside[:] = value
+
+
+def _read_wiggle(
+    lines: Iterator[tuple[int, str]], path: str | Path, contigs: Mapping[str, int]
+) -> Track:
+    found: Track = {}
+    contig, start, step, span, fixed = "", 0, 0, 1, False
+    for line, text in lines:
+
+        def fault(what: str, fix: str, line: int = line) -> DataError:
+            return DataError(what, file=name_input(path), line=line, fix=fix)
+
+        words = text.split()
+        if is_bed_comment(text.strip()):
+            continue
+        if words[0] in _STEPS:
+            given = dict(word.partition("=")[::2] for word in words[1:])
+            contig, fixed = given.get("chrom", ""), words[0] == _STEPS[0]
+            if contig not in contigs:
+                fix = suggest_contig(contig, dict(contigs))
+                raise fault(f"unknown contig '{contig}': not in the FASTA", fix)
+            least = {"start": "" if fixed else "1", "step": "1", "span": "1"}
+            numbers = [read_whole(given.get(name, value)) for name, value in least.items()]
+            if not all(numbers):
+                raise fault(
+                    f"'{text[:60]}' is no start of a block", "start, step, span count from 1"
+                )
+            start, step, span = (one or 1 for one in numbers)
+            found.setdefault(contig, np.full(contigs[contig], np.nan, np.float32))
+            continue
+        first = start if fixed else read_whole(words[0])
+        value = read_number(words[-1])
+        if len(words) != 2 - fixed or not first or value is None:
+            what = f"'{text[:60]}' is no row of {_STEPS[not fixed]}"
+            raise fault(what, "give a finite number" if fixed else "give a position and a number")
+        if first - 1 + span > contigs[contig]:
+            what = f"base {first - 1 + span} is past the end of {contig} ({contigs[contig]})"
+            raise fault(what, "wiggle counts from 1: correct it, or give the right FASTA")
+        _put(found[contig], contig, first - 1, first - 1 + span, value, fault)
+        start += step
     return found

@@ -7,6 +7,7 @@ to the left by the genome, and so on. Then letters that all begin with are cut o
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import BASES, Allele, Unscorable, VariantRecord
@@ -85,6 +86,29 @@ def anchor_allele(allele: Allele, genome: Genome) -> tuple[int, str, str]:
         return allele.start, anchor + allele.ref, anchor + allele.alt
     anchor = fetch(allele.end, allele.end + 1)
     return 1, allele.ref + anchor, allele.alt + anchor
+
+
+def anchor_record(record: VariantRecord, genome: Genome) -> VariantRecord:
+    """Replace - for no base, as tables have it, by alleles that share the genome's base beside it.
+
+    Other records, and those that lie beyond their contig, are given back as they are.
+    """
+    alleles = [record.ref, *record.alts]
+    if "-" not in alleles:
+        return record
+    bare = ["" if one == "-" else one for one in alleles]
+    at = record.pos if record.ref == "-" else record.pos - 1  # of the base before, from 1
+    end = at + len(bare[0])
+    if not 0 <= at <= end <= genome.contigs.get(record.chrom, -1):
+        return record
+    fetch = fetcher(genome, record.chrom)
+    if at:
+        spelt = [fetch(at - 1, at) + one for one in bare]
+    elif end < genome.contigs[record.chrom]:
+        at, spelt = 1, [one + fetch(end, end + 1) for one in bare]
+    else:
+        return record
+    return replace(record, pos=at, ref=spelt[0], alts=tuple(spelt[1:]))
 
 
 def judge_record(record: VariantRecord, genome: Genome) -> list[Allele | Unscorable]:

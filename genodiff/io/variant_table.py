@@ -1,7 +1,12 @@
 """Tables of variants: CSV, TSV, JSON lines and parquet that name contig, position, REF and ALT.
 
 Positions count from 1, as in a VCF. Columns are known by their usual names, in any case; others are
-not read. An insertion or deletion has its anchor base, as in a VCF.
+not read. `start` and `end` stand in the place of a position: the length of REF says whether they
+count from 1 (ANNOVAR, MAF, VEP) or are an interval of BED.
+
+An insertion or deletion has its anchor base, as in a VCF, or - for no base. Then POS is the first
+deleted base, or the base before an insertion, as ANNOVAR and MAF have it; an insertion whose end
+lies before its start, as in VEP, stands between these two.
 """
 
 import json
@@ -13,7 +18,7 @@ from typing import Any
 
 import polars as pl
 
-from genodiff.errors import DataError, did_you_mean
+from genodiff.errors import DataError, did_you_mean, format_count
 from genodiff.io.cells import is_missing, read_whole
 from genodiff.io.delimited import read_delimited
 from genodiff.io.diagnosis import find_page
@@ -24,14 +29,23 @@ from genodiff.io.vcf import check_alleles, check_names, check_ref, parse_positio
 
 _NAMES = {
     "chrom": ("chrom", "chr", "chromosome", "contig", "seqname"),
-    "pos": ("pos", "position"),
+    "pos": ("pos", "position", "pos(1-based)", "pos(1-coor)", "start", "start_position"),
     "ref": ("ref", "reference", "ref_allele", "reference_allele"),
-    "alt": ("alt", "alternate", "alternative", "alt_allele", "alternate_allele"),
+    "alt": (
+        "alt", "alternate", "alternative", "alt_allele", "alternate_allele", "tumor_seq_allele2",
+    ),
+}  # fmt: skip
+_STARTS = ("start", "start_position")
+_MORE = {
+    "id": ("id", "rsid", "name", "variant_id"),
+    "strand": ("strand",),
+    "end": ("end", "end_position", "stop"),
 }
-_MORE = {"id": ("id", "rsid", "name", "variant_id"), "strand": ("strand",)}
 """Columns that a table may lack."""
 _LINE = "line"
-_SCHEMA = dict.fromkeys((*_NAMES, *_MORE), pl.String()) | {_LINE: pl.Int64()}
+_SCHEMA = {
+    **dict.fromkeys((*_NAMES, *_MORE), pl.String()), "by_start": pl.Boolean(), _LINE: pl.Int64(),
+}  # fmt: skip
 _ROWS = 1 << 16  # held as Python's objects at a time
 _MINUS = ("-", "-1", "minus")
 
@@ -57,27 +71,59 @@ class VariantTable:
                 "are letters of the strand of the FASTA",
                 name_input(path), n, len(self),
             )  # fmt: skip
+        starts = self._table["by_start"].any()
+        self._shift = self._find_shift() if starts else 0
+        if (n := int((self._table["ref"].str.strip_chars() == "-").sum())) and not starts:
+            log.warning(
+                "%s: %s written with - as REF: read as behind POS, as ANNOVAR and MAF have it; VEP "
+                "has them before it",
+                name_input(path), format_count(n, "insertion"),
+            )  # fmt: skip
 
     def __len__(self) -> int:
         return self._table.height
 
     def records(self) -> Iterator[VariantRecord]:
         """Its rows, in order. `line` counts the rows of a parquet file or a frame from 2."""
-        for *values, line in self._table.drop("strand").iter_rows():
-            chrom, pos, ref, alt, name = ("" if v is None else v.strip() for v in values)
+        for *values, line in self._table.drop("strand", "by_start").iter_rows():
+            chrom, pos, ref, alt, name, end = ("" if v is None else v.strip() for v in values)
             if is_missing(chrom) or chrom != "".join(chrom.split()):
                 what = f"'{chrom}' is not the name of a contig"
                 raise self._fault(line, what, "remove blanks, or give it")
             check_names(chrom, name, line, self.path)
             at = read_whole(pos)
             at = parse_position(pos, line, self.path) if at is None else at
+            at += self._shift
             check_alleles(ref, alt, line, self.path)
-            check_ref(ref, line, self.path)
-            if alt in ("", "-"):
-                fix = "write a deletion with the base before it, as in a VCF, and no ALT as ."
+            if ref != "-":
+                check_ref(ref, line, self.path)
+            elif end != "." and (last := read_whole(end)) is not None:
+                at = min(at, last)
+            if alt == "" or alt == ref == "-":
+                fix = "write a deletion as -, or with the base before it, and no ALT as ."
                 raise self._fault(line, f"ALT '{alt}' is no base", fix)
             alts = () if alt == "." else tuple(alt.split(","))
             yield VariantRecord(line, chrom, at, name or ".", ref, alts)
+
+    def _find_shift(self) -> int:
+        """What a start lacks to be a position: 0, or 1 of BED. Raises `DataError`."""
+        shifts: dict[int, int] = {}  # each, and the first line that has it
+        for _, start, ref, _, _, end, line in self._table.drop("strand", "by_start").iter_rows():
+            first, last = (read_whole((text or "").strip()) for text in (start, end))
+            bases = (ref or "").strip()
+            if first is not None and last is not None and bases != "-":
+                shifts.setdefault(len(bases) - (last - first), line)
+        if set(shifts) == {0}:
+            return 1
+        if set(shifts) <= {1} and self._table["end"].ne_missing(".").all():
+            return 0
+        line = next((line for shift, line in shifts.items() if shift not in (0, 1)), None)
+        line = max(shifts.values(), default=1) if line is None else line
+        what = "a column of starts without ends that say how they count"
+        if shifts:
+            what = "start, end and the length of REF disagree"
+        fix = "give a column pos that counts from 1"
+        raise self._fault(line, what, fix)
 
     def _fault(self, line: int, what: str, fix: str) -> DataError:
         return DataError(what, file=name_input(self.path), line=line, fix=fix)
@@ -104,8 +150,9 @@ def _read_table(path: str | Path) -> pl.DataFrame:
     table = read_delimited(path, "\t" if name.endswith((".tsv", ".txt", ".tab")) else ",")
     columns = _find_columns(table.names, path, table.line)
     at = [-1 if name is None else table.names.index(name) for name in columns]
+    starts = is_start(columns[1])
     return _gather(
-        (*("." if i < 0 else fields[i] for i in at), line) for line, fields in table.rows
+        (*("." if i < 0 else fields[i] for i in at), starts, line) for line, fields in table.rows
     )
 
 
@@ -120,8 +167,10 @@ def _read_json(path: str | Path) -> Iterator[tuple[Any, ...]]:
         if not isinstance(row, dict):
             fix = "give JSON lines: an object for each variant"
             raise DataError("no JSON object", file=name_input(path), line=line, fix=fix)
-        values = [row.get(name) for name in _find_columns(list(row), path, line)]
-        yield *(None if value is None else str(value) for value in values), line
+        columns = _find_columns(list(row), path, line)
+        values = ["." if name is None else row.get(name) for name in columns]
+        told = (None if value is None else str(value) for value in values)
+        yield *told, is_start(columns[1]), line
 
 
 def _gather(rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
@@ -137,6 +186,7 @@ def _take_columns(table: pl.DataFrame, path: str | Path) -> pl.DataFrame:
         (pl.lit(".") if name is None else pl.col(name).cast(pl.String)).alias(wanted)
         for wanted, name in zip((*_NAMES, *_MORE), columns, strict=True)
     ]
+    chosen.append(pl.lit(is_start(columns[1])).alias("by_start"))
     return table.select(chosen).with_row_index(_LINE, 2).select(*_SCHEMA).cast({_LINE: pl.Int64})
 
 
@@ -158,6 +208,11 @@ def _find_columns(names: list[str], path: str | Path, line: int) -> list[str | N
             raise DataError(f"no column '{wanted}'", file=name_input(path), line=line, fix=fix)
         found += column
     return found
+
+
+def is_start(name: str | None) -> bool:
+    """Whether a column of positions holds starts, which may count from 0."""
+    return name is not None and name.removeprefix("#").strip().lower() in _STARTS
 
 
 def has_variants(names: Iterable[str]) -> bool:

@@ -55,6 +55,7 @@ def _read_header(rows: Iterator[Line], path: str | Path) -> VcfHeader:
             meta.append(line)
             continue
         if line.startswith("#CHROM"):
+            line = line.rstrip("\t ")  # htslib reads it so
             names = line.split("\t")
             if tuple(names[:_FIELDS]) != COLUMNS or (len(names) > 8 and names[8] != "FORMAT"):
                 what = "the line of column names is not as in a VCF"
@@ -82,6 +83,8 @@ def _read_records(
 
 def _parse_record(line: str, number: int, header: VcfHeader, path: str | Path) -> VariantRecord:
     fields = line.split("\t")
+    if len(fields) > header.width and not any(fields[header.width :]):
+        fields = fields[: header.width]  # tabs at the end of a row
     if len(fields) != header.width:
         few = len(fields) < header.width
         what = f"has {len(fields)} columns, {'fewer' if few else 'more'} than {header.width}"

@@ -72,7 +72,7 @@ def read_examples(
 
 
 def check_cell(cell: str, file: str, *, line: int, record: str) -> bytes:
-    """The DNA of a table's cell, in upper case.
+    """The DNA of a table's cell, in upper case; line breaks and blanks in it are no letters.
 
     Raises `DataError` as `check_sequence` does, and for NA and NaN, whose letters are IUPAC codes.
     """
@@ -80,7 +80,7 @@ def check_cell(cell: str, file: str, *, line: int, record: str) -> bytes:
         what = f"the sequence '{cell.strip()}' says that a value is missing"
         fix = "give it, or remove the row"
         raise DataError(what, file=file, line=line, record=record, fix=fix)
-    return check_sequence(cell.strip().encode(), file, line=line, record=record)
+    return check_sequence("".join(cell.split()).encode(), file, line=line, record=record)
 
 
 def check_name(name: str, file: str, line: int) -> None:

@@ -12,7 +12,7 @@ from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
 from genodiff.io.phasing import RecordPhaser
 from genodiff.io.regions import parse_region
-from genodiff.io.variant_alignment import judge_record
+from genodiff.io.variant_alignment import anchor_record, judge_record
 from genodiff.io.variant_check import VariantSurvey, explain_contradictions, survey_variants
 from genodiff.io.variant_source import VariantSource
 from genodiff.io.variants import Allele, Unscorable, VariantRecord
@@ -92,7 +92,13 @@ class VariantRecords:
 
     def records(self) -> Iterator[VariantRecord]:
         """Its records, in the file's order."""
-        return islice(self._selection.choose(self.source.records()), *self.cut)
+        return islice(self._selection.choose(self._read()), *self.cut)
+
+    def _read(self) -> Iterator[VariantRecord]:
+        """All records of the file; those of a table have an anchor base where they lack one."""
+        if self.source.format != "table":
+            return self.source.records()
+        return (anchor_record(one, self.genome) for one in self.source.records())
 
     def judged(self) -> Iterator[list[Judged]]:
         """What was judged of each record, in the file's order."""
@@ -117,7 +123,7 @@ class VariantRecords:
         """
         survey = self.survey
         if survey.contradictions > survey.records / 2 and self.shard is not None:
-            survey = survey_variants(self._selection.choose(self.source.records()), self.genome)
+            survey = survey_variants(self._selection.choose(self._read()), self.genome)
         fault = explain_contradictions(survey, self.source.shown, self.genome)
         if fault is not None and survey.contradictions > survey.records / 2:
             raise fault
@@ -171,7 +177,7 @@ class VariantRecords:
     def _walk(self) -> HaplotypeWalk:
         assert self.span is not None
         phaser = RecordPhaser(self.genome, self.span, self.source.shown)
-        phased = phaser.phase(self.source.records())
+        phased = phaser.phase(self._read())
         return HaplotypeWalk(
             (one for one in phased if self._selection.holds(one.record)), *self.cut
         )

@@ -115,7 +115,7 @@ def test_what_score_and_cadd_write_is_read(tmp_path: Path) -> None:
         ("NA,3,G,A", "'NA' is not the name of a contig"),
         ("chr1,3,G,nan", "ALT 'nan' says that a value is missing"),
         ("chr1,3,G,", "ALT '' is no base"),
-        ("chr1,3,GA,-", "ALT '-' is no base"),
+        ("chr1,3,-,-", "ALT '-' is no base"),
         ("'chr1,3,G,A", "has a quotation mark"),
         ("1-Sep,3,G,A", "is a date"),
         ("chr1,3,G,А", "a letter that is not ASCII"),

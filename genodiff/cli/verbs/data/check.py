@@ -197,7 +197,7 @@ def _check_motifs(file: str, json: bool) -> None:
 def _check_variants(file: str, fasta: str | None, json: bool) -> None:
     """The records of a VCF or BCF, which must fit the FASTA where one is given."""
     from genodiff.io.faidx import Genome  # pyfaidx
-    from genodiff.io.variant_alignment import judge_alt, judge_record
+    from genodiff.io.variant_alignment import anchor_record, judge_alt, judge_record
     from genodiff.io.variant_check import VariantSurvey, explain_contradictions
     from genodiff.io.variant_source import open_variants  # polars
 
@@ -209,9 +209,11 @@ def _check_variants(file: str, fasta: str | None, json: bool) -> None:
     ):
         for record in source.records():
             if genome is None:
-                kinds = [judge_alt(alt) or "sequence" for alt in record.alts or (".",)]
+                alts = [alt for alt in record.alts or (".",) if alt != "-" or source.header]
+                kinds = [judge_alt(alt) or "sequence" for alt in alts]
                 survey.records += 1
             else:
+                record = anchor_record(record, genome) if source.header is None else record
                 found = judge_record(record, genome)
                 survey.add(record, found, genome)
                 kinds = [one.kind if isinstance(one, Allele) else one.value for one in found]
