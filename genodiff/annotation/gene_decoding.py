@@ -6,6 +6,8 @@ by itself. Of letters, genes begin and end with their codons (`codon_states`). A
 and end in any state; a gene that an end cuts off is not among those found.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,9 +24,14 @@ def decode_path(
     scores: NDArray[np.floating],
     steps: NDArray[np.float32] | None = None,
     letters: bytes | None = None,
+    never: Sequence[int] = (),
 ) -> NDArray[np.int8]:
-    """The allowed path of the greatest sum of scores (L, 13), and of steps (13, 13) if given."""
-    walk = _STEPS if steps is None else steps
+    """The allowed path of the greatest sum of scores (L, 13), and of steps (13, 13) if given.
+
+    It passes through no state of `never`.
+    """
+    walk = (_STEPS if steps is None else steps).copy()
+    walk[list(never)] = walk[:, list(never)] = FORBIDDEN
     if letters is not None:
         return find_codon_path(scores, walk, letters)
     return find_long_path(scores, walk, _FREE, _FREE)

@@ -14,7 +14,7 @@ keeps the phase, and no gene lies in another. Genes that touch are apart only wh
 two neighbours without a base between them cannot be written, nor one inside another's intron.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,6 +72,11 @@ def allow_steps() -> NDArray[np.bool_]:
         found[intron, intron] = found[intron, following] = True
     other = np.array(mirror_states())
     return found | found.T[np.ix_(other, other)]
+
+
+def list_introns(phases: Collection[int]) -> list[int]:
+    """The intron states of both strands of some phases."""
+    return [INTRON + p + turned for turned in (0, STRAND) for p in sorted(phases)]
 
 
 def mirror_states() -> tuple[int, ...]:

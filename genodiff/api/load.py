@@ -26,6 +26,7 @@ def load(
     memory: Literal["on", "off"] | None = None,
     relatives: Sequence[str | Path] = (),
     strains: bool = False,
+    fasta: str | Path | None = None,
 ) -> Model:
     """The model in a run folder, a checkpoint, a published folder or a fine-tuned run.
 
@@ -41,7 +42,10 @@ def load(
     None does where the run was trained with a memory. `predict` and `embed` read the network alone.
 
     `relatives`, FASTA files, lists of genomes (.tsv) or recipes of related species, are told to the
-    network wherever it is asked; those of its own species are left out without `strains`.
+    network wherever it is asked; those of its own species are left out without `strains`. `fasta`
+    is the genome that they are fitted to: the one that the model will read (default: the genome
+    that it was trained on). The first use of a genome indexes it and fits its numbers (about 90 s);
+    no process is started.
 
     Raises `CheckpointError`, naming the file and the fault; `MachineError` for a device that is not
     there; `UsageError` where several models are meant, or for a memory that the network cannot
@@ -69,7 +73,7 @@ def load(
         from genodiff.runs.own_loci import open_loci
 
         open_loci(trained, None, memory)
-    trained = relate_model(trained, relatives, strains=strains)
+    trained = relate_model(trained, relatives, strains=strains, fasta=fasta)
     return Model(trained, own, memory)
 
 

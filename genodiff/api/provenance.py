@@ -8,7 +8,7 @@ from pathlib import Path
 
 import genodiff
 from genodiff.runs.ready_models import list_ready_models
-from genodiff.version import __version__, find_git_revision
+from genodiff.version import __version__, name_revision
 
 
 def describe_version() -> str:
@@ -27,7 +27,7 @@ def describe_version() -> str:
     return "\n".join(
         [
             __version__,
-            f"commit: {find_git_revision() or 'not known'}",
+            f"commit: {name_revision() or 'not known'}",
             f"Python {platform.python_version()}, torch {torch}, {machine}",
             f"kernels in C: {', '.join(compiled) or 'none'}",
             f"ready models: {', '.join(list_ready_models()) or 'none'}",

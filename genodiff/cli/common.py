@@ -14,6 +14,7 @@ from cyclopts import Parameter, Token
 
 from genodiff.errors import Interrupted, UsageError
 from genodiff.io.cache import place_library_caches
+from genodiff.io.limits import cut_environment
 from genodiff.io.progress import format_duration
 from genodiff.jobs.file_request import ONLY_RUN, RUN, RUN_NAMES
 from genodiff.jobs.machine import choose_device, prepare_machine
@@ -160,6 +161,7 @@ class CommonBeside:
             log.addHandler(_ToStderr())
             log.handlers[0].setFormatter(logging.Formatter("genodiff: %(message)s"))
             log.propagate = False
+        cut_environment()
 
     def apply(self) -> str:
         """`prepare`, and the device to use ("cpu" or "cuda"). Imports torch."""

@@ -38,7 +38,9 @@ class RedesignJob(DrawJob[RedesignRequest]):
         rules = make_rules(words, source.contigs, source.circular)
         run = asked.find_run()
         given, fasta = asked.relatives, asked.fasta
-        model = open_language(run, self.device, given, strains=asked.strains, fasta=fasta)
+        model = open_language(
+            run, self.device, given, strains=asked.strains, fasta=fasta, plan=asked.plan
+        )
         if model.alphabet.domain != "dna":
             what = f"is a {model.alphabet.domain} model"
             raise CheckpointError(what, file=model.run, fix="give a run of DNA")

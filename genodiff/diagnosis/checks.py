@@ -23,6 +23,7 @@ from genodiff.errors import GenodiffError, MachineError, printable
 from genodiff.io.cache import cache_dir, can_be_written
 from genodiff.io.cache_contents import measure_cached
 from genodiff.io.limits import count_usable_cores, read_memory
+from genodiff.io.process import is_command_line, read_processor
 from genodiff.io.target import free_disk_space
 
 GIB = 1 << 30
@@ -145,13 +146,17 @@ def _required() -> list[str]:
 def check_optional_packages() -> list[Check]:
     """Check the optional packages.
 
-    A package that is installed but cannot be imported is a warning.
+    A package that is installed but cannot be imported is a warning. Only the command tries it, in a
+    process of its own; `genodiff.doctor` starts none.
     """
     checks = []
     for name, use in _OPTIONAL.items():
         module = name.replace("-", "_")
         if importlib.util.find_spec(module) is None:
             checks.append(Check(name, "ok", f"not installed; optional ({use})"))
+        elif not is_command_line():
+            seen = f"{_version(name)} is installed; the command `genodiff doctor` tries it ({use})"
+            checks.append(Check(name, "ok", seen))
         elif (fault := _import_fault(module)) is None:
             checks.append(Check(name, "ok", f"{_version(name)} ({use})"))
         else:
@@ -192,24 +197,13 @@ def check_processor() -> Check:
     """Check the cores that this process may use, and the container's limit."""
     usable = count_usable_cores()
     quota = _quota()
-    detail = f"{_cpu_name()}, {usable} usable of {os.cpu_count()} cores"
+    detail = f"{printable(read_processor(), 60)}, {usable} usable of {os.cpu_count()} cores"
     if quota is not None and quota < usable:
         fix = f"pass --threads {max(1, int(quota))}"
         return Check(
             "cpu", "warn", f"{detail}, but the container may use only {quota:g} at a time", fix
         )
     return Check("cpu", "ok", detail)
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        lines = []
-    name = next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), ""
-    )
-    return printable(name or platform.processor() or platform.machine(), 60)
 
 
 def _quota() -> float | None:

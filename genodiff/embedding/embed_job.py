@@ -25,6 +25,7 @@ from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.model import TrainedModel, name_relatives
+from genodiff.runs.relatives_time import describe_waiting
 from genodiff.version import __version__
 
 
@@ -39,7 +40,7 @@ class EmbedJob(Job[EmbedRequest]):
         in_place = self.keeps and (asked.bed is not None or asked.region)
         self.model = open_language(
             asked.run, self.device, asked.relatives, strains=asked.strains,
-            fasta=asked.sequences if in_place else None,
+            fasta=asked.sequences if in_place else None, plan=asked.plan,
         )  # fmt: skip
         self.how = _read_as(asked, self.model)
         network = self.model.backbone
@@ -58,7 +59,7 @@ class EmbedJob(Job[EmbedRequest]):
         return {
             "windows": n, "bases": bases, "shape": [rows, *self.shape],
             "bytes": 4 * rows * prod(self.shape), "seconds": round(bases * each, 1),
-            "device": self.device,
+            "device": self.device, **describe_waiting(self.model.relatives),
         }  # fmt: skip
 
     def identify(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from genodiff.jobs.job import say_stopped
 from genodiff.models.opening import open_language
 from genodiff.runs.checkpoint import is_run
 from genodiff.runs.model import TrainedModel, name_relatives
+from genodiff.runs.relatives_time import describe_waiting
 
 _log = logging.getLogger("genodiff")
 _EVALUATORS = {"dna": evaluate_dna, "text": evaluate_text}
@@ -62,7 +63,12 @@ def open_evaluated(asked: EvalRequest) -> TrainedModel:
     """The model of a request. Raises `CheckpointError` where it is of another domain."""
     model: TrainedModel = (
         open_language(
-            asked.run, asked.device, asked.relatives, strains=asked.strains, fasta=asked.fasta
+            asked.run,
+            asked.device,
+            asked.relatives,
+            strains=asked.strains,
+            fasta=asked.fasta,
+            plan=asked.plan,
         )
         if isinstance(asked.run, str | Path)
         else getattr(asked.run, "inner", asked.run)
@@ -122,5 +128,6 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
         "memory": None if memory is None else memory.told,
         "seconds": round(seconds, 1),
         "seconds_of_baselines": None if lines is None else round(lines.total, 1),
+        **describe_waiting(model.relatives),
         "files": [str(model.run / EVAL)],
     }

@@ -39,12 +39,11 @@ from genodiff.finetuning.work_clock import WorkClock
 from genodiff.io import atomic
 from genodiff.io.file_lock import hold_file
 from genodiff.io.identity import sha256_json, stamp_time
-from genodiff.runs.folder import find_git_revision
 from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
 from genodiff.runs.sections import OptimSettings
 from genodiff.training.optimizer import adamw, learning_rate, read_moments, set_moments
-from genodiff.version import __version__
+from genodiff.version import __version__, name_revision
 
 ADAPTED, RECORD, MODEL = "adapted", "adapted.json", "model.safetensors"
 STEPS = 500
@@ -103,7 +102,7 @@ def adapt_network(
             record |= {
                 "n_sequences": part.n, "bases": int(part.lengths.sum()),
                 "weights_sha256": hashlib.sha256(weights).hexdigest(),
-                "genodiff": __version__, "git": find_git_revision(), "created": stamp_time(),
+                "genodiff": __version__, "git": name_revision(), "created": stamp_time(),
             }  # fmt: skip
             atomic.write_bytes(folder / MODEL, weights)
             atomic.write_json(folder / RECORD, record)

@@ -20,6 +20,7 @@ from genodiff.annotation.base_labels import (
     read_gene_labels,
     read_value_labels,
 )
+from genodiff.annotation.gene_grammar import list_introns
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.finetuning.adapters.adapter import adapted_weights
 from genodiff.finetuning.base_labeller import BaseLabeller
@@ -51,6 +52,7 @@ from genodiff.memory.text import MOST_WINDOW
 from genodiff.runs.model import collect_tensors, fill_module
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.related_model import relate_model
+from genodiff.runs.relatives_time import describe_waiting
 
 _log = logging.getLogger("genodiff")
 
@@ -95,6 +97,7 @@ class BasesJob(Job[BasesRequest]):
             seed=asked.seed,
             frozen=asked.method == "frozen",
             chain=asked.chain,
+            introns=self._find_introns(),
         ).to(self.device)
         if self.network.chain is not None:
             self.network.chain.begin(count_steps(self.windows["train"]))
@@ -120,7 +123,11 @@ class BasesJob(Job[BasesRequest]):
             what = f"with --relatives a window has at most {MOST_WINDOW:,} bases, not {width:,}"
             raise UsageError(what, fix="give a smaller --core or --context")
         own = open_model(str(self.spec.path))
-        model = relate_model(own, asked.relatives, strains=asked.strains, fasta=asked.fasta)
+        given, plan = asked.relatives, asked.plan
+        model = relate_model(own, given, strains=asked.strains, fasta=asked.fasta, plan=plan)
+        self.waiting = describe_waiting(model.relatives)
+        if self.waiting:
+            return backbone, None
         related, features = model.backbone, RelatedFeatures(backbone)
         assert isinstance(related, RelatedBackbone)
         assert model.relatives is not None
@@ -139,6 +146,7 @@ class BasesJob(Job[BasesRequest]):
             **self._count(), "names": list(self.task.names), "steps": self.total,
             "trained": self.loop.trained,
             "seconds": round(machine.time_steps(step) * self.total, 1), "device": self.device,
+            **self.waiting,
         }  # fmt: skip
 
     def identify(self) -> dict[str, Any]:
@@ -215,7 +223,8 @@ class BasesJob(Job[BasesRequest]):
         values = {
             "kind": self.task.kind, "names": self.task.names, "loss": self.task.loss,
             "head": asked.head, "head_options": network.head.describe(), "chain": asked.chain,
-            "ends": asked.ends, "core": asked.core, "context": asked.context,
+            "introns": self._find_introns(), "ends": asked.ends, "core": asked.core,
+            "context": asked.context,
             "settings": self.settings.model_dump(mode="json"),
             "network": describe_network(self.spec), "told": told, **self._name_relatives(),
         }  # fmt: skip
@@ -223,6 +232,15 @@ class BasesJob(Job[BasesRequest]):
             write_labeller(folder, values, collect_tensors(network))
         asked.state_file.unlink(missing_ok=True)
         return told
+
+    def _find_introns(self) -> list[int]:
+        """The phases of introns among the labels of train and valid: no other is predicted."""
+        if self.task.kind != "genes":
+            return [0, 1, 2]
+        some = (self.windows["train"], self.windows["valid"])
+        cores = (one.labels.cut(*span) for one in some for span in one.cores)
+        held = {state for labels in cores for state in set(labels.tolist())}
+        return [p for p in range(3) if held.intersection(list_introns([p]))]
 
     def _name_relatives(self) -> dict[str, Any]:
         """What decides what relatives say; without them nothing."""

@@ -10,7 +10,7 @@ S flips positions and channels, R positions, and M exchanges the outputs of the 
 strands in prediction, `augment` and `none` those of the given one (see `head`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from genodiff.annotation.gene_decoding import decode_path
+from genodiff.annotation.gene_grammar import list_introns
 from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.strand import flip_positions
 from genodiff.finetuning.base_heads import BASE_HEADS
@@ -35,6 +36,7 @@ class BaseLabeller(FeatureReader):
 
     `mirror` is the number of each output on the other strand; `head` names one of `BASE_HEADS` and
     `options` are its own. With `chain`, scores are of states, whose steps are learned beside them.
+    Genes have introns of the phases `introns` alone: those that labels held.
     """
 
     mirror: Tensor
@@ -51,8 +53,10 @@ class BaseLabeller(FeatureReader):
         seed: int = 0,
         frozen: bool = False,
         chain: bool = False,
+        introns: Collection[int] = (0, 1, 2),
     ) -> None:
         super().__init__(backbone, strands=strands, complement=complement, frozen=frozen)
+        self.never = list_introns({0, 1, 2}.difference(introns))
         self.chain = GeneChain() if chain else None
         width = int(backbone.d_out)  # type: ignore[arg-type]
         draws = InitialValues(seed ^ _HEAD_DRAWS)
@@ -91,4 +95,4 @@ class BaseLabeller(FeatureReader):
     ) -> NDArray[np.int8]:
         """The states (L,) of a contig's scores (L, 13); of `letters`, genes have their codons."""
         steps = None if self.chain is None else self.chain.steps().detach().cpu().numpy()
-        return decode_path(scores, steps, letters)
+        return decode_path(scores, steps, letters, self.never)

@@ -7,6 +7,8 @@ along the genome. A step and its mirror image share one number, so that a path a
 complement weigh alike. Where labels are unknown all states agree. Sums are those of `state_chain`.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -69,9 +71,13 @@ class GeneChain(nn.Module):
         return total / known.sum().clamp(min=1)
 
     def chances(
-        self, scores: Float[NDArray[np.floating], "L S"], piece: int = PIECE, beside: int = BESIDE
+        self,
+        scores: Float[NDArray[np.floating], "L S"],
+        piece: int = PIECE,
+        beside: int = BESIDE,
+        never: Sequence[int] = (),
     ) -> Float[NDArray[np.float32], "L S"]:
-        """The chance of each state at each base of a contig, given all others.
+        """The chance of each state at each base of a contig, given all others; 0 of `never`.
 
         Each piece is read with `beside` bases on either side, in place of the whole contig.
         """
@@ -79,6 +85,7 @@ class GeneChain(nn.Module):
         for first in range(0, len(scores), piece):
             start, end = max(0, first - beside), first + piece + beside
             here = torch.from_numpy(scores[start:end].astype(np.float32))[None].to(device)
+            here[..., list(never)] = FORBIDDEN
             free = here.new_zeros(N_STATES)
             told = marginals(ChainScores(here, self.steps().detach(), free, free))[0].cpu().numpy()
             last = min(first + piece, len(scores))

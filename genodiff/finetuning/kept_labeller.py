@@ -139,8 +139,10 @@ class KeptLabeller:
         """What `score` gave of a whole stretch as chances, those of a chain, or values."""
         if self.card.kind == "values":
             return scores.astype(np.float32)
-        chain = self.network.chain
-        return np.exp(scores.astype(np.float32)) if chain is None else chain.chances(scores)
+        chain, never = self.network.chain, self.network.never
+        if chain is None:
+            return np.exp(scores.astype(np.float32))
+        return chain.chances(scores, never=never)
 
 
 def batch(cores: Sequence[Span]) -> Iterator[Sequence[Span]]:

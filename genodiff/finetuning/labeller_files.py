@@ -52,6 +52,7 @@ class LabellerCard(Settings):
     head: str
     head_options: dict[str, Any] = Field(default_factory=dict)
     chain: bool = False
+    introns: tuple[int, ...] = (0, 1, 2)
     ends: Ends = "any"
     core: Annotated[int, Field(ge=1)]
     context: Annotated[int, Field(ge=0)]
@@ -83,6 +84,7 @@ class LabellerCard(Settings):
             head=self.head,
             options=self.head_options,
             chain=self.chain,
+            introns=self.introns,
         )
 
 

@@ -20,13 +20,12 @@ from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.unit import MODEL, PREDICTOR, RESULT, TEST, VALIDATION, Unit
 from genodiff.io import atomic
 from genodiff.io.identity import stamp_time
-from genodiff.runs.folder import find_git_revision
 from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats, measure, measure_spread
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData, seed_split
-from genodiff.version import __version__
+from genodiff.version import __version__, name_revision
 
 _log = logging.getLogger("genodiff")
 Keep = Literal["new", "all", "none"]
@@ -163,7 +162,7 @@ def score_unit(
         "cut_test": fitted.count_cut(test), "data": unit.data,
         "settings": None if unit.method == "baseline" else unit.settings.model_dump(mode="json"),
         "notes": list(notes), "device": _device(), "threads": torch.get_num_threads(),
-        "genodiff": __version__, "git": find_git_revision(),
+        "genodiff": __version__, "git": name_revision(),
         "created": stamp_time(),
     }  # fmt: skip
     row |= unit.tell_choice()

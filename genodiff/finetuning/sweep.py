@@ -13,7 +13,6 @@ only the chosen ones are scored on the test part.
 import json
 import logging
 import math
-import platform
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,15 +43,15 @@ from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
 from genodiff.io.identity import stamp_time
 from genodiff.io.limits import count_usable_cores
+from genodiff.io.process import read_processor
 from genodiff.runs import lock
-from genodiff.runs.folder import find_git_revision
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.tasks.examples import count_classes
 from genodiff.tasks.near_duplicates import list_test_clusters
 from genodiff.tasks.split_names import Level
 from genodiff.tasks.suite import Task
-from genodiff.version import __version__
+from genodiff.version import __version__, name_revision
 
 TASKS, SESSIONS = "tasks.json", "sessions.json"
 
@@ -179,15 +178,14 @@ def _session(out: Path, command: str, device: str) -> None:
         before = json.loads(path.read_text(encoding="utf-8"))["sessions"] if path.exists() else []
     except (ValueError, KeyError, TypeError):
         before = []
-    machine = platform.processor() or platform.machine()
     where = (
         torch.cuda.get_device_name()
         if device.startswith("cuda")
-        else f"{machine} CPU, {count_usable_cores()} cores"
+        else f"{read_processor()} CPU, {count_usable_cores()} cores"
     )
     new = {
         "command": command,
-        "git": find_git_revision(),
+        "git": name_revision(),
         "genodiff": __version__,
         "hardware": where,
         "threads": torch.get_num_threads(),

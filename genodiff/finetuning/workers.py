@@ -25,6 +25,7 @@ from genodiff.errors import GenodiffError, Interrupted, MachineError
 from genodiff.finetuning.fit import Tick
 from genodiff.finetuning.scored_unit import Keep, run_unit, try_unit
 from genodiff.finetuning.unit import Unit
+from genodiff.io.process import leave_script_out
 from genodiff.tasks.data_request import DataRequest, load_cached
 from genodiff.training.signals import Signals, ignore_signals
 
@@ -127,7 +128,8 @@ def _side_by_side(
     )
     pending: set[Future[UnitOutcome | None]] = set()
     try:
-        pending = {pool.submit(_work, unit, place) for unit in units}
+        with leave_script_out():
+            pending = {pool.submit(_work, unit, place) for unit in units}
         while pending:
             done, pending = wait(pending, _PAUSE, FIRST_COMPLETED)
             with suppress(Empty):

@@ -14,6 +14,7 @@ from genodiff.generate.request import DrawRequest
 from genodiff.generate.samples import RecordParts, Sample
 from genodiff.io import atomic
 from genodiff.jobs.job import Job, Rows
+from genodiff.runs.relatives_time import describe_waiting
 
 _log = logging.getLogger("genodiff")
 Asked = TypeVar("Asked", bound=DrawRequest)
@@ -37,7 +38,8 @@ class DrawJob(Job[Asked]):
         self.total = round(self.drawing.n * self.work.evaluations)
 
     def plan(self) -> dict[str, Any]:
-        return plan_sampling(self.drawing, self.work, self.list_files())
+        told = plan_sampling(self.drawing, self.work, self.list_files())
+        return told | describe_waiting(self.drawing.model.relatives)
 
     def identify(self) -> dict[str, Any]:
         return self.drawing.identify(self.request.seed)

@@ -43,7 +43,9 @@ class SampleJob(DrawJob[SampleRequest]):
         model, own = opened if isinstance(opened, Published) else (refuse_fitted(opened), None)
         fasta = asked.template if asked.is_partly and asked.template != "-" else None
         model = model.in_blocks(asked.block)
-        model = relate_model(model, asked.relatives, strains=asked.strains, fasta=fasta)
+        model = relate_model(
+            model, asked.relatives, strains=asked.strains, fasta=fasta, plan=asked.plan
+        )
         domain = model.alphabet.domain
         if asked.known not in (None, domain):
             flag, right = DOMAINS[str(asked.known)].output_flag, DOMAINS[domain].output_flag

@@ -3,10 +3,47 @@
 import atexit
 import io
 import os
+import platform
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
 
 from genodiff.io.file_names import ERRORS
+
+
+@contextmanager
+def leave_script_out() -> Iterator[None]:
+    """Let processes that are spawned here import genodiff alone, not the caller's script.
+
+    `multiprocessing` would run the script again in each of them, so a script without
+    `if __name__ == "__main__"` would start processes without end.
+    """
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+def is_command_line() -> bool:
+    """Whether this process is the `genodiff` command: what else imports genodiff starts no process
+    that nobody asked for.
+    """
+    return "genodiff.cli" in sys.modules
+
+
+def read_processor() -> str:
+    """The processor's name, or its kind. `platform.processor` would start `uname`."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.machine()
 
 
 def open_missing_streams() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from genodiff.errors import MachineError, UsageError
-from genodiff.io.limits import count_default_threads
+from genodiff.io.limits import count_default_threads, limit_threads
 
 
 class _Wanted(NamedTuple):
@@ -29,8 +29,8 @@ def prepare_machine(threads: int | None = None, scan: str | None = None) -> None
     """Let the verbs of this process use `threads` CPU threads and the kernels of `scan`.
 
     None means OMP_NUM_THREADS, else as many as the cores that the process may use, and the best
-    kernels of the device. It takes effect when a device is next chosen. Raises `UsageError` for
-    threads below 1.
+    kernels of the device. More threads than the machine has cores are cut to these. It takes effect
+    when a device is next chosen. Raises `UsageError` for threads below 1.
     """
     if threads is not None and threads < 1:
         raise UsageError(f"--threads {threads} is below 1", fix="give 1 or more")
@@ -72,8 +72,7 @@ def _apply_pending() -> None:
     from genodiff.kernels.dispatch import prefer_provider
 
     threads, scan = _pending.pop()
-    if threads is None:
-        threads = count_default_threads()
+    threads = count_default_threads() if threads is None else limit_threads(threads)
     if threads is not None:
         torch.set_num_threads(threads)
     prefer_provider(scan)

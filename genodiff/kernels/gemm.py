@@ -12,6 +12,7 @@ on the number of threads; with MKL they may. Where the C library runs, `linear.p
 need neither.
 """
 
+import os
 import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -134,8 +135,8 @@ def _is_amd() -> bool:
         return False
     try:
         return "AuthenticAMD" in Path("/proc/cpuinfo").read_text(errors="replace")
-    except OSError:
-        return "AuthenticAMD" in platform.processor()
+    except OSError:  # Windows says it there, and `platform.processor` would start a process
+        return "AuthenticAMD" in os.environ.get("PROCESSOR_IDENTIFIER", "")
 
 
 @own_defaults()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ABI = 15  # as in native.c
+_MOST_THREADS = max(8, os.cpu_count() or 1)  # whoever set torch's: thousands end the process
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
@@ -138,7 +139,7 @@ def set_threads(threads: int) -> None:
 def count_threads() -> int:
     """How many threads a kernel takes."""
     if torch := sys.modules.get("torch"):
-        return int(torch.get_num_threads())
+        return min(int(torch.get_num_threads()), _MOST_THREADS)
     if not _threads:
         cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
         set_threads(len(cores))

@@ -23,6 +23,7 @@ from genodiff.maps.request import MapFields, MapFileRequest
 from genodiff.models.opening import ModelHolder, open_model
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import open_loci
+from genodiff.runs.relatives_time import describe_waiting
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.plan_time import time_evaluations
 from genodiff.scoring.variant_windows import Contigs
@@ -117,15 +118,18 @@ class MapJob(Job[MapFileRequest]):
         _check_picture(asked.ending, self.regions)
         self.genes = list_genes(asked.genes, self.genome, self.regions)
         given, path = asked.relatives, getattr(self.genome, "path", None)
-        model = open_model(asked.run, self.device, given, strains=asked.strains, fasta=path)
-        self.reader = self.kind(asked, model, self.genome, self.regions)
+        self.model = open_model(
+            asked.run, self.device, given, strains=asked.strains, fasta=path, plan=asked.plan
+        )
+        self.reader = self.kind(asked, self.model, self.genome, self.regions)
         self.total = sum(len(one.letters) for one in self.regions)
 
     def plan(self) -> dict[str, Any]:
         counts = self.reader.count()
         cost = self.reader.time(counts["evaluations"])
         counts = {"regions": len(self.regions), self.noun: self.total, **counts}
-        return {**counts, **cost, "device": self.device}
+        waiting = describe_waiting(getattr(self.model, "relatives", None))
+        return {**counts, **cost, "device": self.device, **waiting}
 
     def identify(self) -> dict[str, Any]:
         self.genome_hash = identify_genome(self.genome)

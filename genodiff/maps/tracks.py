@@ -25,6 +25,7 @@ from genodiff.maps.track_values import BaseTracks, join_intervals, make_blocks
 from genodiff.maps.value_rows import find_genes, find_tracks, read_rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.own_loci import name_memory, open_loci
+from genodiff.runs.relatives_time import describe_waiting
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.variant_scores import check_model
 from genodiff.version import __version__
@@ -41,8 +42,9 @@ class TracksJob(Job[TracksRequest]):
         wanted = list_intervals(self.genome, asked.region, asked.bed)
         self.path = getattr(self.genome, "path", None)
         self.model = open_language(
-            asked.run, self.device, asked.relatives, strains=asked.strains, fasta=self.path
-        )
+            asked.run, self.device, asked.relatives, strains=asked.strains, fasta=self.path,
+            plan=asked.plan,
+        )  # fmt: skip
         check_model(self.model)
         self.how = TrackRequest(asked.context or self.model.config.data.seq_len, asked.every)
         self.how.check()
@@ -80,6 +82,7 @@ class TracksJob(Job[TracksRequest]):
                 self.model, self.genome, places, self.evaluations, context=self.how.context,
                 memory=asked.memory, batch_size=asked.batch_size, every=asked.every,
             ),
+            **describe_waiting(self.model.relatives),
         }  # fmt: skip
 
     def identify(self) -> dict[str, Any]:

@@ -30,12 +30,13 @@ def fit_relatives(
     windows: Codes,
     *,
     rounds: int = ROUNDS,
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[int, float], None] | None = None,
 ) -> Relatives:
     """Relatives for the species of `windows` (B, L), codes of which none should be masked.
 
-    `memories`: the genomes, in an order that does not depend on how they were listed. Raises
-    `DataError` where there is no window.
+    `memories`: the genomes, in an order that does not depend on how they were listed. `tell` gets
+    the number of a genome, from 1, and the share of the work on it that is done. Raises `DataError`
+    where there is no window.
     """
     if not len(windows):
         raise DataError("no windows to fit relatives on", fix="give a valid split")
@@ -46,15 +47,15 @@ def fit_relatives(
         memory = memory.with_numbers(RELATIVE_SEARCH)
         prepared, found = memory.search(windows)
 
-        def hear(line: str, i: int = i) -> None:
+        def hear(share: float, i: int = i) -> None:
             if tell is not None:
-                tell(f"genome {i} of {len(memories)}, {line}")
+                tell(i, share)
 
         given = memory.text, prepared, found, RelativeNumbers()
         fitted = fit_relative(*given, rounds=rounds, tell=hear)
         genomes.append(RelativeGenome(memory, fitted.numbers))
     over = Relatives(tuple(genomes), None).align(windows)
-    return Relatives(tuple(genomes), fit_columns(over, windows, tell=tell))
+    return Relatives(tuple(genomes), fit_columns(over, windows))
 
 
 def fit_columns(
@@ -62,7 +63,6 @@ def fit_columns(
     windows: Codes,
     *,
     rounds: int = COLUMN_ROUNDS,
-    tell: Callable[[str], None] | None = None,
 ) -> ColumnNumbers:
     """The tree and the classes; `over` (G, B, L, 4) as `Relatives.align` gives it."""
     counts = np.bincount(windows[windows < NONE], minlength=4)
@@ -71,10 +71,8 @@ def fit_columns(
     share = np.array([1 - gc, gc, gc, 1 - gc]) / 2
     prior, last = np.broadcast_to(share, (*windows.shape, 4)), -np.inf
     seen = observe(over, windows, prior, numbers)
-    for turn in range(1, rounds + 1):
+    for _ in range(rounds):
         numbers, value = improve_observed(seen, numbers)
-        if tell is not None:
-            tell(f"columns, round {turn} of {rounds}: {value:.4f} nats a base")
         if value - last < _LEAST_GAIN:
             break
         last = value

@@ -88,11 +88,12 @@ def open_model(
     *,
     strains: bool = False,
     fasta: str | Path | None = None,
+    plan: bool = False,
 ) -> TrainedModel | FittedModel:
     """As `open_any`, without a published network's tokenizer; with relatives where some are given.
 
-    `fasta` is the genome that a verb reads. Raises as `runs/related_model.py`, and `UsageError` for
-    relatives of a fine-tuned model.
+    `fasta` is the genome that a verb reads; with `plan` no relatives are built or fitted. Raises as
+    `runs/related_model.py`, and `UsageError` for relatives of a fine-tuned model.
     """
     model = open_any(run, device)
     model = model.model if isinstance(model, Published) else model
@@ -101,7 +102,7 @@ def open_model(
             return model
         from genodiff.runs.related_model import relate_model
 
-        return relate_model(model, relatives, strains=strains, fasta=fasta)
+        return relate_model(model, relatives, strains=strains, fasta=fasta, plan=plan)
     refuse_relatives(run, relatives)
     from genodiff.finetuning.kept_labeller import KeptLabeller
 
@@ -125,9 +126,11 @@ def open_language(
     *,
     strains: bool = False,
     fasta: str | Path | None = None,
+    plan: bool = False,
 ) -> TrainedModel:
     """As `open_model`. Raises `UsageError` for a fine-tuned model."""
-    return refuse_fitted(open_model(run, device, relatives, strains=strains, fasta=fasta))
+    opened = open_model(run, device, relatives, strains=strains, fasta=fasta, plan=plan)
+    return refuse_fitted(opened)
 
 
 def refuse_fitted(model: TrainedModel | FittedModel | KeptLabeller) -> TrainedModel:

@@ -19,6 +19,7 @@ from genodiff.alphabet import Alphabet
 from genodiff.errors import CheckpointError, GenodiffError, UsageError
 from genodiff.io import atomic
 from genodiff.io.identity import stamp_time
+from genodiff.io.process import read_processor
 from genodiff.io.target import check_folder, set_aside
 from genodiff.runs.checkpoint import (
     CARD,
@@ -40,7 +41,8 @@ from genodiff.runs.model import PUBLISHED
 from genodiff.runs.resolve import CONFIG, refuse_other_run
 from genodiff.runs.sealed_files import read_json, refuse_pickles, to_utf8
 from genodiff.settings import to_yaml
-from genodiff.version import __version__, find_git_revision
+from genodiff.version import __version__, name_revision
+from genodiff.version import find_git_revision as find_git_revision
 
 PROVENANCE = "provenance.json"
 FILES = (PROVENANCE, METRICS, "plan.json", WEIGHTS)
@@ -222,12 +224,12 @@ def describe_session(argv: list[str], device: str, step: int) -> dict[str, Any]:
         "argv": argv,
         "host": socket.gethostname(),
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()}-{platform.release()}-{platform.machine()}",
         "versions": {name: metadata.version(name) for name in packages},
-        "git": find_git_revision(),
+        "git": name_revision(),
         "device": torch.cuda.get_device_name(device)
         if device.startswith("cuda")
-        else platform.processor() or platform.machine(),
+        else read_processor(),
         "threads": torch.get_num_threads(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "world_size": int(os.environ.get("WORLD_SIZE", "1")),

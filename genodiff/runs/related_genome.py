@@ -5,12 +5,11 @@ genome and cached under what decides them, so a second call finds them.
 """
 
 import json
-import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from genodiff.errors import DataError, format_count
+from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.identity import sha256_json
@@ -24,12 +23,12 @@ from genodiff.memory.votes import VoteNumbers, measure_kappa, weigh_relatives
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import Relative, identify_relatives, open_relatives
+from genodiff.runs.relatives_time import FitClock
 from genodiff.runs.strains import Kinship, draw_windows, leave_strains_out
 
 FIT_WINDOWS, FIT_LENGTH = 128, 1024
 """Windows that numbers are fitted on, and their bases."""
 _VERSION = 5  # of the fit: what another version has cached is not used
-_log = logging.getLogger("genodiff")
 
 
 class RelatedGenomes(NamedTuple):
@@ -62,14 +61,24 @@ def relate_genome(
     if not kept:
         what = "every related genome is of the target's own species"
         raise DataError(what, file=listed.path, fix="give other species, or --strains")
-    windows = draw_windows(genome, FIT_WINDOWS, FIT_LENGTH)
-    windows = windows[(windows < NONE).all(1)] if len(windows) else windows
+    windows = draw_fit_windows(genome)
     if not len(windows):
         what = "has no window without N, on which related genomes are fitted"
         raise DataError(what, file=getattr(genome, "path", None), fix="give a genome with sequence")
     found = fit_related(kept, near, windows)
     given_names = {"given": [str(one) for one in given], "strains": strains}
     return found._replace(told={**given_names, **found.told})
+
+
+def draw_fit_windows(genome: LetterSource, contigs: Mapping[str, int] | None = None) -> Codes:
+    """(B, L): windows of a genome without N, at even distances over its contigs (default: all)."""
+    windows = draw_windows(genome, FIT_WINDOWS, FIT_LENGTH, contigs=contigs)
+    return windows[(windows < NONE).all(1)] if len(windows) else windows
+
+
+def is_fitted_to(kept: Sequence[Relative], windows: Codes) -> bool:
+    """Whether the cache has the numbers of opened genomes for these windows of a target."""
+    return _read_numbers(_find_numbers(kept, windows)) is not None
 
 
 def fit_related(
@@ -95,24 +104,25 @@ def _shorten(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float) else value
 
 
-def _fit(kept: Sequence[Relative], windows: Codes) -> tuple[Relatives, VoteNumbers]:
-    """The relatives with their numbers: those that are kept in the cache, or fitted now."""
+def _find_numbers(kept: Sequence[Relative], windows: Codes) -> Path:
+    """The file in the cache for the numbers of opened genomes that are fitted to windows."""
     key = {
         "version": _VERSION,
         "relatives": identify_relatives(kept),
         "windows": sha256_json(windows.tolist()),
     }
-    path = cache_dir() / "relatives" / f"{sha256_json(key)[:32]}.json"
+    return cache_dir() / "relatives" / f"{sha256_json(key)[:32]}.json"
+
+
+def _fit(kept: Sequence[Relative], windows: Codes) -> tuple[Relatives, VoteNumbers]:
+    """The relatives with their numbers: those in the cache, or fitted now."""
+    path = _find_numbers(kept, windows)
     with lock_folder(path, "fits relatives"):
         numbers = _read_numbers(path)
         if numbers is None:
-            n = format_count(len(kept), "relative")
-            _log.info("fitting %s on %s", n, format_count(len(windows), "window"))
+            memories = [one.memory for one in kept]
             with ProgressDisplay() as display:
-                memories = [one.memory for one in kept]
-                fitted = fit_relatives(
-                    memories, windows, tell=lambda line: display.show(f"fitting relatives: {line}")
-                )
+                fitted = fit_relatives(memories, windows, tell=FitClock(display, len(kept)).show)
             numbers = {**_dump(fitted), "votes": _measure_votes(fitted, windows)}
             atomic.write_json(path, numbers)
     genomes = tuple(

@@ -1,35 +1,55 @@
-"""A trained model with relatives: genomes opened, judged, and fitted to the model's own genome.
+"""A trained model with relatives: genomes opened, judged, and fitted to the genome that is read.
 
-Numbers are fitted on windows of the run's valid split, without the network and without the test
-split. They are kept in the cache folder under what decides them, so a second call finds them.
+Numbers are fitted on windows of that genome, without the network. Where it is the model's own, or
+where a verb reads none, they are windows of the valid split; of any other genome they are drawn at
+even distances, and whatever is in the cache of the model's own decides nothing. Contigs that hold
+a test split of the model's recipe are kept out. The numbers are kept in the cache folder under
+what decides them, so a second call finds them.
 
 Genomes of the model's own species are told by their identity (`strains.py`) and left out, unless
-strains are wanted: with them a test is a look-up. So are those of the genome that a verb reads. It
-is taken for the model's own where that is not to be had, as for published weights alone.
+strains are wanted: with them a test is a look-up. So are those of the genome that a verb reads.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from genodiff.data.dna_store import build_dna_store
-from genodiff.data.recipe import make_user_recipe
+from genodiff.data.recipe import Recipe
 from genodiff.data.store import Store
-from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.faidx import Genome
 from genodiff.memory.text import NONE, Codes
-from genodiff.runs.known_contigs import StoreLetters
+from genodiff.runs.config import OWN
+from genodiff.runs.feed import find_recipe
+from genodiff.runs.known_contigs import LetterSource, StoreLetters
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import RelatedBackbone
-from genodiff.runs.related_genome import FIT_LENGTH, FIT_WINDOWS, fit_related
+from genodiff.runs.related_genome import (
+    FIT_LENGTH,
+    FIT_WINDOWS,
+    draw_fit_windows,
+    fit_related,
+    is_fitted_to,
+)
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import open_relatives
+from genodiff.runs.relatives_time import count_waiting
 from genodiff.runs.strains import leave_strains_out
 from genodiff.runs.training_memory import list_stretches, open_trained_store
 
 _log = logging.getLogger("genodiff")
+
+
+class FitTarget(NamedTuple):
+    """The genome that relatives are fitted to: windows of it, and its letters."""
+
+    windows: Codes
+    letters: LetterSource
 
 
 def relate_model(
@@ -39,14 +59,17 @@ def relate_model(
     strains: bool = False,
     fasta: str | Path | None = None,
     offline: bool = False,
+    plan: bool = False,
 ) -> TrainedModel:
-    """`model` with relatives (`relative_lists.py` says what is taken); without any, itself.
+    """Return `model` with relatives (`relative_lists.py` lists what is taken); without any, itself.
 
-    What lacks is built and fitted. With `strains`, genomes of the same species are let in. `fasta`
-    is the genome that a verb reads. Raises `DataError` for a file that cannot be read, for the
-    model's own genome or that of `fasta` among them, and where all are left out; `CheckpointError`
-    where the model's genome is not known and there is no `fasta`; `UsageError` for a network of
-    text, or one that is not masked.
+    Genomes that lack are built, and their numbers fitted. With `strains`, genomes of the same
+    species are let in. `fasta` is the genome that a verb reads. With `plan` nothing is built or
+    fitted: a model whose relatives are not ready remembers what they would take
+    (`describe_waiting`). Raises `DataError` for a file that cannot be read, for the model's own
+    genome or that of `fasta` among them, and where all are left out; `CheckpointError` where the
+    model's genome is not known and there is no `fasta`; `UsageError` for a network of text, or one
+    that is not masked.
 
     >>> model = relate_model(model, ["yeasts.tsv"])  # doctest: +SKIP
     """
@@ -56,21 +79,22 @@ def relate_model(
         what = "--relatives are for masked networks of DNA"
         raise UsageError(what, file=model.run, fix="leave them out")
     listed = list_genomes(given)
-    store = _open_own(model, fasta, offline)
-    opened = open_relatives(listed, offline=offline)
-    windows = cut_fit_windows(store)
-    if not len(windows):
-        what = "has no window without N in its valid split, on which relatives are fitted"
-        raise DataError(what, file=model.run, fix="give a run with a valid split")
-    kept, near = leave_strains_out(opened, StoreLetters(store), strains=strains)
-    if fasta is not None:
-        with Genome(fasta, goes_round=True) as genome:
-            if not genome.contigs.items() <= store.contigs.items():
-                kept, near = leave_strains_out(kept, genome, strains=strains)
+    if plan and (waiting := count_waiting(listed)) is not None:
+        return model._replace(relatives=waiting)
+    with ExitStack() as stack:
+        target = open_target(model, fasta, stack, offline=offline)
+        if not len(target.windows):
+            what = "has no window without N on which relatives are fitted"
+            fix = "give a genome with longer contigs, or a run with a valid split"
+            raise DataError(what, file=fasta or model.run, fix=fix)
+        opened = open_relatives(listed, offline=offline)
+        kept, near = leave_strains_out(opened, target.letters, strains=strains)
     if not kept:
-        what = "every relative is a strain of the model's own species"
+        what = "every relative is a strain of the genome's own species"
         raise DataError(what, file=listed.path, fix="give other species, or --strains")
-    found = fit_related(kept, near, windows)
+    if plan and not is_fitted_to(kept, target.windows):
+        return model._replace(relatives=count_waiting(listed, fits=True))
+    found = fit_related(kept, near, target.windows)
     return model._replace(
         backbone=RelatedBackbone(model.backbone, found.relatives, found.votes).eval(),
         digest=f"{model.digest}~{found.digest}",
@@ -78,16 +102,57 @@ def relate_model(
     )
 
 
-def _open_own(model: TrainedModel, fasta: str | Path | None, offline: bool) -> Store:
-    """The genome that a model was trained on; where it is not to be had, that of `fasta`."""
-    other = "name its FASTA file (--fasta), or leave --relatives out"
+def open_target(
+    model: TrainedModel, fasta: str | Path | None, stack: ExitStack, *, offline: bool
+) -> FitTarget:
+    """The genome that relatives are fitted to: `fasta`, or that which a model was trained on.
+
+    It is decided by the file and the model's recipe alone, whatever is in the cache.
+    """
+    store = None
+    if fasta is None:
+        fix = "name its FASTA file (--fasta), or leave --relatives out"
+        store = open_trained_store(model, offline, needed_for="relatives", fix=fix)
+    else:
+        genome = stack.enter_context(Genome(fasta, goes_round=True))
+        recipe = _find_recipe(model)
+        if is_own_genome(recipe, model.data, genome):
+            store = build_dna_store(recipe, fasta, offline=True, tell_splits=False)
+    if store is not None:
+        return FitTarget(cut_fit_windows(store), StoreLetters(store))
+    _log.warning(
+        "Using %s as the target genome for the relatives (it is not the model's training genome)",
+        fasta,
+    )
+    tests = list_test_lengths(recipe)
+    rest = {name: n for name, n in genome.contigs.items() if n not in tests}
+    if not rest:
+        _log.warning("%s holds contigs of the model's test split alone", fasta)
+    return FitTarget(draw_fit_windows(genome, rest or genome.contigs), genome)
+
+
+def _find_recipe(model: TrainedModel) -> Recipe:
+    """The recipe of a model's training genome; one that accepts any where it is not known here."""
     try:
-        return open_trained_store(model, offline, fasta, needed_for="relatives", fix=other)
-    except (CheckpointError, DataError) as fault:
-        if fasta is None:
-            raise
-        _log.warning("%s; %s is taken for it", fault.what, fasta)
-    return build_dna_store(make_user_recipe(fasta), fasta, offline=True, tell_splits=False)
+        return find_recipe(model.config)
+    except GenodiffError:
+        return Recipe(name=OWN)
+
+
+def is_own_genome(recipe: Recipe, data: Mapping[str, Any], genome: Genome) -> bool:
+    """Whether a file is the one that a model was trained on, or has all contigs of its recipe."""
+    return genome.sha256 == data.get("source_sha256") or bool(
+        recipe.contigs and recipe.contigs.items() <= genome.contigs.items()
+    )
+
+
+def list_test_lengths(recipe: Recipe) -> set[int]:
+    """The lengths of a recipe's contigs with bases of its test split: a contig that is called
+    otherwise in another file is known by its length.
+    """
+    pieces = () if recipe.splits is None or recipe.splits.test == "rest" else recipe.splits.test
+    names = {one if isinstance(one, str) else one[0] for one in pieces}
+    return {recipe.contigs[name] for name in names if name in recipe.contigs}
 
 
 def cut_fit_windows(store: Store) -> Codes:

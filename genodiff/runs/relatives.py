@@ -3,7 +3,7 @@
 A list of relatives is one of genomes (`data/genomes/listing.py`). Each becomes a `Memory` with a
 sampled table, in a folder that is whole or absent. Its name is the hash of the file's sha256 and of
 what the index depends on, so a build that was killed goes on with those that lack, and the bytes do
-not depend on order, threads or processes. The memory of a training genome is the case of one.
+not depend on order or threads. The memory of a training genome is the case of one.
 """
 
 import hashlib
@@ -26,7 +26,6 @@ from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
 from genodiff.io.limits import count_usable_cores, read_memory
-from genodiff.kernels.library import set_threads
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.index_files import (
     FORMAT,
@@ -108,8 +107,7 @@ def build_relatives(
     waiting = [row for row in listed.rows if not is_built(row, home)]
     check_room(waiting, find_home(home))
     jobs = limit_jobs(waiting, min(jobs or count_usable_cores(), len(waiting)))
-    threads = 1 if jobs > 1 else None
-    build = partial(build_relative, home=home, offline=offline, threads=threads)
+    build = partial(build_relative, home=home, offline=offline)
     faults: list[DataError] = []
     for row, fault in build_each(waiting, build, jobs, listed.path):
         if fault is None:
@@ -132,20 +130,23 @@ def limit_jobs(rows: list[GenomeRow], jobs: int) -> int:
     return jobs
 
 
-def is_built(row: GenomeRow, home: str | Path | None = None) -> bool:
-    """Whether `home` holds the memory of this row's file as it is now."""
+def is_built(row: GenomeRow, home: str | Path | None = None, *, reads: bool = True) -> bool:
+    """Whether `home` holds the memory of this row's file as it is now.
+
+    Unless it `reads`, a file that nothing was ever built of is not hashed: it counts as new.
+    """
     try:
-        return find_memory(row, home).exists()
+        return find_memory(row, home, reads=reads).exists()
     except DataError:
         return False
 
 
-def find_memory(row: GenomeRow, home: str | Path | None = None) -> Path:
+def find_memory(row: GenomeRow, home: str | Path | None = None, *, reads: bool = True) -> Path:
     """The folder of the memory of a row whose file is here; it may not be there yet.
 
-    Raises `DataError` where the file is not here.
+    Raises `DataError` where the file is not here, or was never read and is not now.
     """
-    return _find_folder(row, home, offline=True)[0]
+    return _find_folder(row, home, offline=True, reads=reads)[0]
 
 
 def build_relative(
@@ -153,11 +154,10 @@ def build_relative(
     *,
     home: str | Path | None = None,
     offline: bool = False,
-    threads: int | None = None,
 ) -> Path:
-    """The folder of a row's memory, built where it is not there.
+    """Build a row's memory where it is not there; return its folder.
 
-    `threads`: of this process from now on. Raises `DataError`, `MachineError`.
+    Raises `DataError`, `MachineError`.
     """
     folder, path, sha256 = _find_folder(row, home, offline=offline)
     with lock_folder(folder, "builds the same memory"):
@@ -165,8 +165,6 @@ def build_relative(
             return folder
         atomic.clear_leftovers(folder.parent)
         _log.info("building the memory of %s: %s", row.name, folder)
-        if threads is not None:
-            set_threads(threads)
         text, contigs, found = read_genome_text(path)
         if found != sha256:
             raise DataError("changed while it was being read", file=path, fix="run it again")
@@ -267,13 +265,13 @@ def find_home(home: str | Path | None) -> Path:
 
 
 def _find_folder(
-    row: GenomeRow, home: str | Path | None, *, offline: bool
+    row: GenomeRow, home: str | Path | None, *, offline: bool, reads: bool = True
 ) -> tuple[Path, Path, str]:
     """The folder of a row's memory, the file that it is made from, and the file's sha256."""
     path = find_genome_file(row, offline=offline)
     if (path / MANIFEST).is_file():  # a memory that was built, and is opened where it stands
         return path, path, ""
-    sha256 = _find_sha256(path)
+    sha256 = _find_sha256(path, reads=reads)
     if row.sha256 not in (None, sha256):
         what = f"its sha256 is {sha256}, not {row.sha256}"
         raise DataError(what, file=path, fix="get the file again, or correct the list")
@@ -287,7 +285,7 @@ def _check_letters(row: GenomeRow, contigs: ContigRows, path: Path) -> None:
         raise DataError(what, file=path, fix="get the file again, or correct the list")
 
 
-def _find_sha256(path: Path) -> str:
+def _find_sha256(path: Path, *, reads: bool) -> str:
     """The sha256 of a file, which is read again only where its size or time is another."""
     try:
         found = path.stat()
@@ -302,6 +300,8 @@ def _find_sha256(path: Path) -> str:
             return str(known["sha256"])
     except (OSError, ValueError, KeyError, TypeError):
         pass
+    if not reads:
+        raise DataError("was not read yet", file=path)
     sha256 = sha256_file(path)
     atomic.write_json(seen, {"stamp": stamp, "sha256": sha256})
     return sha256

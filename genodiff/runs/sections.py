@@ -217,7 +217,10 @@ class TrainSettings(Settings):
     keep: Annotated[int, Field(ge=1, le=10**6, description="Newest checkpoints kept.")] = 2
     workers: Annotated[
         Annotated[int, Field(ge=0, le=256)] | Literal["auto"],
-        Field(description="Processes that prepare batches; auto: up to 4 on a GPU, else none."),
+        Field(
+            description="Processes that prepare batches; auto: up to 4 where the command trains on "
+            "a GPU, else none."
+        ),
     ] = "auto"
     max_skipped: Annotated[
         int, Field(ge=0, le=10**9, description="Non-finite steps and spikes that are survived.")

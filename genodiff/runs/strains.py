@@ -4,11 +4,11 @@ With the same species at hand, a test of evolution is a look-up. So windows of t
 at even distances, searched in each relative, and their identities measured (`memory/identity.py`).
 Where most windows are nearly identical, the relative is left out, unless strains are asked for.
 A relative with a contig that is the target's, base for base, is refused whatever is asked for.
-How near a relative is to a stored genome is kept in the cache folder.
+How near a relative is to a genome is kept in the cache folder.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -48,13 +48,21 @@ class Kinship(NamedTuple):
         return self._asdict()
 
 
-def draw_windows(genome: LetterSource, n: int = WINDOWS, length: int = LENGTH) -> Codes:
-    """(≤ n, length): windows at even distances over the contigs, those with many N left out.
+def draw_windows(
+    genome: LetterSource,
+    n: int = WINDOWS,
+    length: int = LENGTH,
+    *,
+    contigs: Mapping[str, int] | None = None,
+) -> Codes:
+    """(≤ n, length): windows at even distances over the contigs (default: all), those with many N
+    left out.
 
     Of a genome of short contigs they are as long as the longest of them.
     """
-    length = min(length, max(genome.contigs.values(), default=0))
-    fits = [(name, size) for name, size in genome.contigs.items() if size >= length > 0]
+    contigs = genome.contigs if contigs is None else contigs
+    length = min(length, max(contigs.values(), default=0))
+    fits = [(name, size) for name, size in contigs.items() if size >= length > 0]
     starts = np.cumsum([0, *(size - length + 1 for _, size in fits)])
     rows = []
     for place in np.unique((np.arange(n) + 0.5) / n * starts[-1] // 1).astype(np.int64).tolist():
@@ -76,11 +84,11 @@ def measure_kinship(relative: Relative, windows: Codes) -> Kinship:
 
 
 def keep_kinships(relatives: Sequence[Relative], genome: LetterSource) -> list[Kinship]:
-    """`measure_kinship` of each: what the cache holds of a genome that says its `content`, or
-    measured now.
+    """`measure_kinship` of each: what the cache holds of a genome that says its `content` or its
+    `sha256`, or measured now.
     """
     windows: Codes | None = None
-    content, found = getattr(genome, "content", None), []
+    content, found = getattr(genome, "content", None) or getattr(genome, "sha256", None), []
     for one, identity in zip(relatives, identify_relatives(relatives), strict=True):
         key = {"relative": identity, "genome": content, "windows": [WINDOWS, LENGTH, STRAIN]}
         path = cache_dir() / "relatives" / f"{sha256_json(key)[:32]}.json"

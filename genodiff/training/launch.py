@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import torch
 
 from genodiff.errors import GenodiffError, Interrupted, MachineError
-from genodiff.io.process import end_process
+from genodiff.io.process import end_process, leave_script_out
 from genodiff.kernels.dispatch import prefer_provider
 from genodiff.registry import load_plugins
 from genodiff.runs.config import RunConfig
@@ -71,7 +71,8 @@ def launch_ranks(size: int, work: RankWork) -> RunResult:
         process = context.Process(
             target=_be_rank, args=(number, size, port, work, sender), daemon=True
         )
-        process.start()
+        with leave_script_out():
+            process.start()
         sender.close()
         ranks.append(_Rank(number, process, receiver))
     with _forward_signals(ranks) as caught:

@@ -15,6 +15,7 @@ import torch
 
 from genodiff.errors import UsageError
 from genodiff.io.limits import count_usable_cores
+from genodiff.io.process import is_command_line
 from genodiff.runs.config import RunConfig
 from genodiff.runs.resolve import RECOMPUTED, keep_choices
 from genodiff.training.footprint import fit_batch
@@ -58,10 +59,10 @@ def settle_config(config: RunConfig, device: str, folder: Path) -> RunConfig:
 
 
 def count_workers(config: RunConfig, device: str) -> int:
-    """Processes that prepare batches."""
+    """Processes that prepare batches: none that a script which imports genodiff did not ask for."""
     if config.train.workers != "auto":
         return config.train.workers
-    if not device.startswith("cuda"):
+    if not device.startswith("cuda") or not is_command_line():
         return 0
     return max(1, min(_MOST_WORKERS, count_usable_cores() // read_world().local - 1))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from genodiff.io.variant_check import VariantSurvey
 from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.relatives_time import describe_waiting
 from genodiff.scoring.masked_reader import leave_relatives_out, open_reader
 from genodiff.scoring.methods import find_method
 from genodiff.scoring.plan_time import time_evaluations, time_related_sites
@@ -53,6 +54,7 @@ def describe_plan(
         if most != least:
             told["seconds_at_most"] = round(last, 1)
         told["device"] = str(next(score.model.backbone.parameters()).device)
+        told |= describe_waiting(score.model.relatives)
     return {
         "records": own.records,
         "alts": own.alleles,

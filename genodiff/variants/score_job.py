@@ -89,8 +89,9 @@ class ScoreJob(Job[ScoreRequest]):
         if asked.plan and not asked.haplotypes and not Path(asked.run).exists():
             return  # without a run all but the time is counted
         model = open_language(
-            asked.run, self.device, asked.relatives, strains=asked.strains, fasta=asked.fasta
-        )
+            asked.run, self.device, asked.relatives, strains=asked.strains, fasta=asked.fasta,
+            plan=asked.plan,
+        )  # fmt: skip
         self.score = VariantScorer(asked, self.work, model, self.genes)
         # Those that go on until a standard error count by the least that they take
         times = 1 + self.score.options.double

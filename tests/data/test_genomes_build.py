@@ -1,11 +1,10 @@
-"""Many genomes as stores: the same bytes whatever the order, the processes and the kills; what has
+"""Many genomes as stores: the same bytes whatever the order, the threads and the kills; what has
 changed is built again and nothing else; copies elsewhere; tables of datasets."""
 
 import os
 import signal
 import subprocess
 import sys
-import time
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -38,10 +37,7 @@ def listed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_bytes_depend_on_neither_order_nor_processes(
-    listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("genodiff.data.genomes.build.SHORT", 0)
+def test_bytes_depend_on_neither_order_nor_threads(listed: Path, tmp_path: Path) -> None:
     genomes = read_genome_list(listed)
     build_collection(genomes, tmp_path / "one")
     lines = listed.read_text().splitlines()
@@ -139,33 +135,6 @@ from genodiff.data.genomes.listing import read_genome_list
 if __name__ == "__main__":
     build_collection(read_genome_list(sys.argv[1]), Path(sys.argv[2]))
 """
-
-
-@pytest.mark.slow
-def test_workers_end_with_a_parent_that_was_killed(listed: Path, tmp_path: Path) -> None:
-    code = _BUILD.replace("sys.argv[2])", "sys.argv[2]), jobs=2")
-    code = code.replace("import sys", "import sys, genodiff.data.genomes.build as b\nb.SHORT = 0")
-    script = tmp_path / "build.py"
-    script.write_text(code)
-    parent = subprocess.Popen([sys.executable, str(script), str(listed), str(tmp_path / "out")])
-    children: list[int] = []
-    until = time.monotonic() + 60
-    while len(children) < 2 and parent.poll() is None and time.monotonic() < until:
-        tasks = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
-        children = [int(w) for w in tasks.read_text().split()] if tasks.exists() else []
-        time.sleep(0.01)
-    parent.kill()
-    parent.wait()
-    while any(_runs(pid) for pid in children) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not any(_runs(pid) for pid in children)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_built_genomes_are_read_from_object_storage(

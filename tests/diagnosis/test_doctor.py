@@ -136,6 +136,9 @@ def test_an_optional_package_that_cannot_be_imported_is_a_warning(
     monkeypatch.setattr(
         doctor, "_OPTIONAL", {"tokenizers": "text models", "absent-package": "nothing"}
     )
+    monkeypatch.setattr(doctor, "is_command_line", lambda: False)
+    assert doctor.check_optional_packages()[0].status == "ok", "a script starts no process for it"
+    monkeypatch.setattr(doctor, "is_command_line", lambda: True)
     broken, absent = doctor.check_optional_packages()
     assert (broken.status, absent.status) == ("warn", "ok")
     assert "undefined symbol" in broken.detail

@@ -9,6 +9,7 @@ import torch
 from genodiff.annotation.base_labels import BaseLabels
 from genodiff.annotation.gene_decoding import decode_path
 from genodiff.annotation.gene_grammar import (
+    INTRON,
     N_STATES,
     STATES,
     UNKNOWN,
@@ -16,9 +17,11 @@ from genodiff.annotation.gene_grammar import (
     allow_steps,
     label_genes,
     list_genes,
+    list_introns,
     mirror_states,
 )
 from genodiff.annotation.state_chain import ChainScores, marginals
+from genodiff.finetuning.base_labeller import BaseLabeller
 from genodiff.finetuning.base_lesson import count_steps
 from genodiff.finetuning.base_windows import BaseWindows
 from genodiff.finetuning.gene_chain import GeneChain
@@ -139,3 +142,23 @@ def test_training_makes_steps_that_occur_likely() -> None:
     steps = model.steps().detach()
     assert steps[6, 6] > steps[6, 1]  # an intron behind base 2 of a codon goes on
     assert torch.equal(steps, steps.T[MIRROR][:, MIRROR])
+
+
+def test_a_state_that_labels_never_held_is_in_no_gene() -> None:
+    model, scores = chain(3), windows(1, 400, 3)
+    plain = (scores[0] * 4).float().numpy()
+    plain[:, INTRON : INTRON + 3] += 1.0  # the network would have them
+    for phases in ((), (1,), (0, 1, 2)):
+        backbone = torch.nn.Identity()
+        backbone.d_out = N_STATES  # type: ignore[assignment]
+        network = BaseLabeller(backbone, MIRROR, complement=None, chain=True, introns=phases)
+        network.chain.load_state_dict(model.float().state_dict())  # type: ignore[union-attr]
+        never = set(list_introns({0, 1, 2}.difference(phases)))
+        found = network.chain.chances(plain, never=network.never)  # type: ignore[union-attr]
+        assert found[:, sorted(never)].sum() == 0
+        for one in (network.chain, None):
+            network.chain = one
+            for letters in (None, b"ATGAAATAG" * 44 + b"ACGT"):
+                path = set(network.decode(plain, letters).tolist())
+                assert not path & never
+                assert (phases == (0, 1, 2)) <= bool(path & set(list_introns((0, 1, 2))))

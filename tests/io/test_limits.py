@@ -1,9 +1,17 @@
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 
-from genodiff.io.limits import count_default_threads, count_usable_cores
+from genodiff.io.limits import (
+    THREAD_VARIABLES,
+    count_default_threads,
+    count_usable_cores,
+    cut_environment,
+)
 from genodiff.jobs.machine import choose_device, prepare_machine
 
 
@@ -28,6 +36,7 @@ def test_threads_are_what_openmp_is_told_else_one_a_core(
     said: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     assert count_default_threads() == threads
 
@@ -39,6 +48,40 @@ def test_a_verb_computes_with_the_threads_that_openmp_is_told(
     prepare_machine()
     choose_device("cpu")
     assert torch.get_num_threads() == 1
-    prepare_machine(threads=2)
-    choose_device("cpu")
-    assert torch.get_num_threads() == 2
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    for wanted in (2, 99_999, 10**30):
+        prepare_machine(threads=wanted)
+        choose_device("cpu")
+        assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("name", THREAD_VARIABLES)
+def test_more_threads_than_cores_are_cut_with_a_line(
+    name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setenv(name, "20000,4")
+    cut_environment()
+    cut_environment()
+    assert os.environ[name] == "2"
+    assert caplog.messages == [f"{name}=20000 is cut to the 2 cores of this machine"]
+    for kept in ("2", "1", "", "all", "-3"):
+        monkeypatch.setenv(name, kept)
+        cut_environment()
+        assert os.environ[name] == kept
+
+
+@pytest.mark.slow
+def test_no_number_of_threads_ends_the_process(tmp_path: Path) -> None:
+    flags = {"": ["--threads", "99999"]} | {name: [] for name in THREAD_VARIABLES}
+    code = "import sys; from genodiff.cli import main; main()"
+    for name, more in flags.items():
+        words = ["sample", "ecoli", "-n", "1", "--length", "20", "--steps", "2", "-o", "-", *more]
+        env = os.environ | ({name: "20000"} if name else {})
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words],
+            env=env, capture_output=True, text=True, check=False, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "of this machine" in done.stderr
+        assert "libgomp" not in done.stderr

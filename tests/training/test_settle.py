@@ -24,6 +24,10 @@ def test_a_gpu_is_used_fast_with_nothing_set(
 ) -> None:
     config = settle_config(tiny(), "cuda", tmp_path)
     assert config.train.precision == "bf16"
+    monkeypatch.setattr(settle, "count_usable_cores", lambda: 16)
+    monkeypatch.setattr(settle, "is_command_line", lambda: False)
+    assert count_workers(config, "cuda") == 0  # a script's own process starts none unasked
+    monkeypatch.setattr(settle, "is_command_line", lambda: True)
     for cores, workers in ((16, 4), (4, 3), (1, 1)):
         monkeypatch.setattr(settle, "count_usable_cores", lambda cores=cores: cores)
         assert count_workers(config, "cuda") == workers

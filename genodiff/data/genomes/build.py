@@ -9,7 +9,7 @@
 
 A file is read once: it is judged, hashed, encoded and sketched on the way, in memory for one block.
 A genome's folder is there whole or not at all, so a build that was killed goes on with those that
-lack. Its bytes depend on the file alone, not on the order or the number of processes.
+lack. Its bytes depend on the file alone, not on the order or the number of threads.
 """
 
 import hashlib
@@ -18,13 +18,11 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from functools import partial
-from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
-from threading import Thread
+from threading import Event, local
 from typing import IO, Any
 
 import numpy as np
@@ -55,8 +53,6 @@ from genodiff.io.topology import say_linear
 log = logging.getLogger("genodiff")
 
 SEEN = "source.json"
-SHORT = 1 << 20
-"""Bytes that are built sooner than a process of their own has begun."""
 
 
 class HashedGenomeWriter(GenomeWriter):
@@ -89,7 +85,7 @@ def build_genomes(
 ) -> list[str]:
     """Build the stores that `folder` lacks; the names of those that were built, in that order.
 
-    `jobs` genomes at a time, in processes of their own. Raises `DataError` naming the line of each
+    `jobs` genomes at a time, each in a thread. Raises `DataError` naming the line of each
     genome that cannot be read, when all others are built; `MachineError`.
     """
     atomic.clear_leftovers(folder)
@@ -228,6 +224,8 @@ def read_contents(path: Path, source: InputFile) -> Iterator[Content]:
     table, exact = make_encoding_table(), b"ACGTNacgtn\r\n"
     circular: list[str] = []
     for event in scan_fasta(source):
+        if (stop := getattr(_thread, "stop", None)) and stop.is_set():
+            raise MachineError("stopped before its end", file=path, fix="run it again")
         if isinstance(event, Header):
             circular += [event.name] if event.is_circular else []
             yield event.name
@@ -271,30 +269,33 @@ def _describe_source(row: GenomeRow) -> Source:
 def build_each(
     rows: list[GenomeRow], build: Callable[[GenomeRow], object], jobs: int, shown: str
 ) -> Iterator[tuple[GenomeRow, DataError | None]]:
-    """Call `build` for each row, `jobs` at a time in processes of their own.
+    """Call `build` for each row, `jobs` at a time in threads: reading, hashing and the C library
+    run without the interpreter's lock, and no process is started.
 
-    Those that are `SHORT` together are built here. Gives each row when it is done, and what is
-    wrong with its file, said with its line in the list `shown`. Raises `MachineError`.
+    Yields each row when it is done, and what is wrong with its file, said with its line in the
+    list `shown`. After an error or Ctrl-C, builds that have begun stop at their next piece.
     """
-    is_short = not any(row.is_remote for row in rows) and sum(map(estimate_bytes, rows)) < SHORT
-    if min(jobs, len(rows)) < 2 or is_short:
+    if min(jobs, len(rows)) < 2:
         for row in rows:
             yield row, _build_one(build, row, shown)
         return
     # Large files first: else the last one runs alone.
     rows = sorted(rows, key=lambda r: (-estimate_bytes(r), r.name))
-    context = get_context("spawn")  # a fork would copy whatever threads hold
-    pool = ProcessPoolExecutor(min(jobs, len(rows)), context, _die_with_parent)
+    stop = Event()
+    pool = ThreadPoolExecutor(
+        min(jobs, len(rows)), "genodiff-genomes", lambda: setattr(_thread, "stop", stop)
+    )
     try:
         futures = {pool.submit(_build_one, build, row, shown): row for row in rows}
         for future in as_completed(futures):
             yield futures[future], future.result()
-    except BrokenProcessPool:
-        what = "a process that builds a genome was killed"
-        fix = "run the same command again with fewer --jobs: what is built stays"
-        raise MachineError(what, file=shown, fix=fix) from None
     finally:
+        stop.set()
         pool.shutdown(cancel_futures=True)
+
+
+_thread = local()
+"""Of a thread that builds: `stop`, an event after which its work is of no use."""
 
 
 def _build_in(folder: Path, offline: bool, row: GenomeRow) -> None:
@@ -321,16 +322,3 @@ def _build_one(
             fix=fault.fix or "give another file, or leave the line out",
         )
     return None
-
-
-def _die_with_parent() -> None:
-    """End this worker when its parent is killed; a pool's workers would wait for ever."""
-    parent = parent_process()
-    if parent is not None:
-        sentinel = parent.sentinel
-
-        def watch() -> None:
-            connection.wait([sentinel])
-            os._exit(1)
-
-        Thread(target=watch, daemon=True).start()

@@ -1,0 +1,155 @@
+"""No function of `import genodiff` starts a process, and a plain script runs once."""
+
+import _posixsubprocess
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import genodiff
+from tests.data.many_genomes import write_list
+from tests.finetuning.motif_task import examples
+from tests.related_genomes import differ
+from tests.tiny_run import genome_text
+
+pytestmark = pytest.mark.slow
+GFF = "c1\tx\tCDS\t31\t60\t.\t+\t0\tID=a\nc1\tx\tCDS\t301\t330\t.\t-\t0\tID=b\n"
+HEADER = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"
+VCF = HEADER + "c1\t50\t.\t{}\t{}\t.\t.\t.\n"
+
+
+@pytest.fixture
+def home(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what the functions read; the command's module is not loaded."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in sys.modules if name.startswith("genodiff.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    text = genome_text()
+    Path("g.fa").write_text(text)
+    for i in (1, 2):
+        Path(f"r{i}.fa").write_text(differ(text, 0.1, i))
+    write_list(Path("l.tsv"), [{"path": f"r{i}.fa", "split": "train"} for i in (1, 2)])
+    Path("g.gff3").write_text("##gff-version 3\n" + GFF)
+    ref = text.split("\n")[1][49]
+    Path("v.vcf").write_text(VCF.format(ref, "ACGT"[("ACGT".index(ref) + 1) % 4]))
+    some = examples(24, 1, (20, 30))
+    rows = "".join(f"{s.decode()},{y}\n" for s, y in zip(some.sequences, some.labels, strict=True))
+    Path("t.csv").write_text("seq,label\n" + rows)
+    Path("words").mkdir()
+    for split in ("train", "valid", "test"):
+        Path(f"words/{split}.txt").write_text("a few words of a text\n" * 40)
+    return tmp_path
+
+
+def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
+    """A call of each public function, in an order in which each finds its input."""
+    g, net = genodiff, genodiff.load(run, device="cpu")
+    tiny = {"preset": "caduceus-ps-tiny", "d_model": 16, "n_layer": 1, "d_state": 4, "seq_len": 64}
+    tiny |= {"batch_size": 4, "steps": 2, "validate_windows": 4}
+    related = {"relatives": ["r1.fa", "r2.fa"], "strains": True}
+    region = {"region": ["c1:100-120"]}
+    head = {"core": 60, "context": 20, "batch_size": 3, "max_steps": 2, "head": "linear"}
+    one: dict[str, Any] = {"sequences": ["ACGTACGTACGT"]}
+    return {
+        "load": lambda: g.load(run, **related),
+        "Model": lambda: g.load(run, memory="on").sample(1, length=20),
+        "build_genomes": lambda: g.build_genomes("l.tsv", seq_len=64),
+        "build_relatives": lambda: g.build_relatives("l.tsv", out="built"),
+        "list_relatives": g.list_relatives,
+        "build_store": lambda: g.build_store("g.fa", seq_len=64),
+        "list_recipes": g.list_recipes,
+        "fetch_data": lambda: g.fetch_data("toy"),
+        "check_documents": lambda: g.check_documents("words"),
+        "train_tokenizer": lambda: g.train_tokenizer("words/train.txt", out="tok", vocab_size=300),
+        "train": lambda: g.train("toy", out="trained", **tiny),
+        "demo": lambda: g.demo("demo", minutes=0.05),
+        "doctor": lambda: g.doctor(offline=True),
+        "evaluate": lambda: g.evaluate(run, max_windows=2, keep=False),
+        "compare": lambda: g.compare([run, "trained"], fasta="g.fa", max_windows=2),
+        "judge": lambda: g.judge(["ACGTTTGACA"], judge=run, repeats=1),
+        "sample": lambda: g.sample(run, n=2, length=40, out="s.fa"),
+        "scorecard": lambda: g.scorecard("s.fa", run=run),
+        "compare_designs": lambda: g.compare_designs({"a": "s.fa"}, run=run, real="g.fa"),
+        "redesign": lambda: g.redesign(run, fasta="g.fa", out="d.fa", **region),
+        "score": lambda: g.score(run, "v.vcf", fasta="g.fa", out="o.vcf", **related),
+        "score_variants": lambda: g.score_variants(run, "v.vcf", fasta="g.fa"),
+        "ism": lambda: g.ism(run, "g.fa", out="i.tsv", **region),
+        "dependencies": lambda: g.dependencies(run, "g.fa", out="x.tsv", region=["c1:100-104"]),
+        "tracks": lambda: g.tracks(
+            run, "g.fa", out="tracks", formats=["bedgraph"], **region, **related
+        ),
+        "embed": lambda: g.embed(run, "s.fa", out="e.npz"),
+        "finetune_bases": lambda: g.finetune_bases(
+            run, "g.fa", genes="g.gff3", valid=["c1:1-200"], out="bases", **head
+        ),
+        "finetune": lambda: g.finetune("t.csv", test="t.csv", model=["cnn"], seeds=1, out="sweep"),
+        "predict": lambda: g.predict("bases", "g.fa", out="p.gff3"),
+        "FinetunedModel": lambda: g.load("sweep"),
+        "report": lambda: g.report("trained"),
+        "watch": lambda: next(iter(g.watch("trained"))),
+        "fit_memory": lambda: g.fit_memory("trained", windows=1, draws=1),
+        "check_checkpoint": lambda: g.check_checkpoint(run),
+        "export_checkpoint": lambda: g.export_checkpoint(run, out="exported"),
+        "import_checkpoint": lambda: g.import_checkpoint("exported", out="imported"),
+        "list_models": g.list_models,
+        "show_model": lambda: g.show_model("yeast"),
+        "merge": lambda: [
+            [g.score(run, "v.vcf", fasta="g.fa", out=f"{i}.tsv", shard=f"{i}/2") for i in (1, 2)],
+            g.merge(["1.tsv", "2.tsv"], out="m.tsv"),
+        ],
+        "one_hot_network": lambda: g.one_hot_network(net),
+        "substitution_effect": lambda: g.substitution_effect(net, **one, substitutions=[[0, 2, 1]]),
+        "deletion_effect": lambda: g.deletion_effect(net, **one, deletions=[[0, 2]]),
+        "insertion_effect": lambda: g.insertion_effect(net, **one, insertions=[[0, 2, 1]]),
+        "list_cache": g.list_cache,
+        "clean_cache": lambda: g.clean_cache(everything=True, plan=True),
+    }
+
+
+def test_no_public_function_starts_a_process(
+    home: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genodiff.io.limits.count_usable_cores", lambda: 8)
+    monkeypatch.setattr("genodiff.runs.relatives.count_usable_cores", lambda: 8)
+    calls, started = list_calls(run), []
+
+    def trap(name: str) -> Callable[..., Any]:
+        def refuse(*args: Any, **_: Any) -> Any:
+            started.append((current, name, args[:1]))
+            raise OSError(f"{current} starts a process ({name})")
+
+        return refuse
+
+    for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"):
+        monkeypatch.setattr(os, name, trap(name))
+    monkeypatch.setattr(_posixsubprocess, "fork_exec", trap("fork_exec"))  # of every spawn
+    monkeypatch.setattr(subprocess, "_fork_exec", trap("Popen"))
+    assert set(calls) == set(genodiff._DOOR), "a new function of the door has a call here"
+    for current, call in calls.items():
+        call()
+        assert "genodiff.cli" not in sys.modules, current
+    assert not started
+
+
+SCRIPT = """
+print("once", flush=True)
+import sys
+import genodiff
+m = genodiff.load(sys.argv[1], relatives=["r1.fa", "r2.fa"], strains=True)
+genodiff.build_genomes("l.tsv", jobs=2, seq_len=64)
+genodiff.finetune("t.csv", test="t.csv", model=["kmer-lr", "cnn"], out="two", jobs=2)
+print(m.relatives["genomes"][0]["name"] if hasattr(m, "relatives") else "r1")
+"""
+
+
+def test_a_plain_script_runs_once(home: Path, run: Path) -> None:
+    Path("script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "script.py", str(run)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["once", "r1"]
