@@ -117,9 +117,8 @@ def __getattr__(name: str) -> Any:
     if name not in _DOOR:
         what = f"module 'genodiff' has no attribute {name!r}"
         raise AttributeError(what, name=name, obj=sys.modules[__name__])  # a traceback's near name
-    from genodiff.io.limits import cut_environment
-
-    cut_environment()  # before torch and polars read it
+    limits = importlib.import_module("genodiff.io.limits")
+    limits.cut_environment()  # before torch and polars read it
     found = getattr(importlib.import_module(_DOOR[name]), name)
     globals()[name] = found  # the next look-up does not come here
     return found

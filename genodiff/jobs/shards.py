@@ -64,8 +64,11 @@ def open_shards(paths: Sequence[str | Path]) -> list[ShardFile]:
     missing = [str(i) for i in range(1, of + 1) if not numbers[i]]
     twice = [str(i) for i, n in numbers.items() if n > 1]
     if missing or twice:
-        what = f"shards {', '.join(missing)} of {of} are missing" if missing else ""
-        what = what or f"shards {', '.join(twice)} are there more than once"
+        several = len(missing or twice) > 1
+        shown = f"shard{'s' * several} {', '.join(missing or twice)}"
+        verb = "are" if several else "is"
+        what = f"{shown} {verb} given more than once"
+        what = f"{shown} of {of} {verb} missing" if missing else what
         raise DataError(what, file=first.path, fix=f"give each of 1/{of} to {of}/{of} once")
     return sorted(shards, key=lambda one: one.told["shard"][0])
 

@@ -258,7 +258,7 @@ def test_merge_refuses_what_is_no_whole_set_of_shards(
         assert command(capsys, *words(run, f"s{i}.tsv", "--shard", f"{i}/2"))[0] == 0
     assert command(capsys, *words(run, "other.tsv", "--shard", "2/2", "--unit", "bits"))[0] == 0
     for names, said in (
-        (["s1.tsv"], "shards 2 of 2 are missing"),
+        (["s1.tsv"], "shard 2 of 2 is missing"),
         (["s1.tsv", "s2.tsv", "s1.tsv"], "more than once"),
         (["s1.tsv", "other.tsv"], "another request"),
         (["s1.tsv", "in.vcf"], "no shard"),

@@ -87,7 +87,7 @@ def test_what_is_no_shard_is_one_line(run: Path, fasta: Path) -> None:
     genodiff.embed(run, fasta, out="s1.npz", shard="1/2")
     genodiff.embed(run, fasta, out="s2.npz", shard="2/2", pool="max")
     genodiff.evaluate(run, shard="1/2", out="e1.npy", batch_size=2)
-    with pytest.raises(DataError, match="shards 2 of 2 are missing"):
+    with pytest.raises(DataError, match="shard 2 of 2 is missing"):
         genodiff.merge(["s1.npz"], out="m.npz")
     with pytest.raises(DataError, match="of another request"):
         genodiff.merge(["s1.npz", "s2.npz"], out="m.npz")
