@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from genodiff.errors import GenodiffError, UsageError, did_you_mean
+from genodiff.io.file_kinds import HEAD, find_format, find_raw_format
 
 
 class Settings(BaseModel):
@@ -166,7 +167,12 @@ def read_yaml(path: str | Path, *, error: type[GenodiffError] = UsageError) -> A
             f"cannot be read ({fault.strerror})", file=path, fix="give the path of a YAML file"
         ) from None
     except UnicodeDecodeError:
-        raise error("is not UTF-8 text", file=path, fix="save it in the encoding UTF-8") from None
+        known = find_raw_format(Path(path).read_bytes()[:HEAD], "configuration")
+        what = f"is no YAML: this is {known[0]}" if known else "is not UTF-8 text"
+        raise error(what, file=path, fix="save it in the encoding UTF-8") from None
+    known = find_format(text[:HEAD].encode(), "JSON configuration")
+    if known is not None:
+        raise error(f"is no YAML: this is {known[0]}", file=path, fix=known[1] or "give YAML")
     try:
         return yaml.load(text, Loader=_UniqueKeys)
     except yaml.YAMLError as fault:

@@ -18,7 +18,7 @@ from genodiff.data.detokenize import DETOKENIZERS
 from genodiff.data.text_recipe import ROWS, TextRecipe, strip_compression
 from genodiff.errors import DataError
 from genodiff.io.file_names import find_plain_path
-from genodiff.io.input_file import open_input
+from genodiff.io.input_file import check_parquet
 from genodiff.io.text_file import read_json_texts, read_text_pieces
 
 MOST_CHARACTERS = 1 << 28
@@ -170,8 +170,7 @@ def _table(recipe: TextRecipe, path: Path, separator: str) -> Iterator[str]:
 
 
 def _parquet(path: Path, fields: tuple[str, ...]) -> Iterator[str]:
-    with open_input(path):
-        pass  # what is wrong with the file itself is said in our words
+    check_parquet(path)
     try:
         frame = pl.scan_parquet(find_plain_path(path))
         kinds = frame.collect_schema()

@@ -20,6 +20,7 @@ from genodiff.hub.weight_files import (
     open_weights,
     read_json_file,
 )
+from genodiff.io.file_kinds import find_folder_kind, is_adapter, name_adapter
 from genodiff.runs.checkpoint import CARD, is_run
 from genodiff.runs.ready_models import suggest_ready_model
 
@@ -77,6 +78,8 @@ def read_source(
     if with_config:
         config = judge_config(read_json_file(config_file), config_file)
     elif path.is_dir() and not (files and files[0].suffix == ".ckpt"):
+        if known := find_folder_kind(path):
+            raise CheckpointError(f"is {known[0]}", file=path, fix=known[1])
         raise CheckpointError(
             "is missing (not found)", file=config_file, fix="give the whole published folder"
         )
@@ -84,6 +87,9 @@ def read_source(
         what = "holds no weights: neither model.safetensors nor pytorch_model.bin"
         raise CheckpointError(what, file=folder, fix="give the whole published folder")
     weights = open_weights(files)
+    if any(map(is_adapter, weights.entries)):
+        what, fix = name_adapter()
+        raise CheckpointError(f"holds {what}", file=files[0], fix=fix)
     _judge_together(config, config_file, weights)
     if is_mdlm(weights):
         return read_mdlm(

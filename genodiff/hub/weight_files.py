@@ -15,6 +15,7 @@ from torch import Tensor
 
 from genodiff.errors import CheckpointError
 from genodiff.hub.archive import Archive, Stored
+from genodiff.io.file_kinds import HEAD, find_raw_format, name_archive
 from genodiff.io.file_names import find_plain_path
 from genodiff.io.identity import sha256_file
 from genodiff.runs.sealed_files import explain_fault, read_json, refuse_stand_in
@@ -184,8 +185,10 @@ def open_weights(files: list[Path]) -> Weights:
 
 def _is_zip(path: Path) -> bool:
     with resolve_file(path).open("rb") as file:
-        head = file.read(256)
+        head = file.read(HEAD)
     refuse_stand_in(path, head)
+    if known := name_archive(head):
+        raise CheckpointError(f"is {known[0]}", file=path, fix="give weights")
     return head.startswith(b"PK\x03\x04")
 
 
@@ -218,6 +221,8 @@ def _header(path: Path) -> dict[str, Entry]:
             f"is no valid safetensors file: header or buffer truncated, invalid or "
             f"corrupt ({fault})"
         )
+        if head[8:9] != b"{" and (known := find_raw_format(head, "safetensors")):
+            what = f"is no valid safetensors file: this is {known[0]}"
         raise CheckpointError(what, file=path, fix=_AGAIN) from None
     for name, (_, kind) in found.items():
         if kind not in _KINDS:

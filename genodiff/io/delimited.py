@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import DataError, format_count
-from genodiff.io.diagnosis import find_file_format
+from genodiff.io.file_kinds import find_format
 from genodiff.io.input_file import name_input
 from genodiff.io.text_lines import read_text_lines
 
@@ -118,7 +118,7 @@ def _count_most(text: str) -> int:
 def _refuse_page(header: Line, shown: str) -> None:
     """Raises `DataError` for a web page, a rich text or JSON in place of a table."""
     start = header[1].strip()
-    known = find_file_format(start.encode()) if start.startswith(("<", "{", "[")) else None
+    known = find_format(start.encode(), "table") if start.startswith(("<", "{", "[")) else None
     if known is not None:
         what, fix = f"no table: this is {known[0]}", known[1] or "give a table"
         raise DataError(what, file=shown, line=header[0], fix=fix)

@@ -26,26 +26,53 @@ _BINARY: tuple[tuple[bytes, str, str], ...] = (
     (b"\x28\xb5\x2f\xfd", "zstd data", "decompress it: zstd -d"),
     (b"\x04\x22\x4d\x18", "lz4 data", "decompress it: lz4 -d"),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it"),
-    (
-        b"PK\x03\x04",
-        "a ZIP archive (or an Office file, or a PyTorch checkpoint)",
-        "unpack it and give the file inside",
-    ),
+    (b"Rar!", "a RAR archive", "unpack it"),
     (b"BAM\x01", "BAM (binary alignments)", "extract the sequence: samtools fasta"),
     (b"CRAM", "CRAM (binary alignments)", "extract the sequence: samtools fasta"),
     (b"BCF", "BCF (binary variants)", "convert it: bcftools view"),
     (b"\x43\x27\x41\x1a", "2bit (binary sequence)", "convert it: twoBitToFa"),
     (b"\x1a\x41\x27\x43", "2bit (binary sequence)", "convert it: twoBitToFa"),
     (b"\x3a\x3d\xe9\x6b", "nib (binary sequence)", "convert it: nibFrag"),
+    (b"TBI\x01", "an index of tabix (.tbi)", "give the file that it is of"),
+    (b"CSI\x01", "an index of htslib (.csi)", "give the file that it is of"),
+    (b"BAI\x01", "an index of a BAM (.bai)", "give the file that it is of"),
+    (b"MMI\x02", "an index of minimap2", "give the FASTA itself"),
+    (b"\x26\xfc\x8f\x88", "bigWig (values)", "convert it: bigWigToBedGraph"),
+    (b"\x88\x8f\xfc\x26", "bigWig (values)", "convert it: bigWigToBedGraph"),
+    (b"\xeb\xf2\x89\x87", "bigBed (intervals)", "convert it: bigBedToBed"),
+    (b"\x87\x89\xf2\xeb", "bigBed (intervals)", "convert it: bigBedToBed"),
+    (b"NCBI.sra", "an archive of SRA (reads)", "convert it: fasterq-dump"),
+    (b"ARROW1", "Arrow (Feather)", "save it as Parquet or CSV"),
+    (b"Obj\x01", "Avro (binary data)", "save it as Parquet or CSV"),
+    (b"ORC", "ORC (binary data)", "save it as Parquet or CSV"),
+    (b"RDX", "data of R (.rda)", "write it as a table: write.csv"),
+    (b"RDA", "data of R (.rda)", "write it as a table: write.csv"),
+    (b"X\n\x00\x00\x00", "data of R (.rds)", "write it as a table: write.csv"),
+    (b"MATLAB 5", "data of MATLAB", _OWN),
+    (b"CDF\x01", "netCDF (binary data)", _OWN),
+    (b"GGUF", "weights as GGUF", "give weights of torch as safetensors"),
+    (b"\x00\x05\x16\x07", "what a Mac keeps beside a file (._NAME)", "give the file itself"),
     (b"\x89HDF", "HDF5 (binary data)", _OWN),
     (b"\x93NUMPY", "a NumPy array (binary data)", _OWN),
     (b"PAR1", "Parquet (binary data)", _OWN),
     (b"SQLite format 3", "an SQLite database (binary data)", _OWN),
     (b"%PDF", "a PDF document", _OWN),
     (b"\x89PNG", "a PNG image", _OWN),
+    (b"\xff\xd8\xff", "a JPEG image", _OWN),
+    (b"GIF8", "a GIF image", _OWN),
+    (b"MZ\x90", "a program of Windows (binary data)", _OWN),
     (b"\x7fELF", "a program (binary data)", _OWN),
     (b"\xd0\xcf\x11\xe0", "an old Office document (binary data)", _OWN),
 )
+_ZIPPED: tuple[tuple[bytes, str, str], ...] = (
+    (b"ncbi_dataset/", "a zip of NCBI datasets", "unzip it: ncbi_dataset/data/ACCESSION/*.fna"),
+    (b"xl/", "a workbook of Excel (.xlsx)", "save it as CSV"),
+    (b"[Content_Types].xml", "an Office file (.xlsx or .docx)", "save it as CSV or plain text"),
+    (b"mimetypeapplication/vnd.oasis", "an OpenDocument file (.ods)", "save it as CSV"),
+    (b"/data.pkl", "a checkpoint of PyTorch", "give it as the model"),
+    (b".npy", "arrays of NumPy (.npz)", _OWN),
+)
+"""What stands in the head of an archive, and what it then is."""
 _PAGE = "HTML or XML (a web page saved in place of the file?)", "download the file again"
 _TEXT: tuple[tuple[bytes, str, str], ...] = (
     (b"{\\rtf", "a rich-text document", "save it as plain text"),
@@ -94,6 +121,10 @@ def find_binary_format(head: bytes) -> Diagnosis | None:
     for magic, what, fix in _BINARY:
         if head.startswith(magic):
             return what, fix
+    if head.startswith(b"PK\x03\x04"):
+        return _name_zip(head)
+    if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        return "a pickle of Python, which may run code: it is not read", "save the data as a table"
     if head[257:262] == b"ustar":
         return "a tar archive", "unpack it and give the file inside"
     nuls = head[:4096].count(b"\x00")
@@ -102,6 +133,13 @@ def find_binary_format(head: bytes) -> Diagnosis | None:
     if nuls * 3 > len(head[:4096]):
         return "UTF-16 text or binary data (NUL bytes)", "save it as UTF-8 or ASCII"
     return None
+
+
+def _name_zip(head: bytes) -> Diagnosis:
+    for mark, what, fix in _ZIPPED:
+        if mark in head:
+            return what, fix
+    return "a ZIP archive", "unpack it and give the file inside"
 
 
 def find_file_format(head: bytes) -> Diagnosis | None:

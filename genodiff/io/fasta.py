@@ -23,6 +23,7 @@ from genodiff.errors import DataError
 from genodiff.io.cells import find_spoilt_name
 from genodiff.io.composition import Composition
 from genodiff.io.diagnosis import describe_letter, find_file_format
+from genodiff.io.file_kinds import find_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import InputFile, open_input
 from genodiff.io.text_lines import split_lines
@@ -38,6 +39,7 @@ _HEAD = 4096
 _AMBIGUOUS_COUNT, _AMBIGUOUS_SHARE = 20, 1 / 3
 _BOM = b"\xef\xbb\xbf"
 _HEADER = ord(">")
+_WANTED = "FASTA, beside FASTQ, SAM, VCF and GFF3, for which there are better words"
 _NOTHING = "give a DNA FASTA file with at least one record"
 
 
@@ -312,7 +314,7 @@ class _Scanner:
             known = (
                 describe_letter(line, 0)
                 if line.lstrip().startswith(b">")
-                else find_file_format(self.head)
+                else find_format(self.head, _WANTED) or find_file_format(self.head)
             )
             if known:
                 what, fix = f"{what}; this is {known[0]}", known[1] or _NOTHING

@@ -20,7 +20,8 @@ from typing import Any
 
 from genodiff.errors import DataError
 from genodiff.io.diagnosis import find_stand_in
-from genodiff.io.file_names import find_readable, is_descriptor
+from genodiff.io.file_kinds import HEAD, find_folder_kind, find_raw_format
+from genodiff.io.file_names import find_elsewhere, find_readable, is_descriptor
 
 BLOCK = 1 << 22
 """Bytes read and handed on at a time."""
@@ -231,6 +232,16 @@ def open_input(path: str | Path, *, digest: bool = False) -> Iterator[InputFile]
         os.close(descriptor)
 
 
+def check_parquet(path: str | Path) -> None:
+    """Raises `DataError` for what is no readable file, and for another format than parquet."""
+    with open_input(path) as source:
+        head = os.read(source.descriptor, HEAD)
+        if not head.startswith(b"PAR1"):
+            known = find_raw_format(head, "parquet")
+            what = "is no parquet file" + (f": this is {known[0]}" if known else "")
+            raise DataError(what, file=source.shown, fix=(known and known[1]) or "export it again")
+
+
 def _open(path: str | Path, shown: str) -> int:
     try:
         path = find_readable(path)
@@ -269,7 +280,9 @@ def _regular(status: os.stat_result, shown: str) -> None:
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):
-        raise DataError("is a directory, not a file", file=shown, fix="give the file inside it")
+        known = find_folder_kind(shown)
+        of, fix = (f": {known[0]}", known[1]) if known else ("", "give the file inside it")
+        raise DataError(f"is a directory, not a file{of}", file=shown, fix=fix)
     if stat.S_ISFIFO(mode):
         what = "is a named pipe (FIFO), not a regular file"
         raise DataError(what, file=shown, fix="give - as the file and redirect: < PIPE")
@@ -299,6 +312,9 @@ def _absent(path: str | Path, shown: str, fault: OSError) -> DataError:
     elif fault.errno == errno.ENOENT:
         what, near = "no such file", _near(Path(path))
         fix = f"did you mean '{near}'?" if near else fix
+        if elsewhere := find_elsewhere(path):
+            what = f"is {elsewhere[0]}: inputs are files of this machine"
+            fix = "download it first, or pipe it in: COMMAND | genodiff ... -"
     elif fault.errno == errno.ELOOP:
         what, fix = "is a loop of symbolic links", "point the link to an existing file"
     elif fault.errno in (errno.EACCES, errno.EPERM):

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from genodiff.errors import DataError
-from genodiff.io.diagnosis import find_binary_format, find_page
+from genodiff.io.file_kinds import find_format
 from genodiff.io.input_file import open_input
 
 _BOM = b"\xef\xbb\xbf"
@@ -40,8 +40,7 @@ def split_lines(blocks: Iterable[bytes], kind: str, shown: str) -> Iterator[tupl
     for block in as_utf8(blocks, shown):
         data = rest + block
         if first:
-            other = find_binary_format(data[:4096])
-            other = other or (None if kind == "text" else find_page(data))
+            other = find_format(data, kind)
             if other:
                 what, fix = f"not {kind}: this is {other[0]}", other[1] or f"give {kind}"
                 raise DataError(what, file=shown, line=1, fix=fix)

@@ -22,6 +22,7 @@ from genodiff.errors import DataError, did_you_mean, format_count
 from genodiff.io.cells import is_missing, read_whole
 from genodiff.io.delimited import read_delimited
 from genodiff.io.diagnosis import find_page
+from genodiff.io.file_kinds import find_other_format
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variants import VariantRecord
@@ -145,6 +146,10 @@ def _read_table(path: str | Path) -> pl.DataFrame:
                 fix = "give CSV, TSV or parquet with column names"
                 raise DataError(what, file=source.shown, fix=fix) from None
     if head.lstrip(b"\xef\xbb\xbf \r\n").startswith(b"{"):
+        known = None if b'"pos' in head.lower() else find_other_format(head, "variants")
+        if known and known[0] != "JSON":
+            what = f"no table of variants: this is {known[0]}"
+            raise DataError(what, file=source.shown, fix=known[1])
         return _gather(_read_json(path))
     name = str(path).lower().removesuffix(".gz").removesuffix(".bgz")
     table = read_delimited(path, "\t" if name.endswith((".tsv", ".txt", ".tab")) else ",")

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.io.file_kinds import find_stranger
+from genodiff.io.file_names import find_elsewhere
 from genodiff.runs.ready_models import find_ready_model, suggest_ready_model
 
 CONFIG = "config.yaml"
@@ -32,8 +34,20 @@ def check_run(run: str | Path) -> Path:
     path = find_model_folder(run)
     if not path.exists():
         fix = f"{suggest_ready_model(run)}give a run folder, a checkpoint folder or a ready model"
+        if elsewhere := find_elsewhere(run):
+            what = f"is {elsewhere[0]}: models are folders of this machine"
+            raise CheckpointError(what, file=run, fix="download it first")
         raise CheckpointError("is not there (not found)", file=path, fix=fix)
+    refuse_other_model(path)
     return path
+
+
+def refuse_other_model(path: Path) -> None:
+    """Raises `CheckpointError` where a folder or a file is something else than a model."""
+    if path.is_dir() and any((path / name).exists() for name in _OF_MODELS):
+        return
+    if known := find_stranger(path):
+        raise CheckpointError(f"is {known[0]}", file=path, fix=known[1])
 
 
 def find_domain_of_run(run: Path) -> str | None:

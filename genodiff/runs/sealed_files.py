@@ -18,6 +18,7 @@ from torch import Tensor
 
 from genodiff.errors import CheckpointError
 from genodiff.io.diagnosis import find_page, find_stand_in
+from genodiff.io.file_kinds import HEAD, find_raw_format
 from genodiff.io.file_names import find_plain_path
 from genodiff.io.identity import sha256_json
 
@@ -212,8 +213,12 @@ def _judge_header(
             f"is no valid safetensors file: header or buffer truncated, invalid or "
             f"corrupt ({fault})"
         )
+        known = None if raw[8:9] == b"{" else find_raw_format(raw[:HEAD], "safetensors")
+        if known:
+            what = f"is no valid safetensors file: this is {known[0]}"
         if raw[:2] == b"PK" or raw[:1] == b"\x80" or raw[257:262] == b"ustar":
             what = "is a pickle or an archive, not safetensors: refused (corrupt or invalid header)"
+            what += f": this is {known[0]}" if known else ""
         raise CheckpointError(what, file=path, fix="give weights as safetensors") from None
     if wanted is None:
         return

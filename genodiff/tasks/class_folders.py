@@ -20,6 +20,7 @@ import numpy as np
 
 from genodiff.errors import DataError
 from genodiff.io.diagnosis import find_binary_format
+from genodiff.io.file_kinds import HEAD
 from genodiff.io.input_file import open_input
 from genodiff.tasks.examples import Examples, check_sequence
 
@@ -57,7 +58,10 @@ def refuse_archive(path: str | Path) -> None:
     if not path.is_file():
         return
     with path.open("rb") as file:
-        is_tar = file.read(512)[257:262] == b"ustar"
+        head = file.read(HEAD)
+    is_tar = head[257:262] == b"ustar"
+    if head.startswith(b"PK") and (known := find_binary_format(head)) and "archive" not in known[0]:
+        raise DataError(f"is {known[0]}", file=path, fix=known[1] or _LAYOUT)
     if is_tar or path.name.lower().endswith(ARCHIVES):
         kind = "a tar" if is_tar or ".t" in path.name.lower() else "an"
         raise DataError(

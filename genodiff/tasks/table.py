@@ -14,7 +14,7 @@ from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.delimited import read_delimited
 from genodiff.io.fasta import read_fasta
 from genodiff.io.file_names import find_plain_path
-from genodiff.io.input_file import open_input
+from genodiff.io.input_file import check_parquet, open_input
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".tab": "\t"}
 """What the ending of a file promises; the file itself decides (`genodiff.io.delimited`)."""
@@ -130,8 +130,7 @@ def _delimited(path: Path, separator: str) -> TextTable:
 
 
 def _parquet(path: Path) -> TextTable:
-    with open_input(path):
-        pass
+    check_parquet(path)
     try:
         frame = pl.read_parquet(find_plain_path(path))
     except (pl.exceptions.PolarsError, OSError) as fault:

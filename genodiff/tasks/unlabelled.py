@@ -23,7 +23,7 @@ from genodiff.io.delimited import read_delimited
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.file_names import find_plain_path
-from genodiff.io.input_file import name_input, open_input
+from genodiff.io.input_file import check_parquet, name_input, open_input
 from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.io.text_lines import read_text_lines
@@ -266,8 +266,7 @@ def _find_columns(path: Path, header: list[str], source: QuerySource) -> list[st
 
 
 def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
-    with open_input(path):
-        pass
+    check_parquet(path)
     try:
         frame = pl.scan_parquet(find_plain_path(path))
         schema = frame.collect_schema()

@@ -23,7 +23,7 @@ from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.fasta import check_letters
 from genodiff.io.file_names import find_plain_path
-from genodiff.io.input_file import InputFile
+from genodiff.io.input_file import InputFile, check_parquet
 
 PARQUET = ".parquet"
 _SEQUENCE = ("sequence", "seq", "text", "dna")
@@ -41,6 +41,7 @@ def read_parquet_contents(path: Path, source: InputFile) -> Iterator[Content]:
     """
     for _ in source.blocks():
         pass  # its hash; polars reads the file by itself
+    check_parquet(path)
     try:
         frame = pl.scan_parquet(find_plain_path(path))
         columns = frame.collect_schema().names()

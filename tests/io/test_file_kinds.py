@@ -1,0 +1,168 @@
+"""Every reader says what a file is that it does not read, by the head alone."""
+
+import gzip
+import io
+import json
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from genodiff.constraints.codon_usage import read_codon_usage
+from genodiff.errors import CheckpointError, DataError, GenodiffError
+from genodiff.hub.source import read_source
+from genodiff.hub.weight_files import open_weights
+from genodiff.io.annotation_rows import read_annotation
+from genodiff.io.bed import read_bed
+from genodiff.io.fasta import read_fasta
+from genodiff.io.file_kinds import find_other_format
+from genodiff.io.genes import read_genes
+from genodiff.io.motifs import read_motifs
+from genodiff.io.value_tracks import read_values
+from genodiff.io.variant_source import open_variants
+from genodiff.models.opening import open_any
+from genodiff.runs.sealed_files import read_tensors
+from genodiff.settings import read_yaml
+from genodiff.tasks.labelled_file import read_examples
+from genodiff.tasks.unlabelled import read_queries
+
+
+def zip_names(*names: str) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as file:
+        for name in names:
+            file.writestr(name, "x")
+    return data.getvalue()
+
+
+def save(array: Any) -> bytes:
+    data = io.BytesIO()
+    np.savez(data, a=array)
+    return data.getvalue()
+
+
+WIGGLE = b"track type=wiggle_0\nfixedStep chrom=a start=1\n1\n2\n"
+KINDS: dict[str, tuple[bytes, str]] = {
+    "wiggle": (WIGGLE, "a wiggle file"),
+    "ncbi zip": (zip_names("README.md", "ncbi_dataset/data/GCF_1/a.fna"), "zip of NCBI datasets"),
+    "npz": (save(np.zeros(3)), r"arrays of NumPy \(.npz\)"),
+    "workbook": (zip_names("_rels/.rels", "xl/workbook.xml"), "workbook of Excel"),
+    "pickle": (pickle.dumps({"a": 1}), "pickle"),
+    "pdf": (b"%PDF-1.7\n%\xe2\xe3\n1 0 obj\n", "PDF"),
+    "bigWig": (b"\x26\xfc\x8f\x88\x04\x00" + b"\0" * 60, "bigWig"),
+    "tabix": (gzip.compress(b"TBI\x01" + b"\0" * 32), "index of tabix"),
+    "bam": (gzip.compress(b"BAM\x01" + b"\0" * 32), "BAM"),
+    "rds": (gzip.compress(b"X\n\0\0\0\x03" + b"\0" * 32), "data of R"),
+    "hdf5": (b"\x89HDF\r\n\x1a\n" + b"\0" * 64, "HDF5"),
+    "sqlite": (b"SQLite format 3\0" + b"\0" * 64, "SQLite"),
+    "fai": (b"chr1\t1000\t6\t60\t61\nchr2\t500\t1100\t60\t61\n", "index"),
+    "md5": (b"0" * 32 + b"  a.fa\n", "checksums"),
+    "adapter": (json.dumps({"peft_type": "LORA", "r": 8}).encode(), "adapter"),
+    "notebook": (b'{\n "cells": [],\n "nbformat": 4\n}', "notebook"),
+    "yaml": (b"samples: samples.tsv\nref: a.fa\nthreads: 4\n", "YAML"),
+    "toml": (b"[tool.x]\na = 1\n", "configuration"),
+    "page": (b"<!DOCTYPE html>\n<html><body>404</body></html>\n", "web page"),
+    "error": (b"404: Not Found", "server's error"),
+    "xml error": (b"<Error><Code>AccessDenied</Code></Error>\n", "XML"),
+    "lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "Git LFS pointer"),
+    "maf": (b"##maf version=1\na score=1\ns a.chr1 0 3 + 9 ACG\n", "MAF"),
+    "chain": (b"chain 1 chr1 9 + 0 9 chr1 9 + 0 9 1\n9\n", "chain"),
+    "newick": (b"(a:0.1,(b:0.2,c:0.3):0.1);\n", "tree"),
+    "sam": (b"@HD\tVN:1.6\n@SQ\tSN:a\tLN:9\n", "SAM"),
+    "script": (b"#!/bin/bash\necho\n", "script"),
+    "conflict": (b"<<<<<<< HEAD\n>a\nACGT\n=======\n", "conflict"),
+}
+
+
+def open_source(path: Path) -> None:
+    with open_variants(path) as source:
+        list(source.records())
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "a.fa": lambda path: list(read_fasta(path)),
+    "a.bed": lambda path: read_bed(path, {"chr1": 9}),
+    "a.vcf": open_source,
+    "a.csv": open_source,
+    "b.csv": lambda path: read_examples(path),
+    "c.tsv": lambda path: list(read_queries(path)),
+    "d.parquet": lambda path: read_examples(path),
+    "e.parquet": lambda path: list(read_queries(path)),
+    "a.bw": lambda path: read_values(path, {"a": 9}),
+    "a.gff3": lambda path: list(read_annotation(path, {"a": 9})),
+    "b.gff3": lambda path: read_genes(path, {"a": 9}),
+    "a.meme": read_motifs,
+    "a.yaml": read_yaml,
+    "a.codons": lambda path: read_codon_usage(path, 1),
+    "run": lambda path: open_any(path, "cpu"),
+    "model.safetensors": lambda path: read_tensors(path),
+    "weights.safetensors": lambda path: open_weights([path]),
+}
+OWN = {  # what a reader reads, or answers better than by a name
+    ("a.bw", "wiggle"), ("a.bw", "bigWig"), ("a.yaml", "yaml"), ("run", "yaml"),
+    ("a.yaml", "adapter"), ("run", "notebook"), ("run", "adapter"), ("run", "pickle"),
+    ("a.yaml", "notebook"), ("a.meme", "xml error"), ("a.yaml", "toml"), ("run", "toml"),
+    ("a.codons", "toml"), ("a.codons", "adapter"), ("a.codons", "notebook"),
+}  # fmt: skip
+
+
+ADAPTER = "adapter_config.json"
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_of_another_kind_is_named(name: str, kind: str, tmp_path: Path) -> None:
+    if (name, kind) in OWN:
+        pytest.skip("it is read, or told otherwise")
+    path = tmp_path / name
+    path.write_bytes(KINDS[kind][0])
+    with pytest.raises(GenodiffError, match=f"(?i){KINDS[kind][1]}") as fault:
+        READERS[name](path)
+    assert str(path) in str(fault.value)
+    assert "\n" not in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({ADAPTER: '{"base_model_name_or_path": "x/y"}', "adapter_model.safetensors": ""},
+         "is an adapter of PEFT for x/y, not a model; .*merge_and_unload"),
+        ({ADAPTER: "{", "adapter_model.bin": ""}, "is an adapter of PEFT, not a model"),
+        ({"ncbi_dataset/x": ""}, "is a folder of NCBI datasets"),
+        ({"config.json": "{}", "tf_model.h5": ""}, "is a model of TensorFlow"),
+        ({"m.gguf": ""}, "is a model as GGUF"),
+        ({"snapshots/x": ""}, "is a folder of a hub's cache"),
+        ({"tokenizer.json": "{}"}, "is a tokenizer without a model"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_is_no_model_is_named(
+    files: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with pytest.raises(CheckpointError, match=said):
+        open_any(tmp_path, "cpu")
+    if "config.json" not in files:
+        with pytest.raises(CheckpointError, match=said):
+            read_source(tmp_path)
+    with pytest.raises(DataError, match="is a directory, not a file: "):
+        list(read_fasta(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a: b,c\n1,2\n", "a table"), ("chain pos\n1 2\n", "a table"), ("seq\tlabel\n", "a table"),
+        (">name,x\nA,1\n", "a table"), ("chr1\t0\t9\t4\t5\n", "BED"), ("404 is x\n1\n", "a table"),
+        ("a\t1\t2\t3\t2\n", "BED"), ("key: value\n", "a table"), ("<html>\n", "text"),
+        ("track type=bedGraph\na\t0\t1\t2\n", "BED"), (">a\nACGT\n", "FASTA"), ("[1]\n", "text"),
+        ("{}\n", "JSON lines"), ("a\t0\t9\t3\t4\n", "BED"),
+    ],
+)  # fmt: skip
+def test_good_files_are_nothing_else(text: str, wanted: str) -> None:
+    assert find_other_format(text.encode(), wanted) is None
