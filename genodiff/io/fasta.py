@@ -22,7 +22,7 @@ from typing import NamedTuple
 from genodiff.errors import DataError
 from genodiff.io.cells import find_spoilt_name
 from genodiff.io.composition import Composition
-from genodiff.io.diagnosis import describe_letter, find_file_format
+from genodiff.io.diagnosis import Diagnosis, describe_letter, find_file_format
 from genodiff.io.file_kinds import find_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import InputFile, open_input
@@ -39,7 +39,6 @@ _HEAD = 4096
 _AMBIGUOUS_COUNT, _AMBIGUOUS_SHARE = 20, 1 / 3
 _BOM = b"\xef\xbb\xbf"
 _HEADER = ord(">")
-_WANTED = "FASTA, beside FASTQ, SAM, VCF and GFF3, for which there are better words"
 _NOTHING = "give a DNA FASTA file with at least one record"
 
 
@@ -311,11 +310,11 @@ class _Scanner:
             found = line[:40].decode("utf-8", "backslashreplace")
             what = f"no FASTA header: expected a line that starts with '>', found '{found}'"
             fix = "put a line '>name' above the sequence"
-            known = (
-                describe_letter(line, 0)
-                if line.lstrip().startswith(b">")
-                else find_format(self.head, _WANTED) or find_file_format(self.head)
-            )
+            if line.lstrip().startswith(b">"):
+                known: Diagnosis | None = describe_letter(line, 0)
+            else:
+                other = find_format(self.head, "FASTA FASTQ SAM VCF GFF3")
+                known = other or find_file_format(self.head)
             if known:
                 what, fix = f"{what}; this is {known[0]}", known[1] or _NOTHING
             raise self._fault(what, fix)
@@ -341,9 +340,8 @@ class _Scanner:
         except UnicodeDecodeError:
             shown = words[0].decode("utf-8", "backslashreplace")
             what = f"the record's name {shown[:80]!r} is not UTF-8"
-            raise self._fault(
-                what, "convert the file: iconv -f LATIN1 -t UTF-8", record=None
-            ) from None
+            fix = "convert the file: iconv -f LATIN1 -t UTF-8"
+            raise self._fault(what, fix, record=None) from None
         if not name.isprintable():
             hidden = next(c for c in name if not c.isprintable())
             what = f"the record's name has an invisible or control character {hidden!a}"
