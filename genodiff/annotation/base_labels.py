@@ -23,6 +23,7 @@ from genodiff.annotation.gene_grammar import (
     UNKNOWN,
     ContigGenes,
     as_coding_genes,
+    has_path,
     label_genes,
     mirror_states,
 )
@@ -146,32 +147,34 @@ def mirror_names(names: Sequence[str]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def read_gene_labels(path: str | Path, contigs: Mapping[str, int]) -> BaseLabels:
+def read_gene_labels(
+    path: str | Path, contigs: Mapping[str, int], genome: Genome | None = None
+) -> BaseLabels:
     """The states of the coding genes of GFF3, GTF, GenBank, EMBL or BED12 on `contigs`.
 
-    Genes that the grammar has no path for, that are cut off, or that reach beyond a contig are
-    unknown, and counted in the log. Raises `DataError`
-    as `read_transcripts` does, and where no coding gene is left.
+    Genes that the grammar has no path for, that are cut off, whose protein is not known, or that
+    reach beyond a contig are unknown, and counted in the log. What the file leaves open is looked
+    up in the letters of `genome`. Raises `DataError` as `read_transcripts` does, and where no
+    coding gene is left.
     """
-    file = read_transcripts(path, contigs)
+    file = read_transcripts(path, contigs, genome)
     genes = as_coding_genes(file.transcripts)
-    found, left_out, total, partial = {}, 0, 0, len(file.left_out)
+    found, left_out, total = {}, 0, 0
+    partial = sum(bool(one.coding) and not (one.unknown or has_path(one))
+                  for one in file.transcripts)  # fmt: skip
     for contig in sorted(file.contigs):
         here = genes.get(contig, ContigGenes([], []))
-        beyond = [(one.start, one.end) for one in file.left_out if one.contig == contig]
-        unsure = here.partial + beyond
-        found[contig], more = label_genes(here.whole, contigs[contig], unsure)
+        found[contig], more = label_genes(
+            here.whole, contigs[contig], here.partial, circular=contig in file.circular
+        )
         left_out, total = left_out + more, total + len(here.whole)
-        partial += len(here.partial)
     shown = name_input(path)
     if left_out:
         what = "%s: %s of %s genes are left out: not of whole codons, or beside or on another"
         log.warning(what, shown, f"{left_out:,}", f"{total:,}")
     if partial:
-        what = (
-            "%s: %s genes are cut off (a first CDS row of phase 1 or 2, or beyond a contig's end)"
-        )
-        log.warning(what + ": their bases are unknown", shown, f"{partial:,}")
+        what = "%s: %s transcripts are cut off, trans-spliced or slip: their bases have no label"
+        log.warning(what, shown, f"{partial:,}")
     if total == left_out:
         fix = "give CDS rows, or BED12 with its coding part, with strands"
         raise DataError("has no coding gene to learn from", file=name_input(path), fix=fix)

@@ -20,8 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.io.genes import Part
-from genodiff.io.transcripts import Transcript
+from genodiff.io.transcript_model import SHORTEST_INTRON, Part, Transcript, list_gaps
 
 BETWEEN, EXON, INTRON = 0, 1, 4
 """The first state of each kind on the forward strand; those of the reverse stand `STRAND` on."""
@@ -86,34 +85,46 @@ def mirror_states() -> tuple[int, ...]:
 
 
 def label_genes(
-    genes: Iterable[CodingGene], length: int, partial: Iterable[Part] = ()
+    genes: Iterable[CodingGene],
+    length: int,
+    partial: Iterable[Part] = (),
+    *,
+    circular: bool = False,
 ) -> tuple[NDArray[np.int8], int]:
     """The path of a contig with these genes, and how many of them are left out.
 
     Left out are coding sequences that are no whole codons, lie beyond the contig, or overlap or
     touch one that begins before them; their bases are `UNKNOWN` where no other gene has them. So
-    are those of the `partial` spans, of which no more is known than that a gene is there.
+    are those of the `partial` spans, of which no more is known than that a gene is there. A gene
+    of a `circular` contig may cross its origin.
     """
     path = np.zeros(length, np.int8)
     left_out, end_before = 0, -1
+    unsure = list(partial)
     for gene in sorted(genes, key=lambda one: (one.parts[0][0], -one.parts[-1][1])):
         first, last = gene.parts[0][0], gene.parts[-1][1]
-        beyond = first < 0 or last > length
-        if beyond or gene.length % 3 or not gene.length or first <= end_before:
+        there = np.arange(first, last) % length
+        crosses = circular and 0 <= first < length < last < first + length
+        free = first > end_before
+        if crosses:  # the genes behind the origin are there already
+            free &= not (path[there] > BETWEEN).any() and path[last % length] <= BETWEEN
+        beyond = (first < 0 or last > length) and not crosses
+        if beyond or gene.length % 3 or not gene.length or not free:
             left_out += 1
-            _forget(path, first, last)
+            unsure.append((first, last))
             continue
-        path[first:last] = _label_one(gene)
+        path[there] = _label_one(gene)
         end_before = last
-    for first, last in partial:
-        _forget(path, first, last)
+    for first, last in unsure:
+        _forget(path, first, last, circular=circular)
     return path, left_out
 
 
-def _forget(path: NDArray[np.int8], first: int, last: int) -> None:
+def _forget(path: NDArray[np.int8], first: int, last: int, *, circular: bool) -> None:
     """Nothing is known between two places where no gene is."""
-    inside = path[max(first, 0) : max(last, 0)]
-    inside[inside == BETWEEN] = UNKNOWN
+    there = np.arange(first, last)
+    there = there % len(path) if circular else there[(there >= 0) & (there < len(path))]
+    path[there[path[there] == BETWEEN]] = UNKNOWN
 
 
 def _label_one(gene: CodingGene) -> NDArray[np.int8]:
@@ -151,30 +162,41 @@ def list_genes(path: NDArray[np.integer]) -> list[CodingGene]:
 
 
 class ContigGenes(NamedTuple):
-    """The coding genes of a contig, and the spans of those whose first codon is not whole."""
+    """The coding genes of a contig, and the spans of those that have no path."""
 
     whole: list[CodingGene]
     partial: list[Part]
 
 
 def as_coding_genes(transcripts: Sequence[Transcript]) -> dict[str, ContigGenes]:
-    """The longest coding sequence of each gene, by contig.
+    """The longest coding sequence of each gene, by contig; a gene may have several apart.
 
-    One that begins within a codon (phase 1 or 2 of its first CDS row) is cut off: it is partial.
+    A transcript whose CDS is not known from its first codon to its last, or is not read along one
+    strand with introns alone in between, is partial: a gene is there, and no more is known.
     """
-    longest: dict[tuple[str, str], tuple[CodingGene, int]] = {}
-    for one in transcripts:
-        if not one.coding or not one.strand:
-            continue
-        gene = CodingGene(one.strand, tuple(sorted(one.coding)))
-        key = one.contig, one.gene or one.name
-        if key not in longest or gene.length > longest[key][0].length:
-            longest[key] = gene, one.skip
     found: dict[str, ContigGenes] = {}
-    for (contig, _), (gene, skip) in longest.items():
-        there = found.setdefault(contig, ContigGenes([], []))
-        if skip:
-            there.partial.append((gene.parts[0][0], gene.parts[-1][1]))
-        else:
-            there.whole.append(gene)
-    return found
+    genes: dict[tuple[str, str], list[CodingGene]] = {}
+    for one in transcripts:
+        there = found.setdefault(one.contig, ContigGenes([], []))
+        if one.unknown or (one.coding and not has_path(one)):
+            there.partial.extend(one.spans)
+        elif one.coding:
+            parts = tuple(sorted((a, b) for a, b, _ in one.coding))
+            gene = CodingGene(one.coding[0].strand, parts)
+            genes.setdefault((one.contig, one.gene or one.name), []).append(gene)
+    for (contig, _), some in genes.items():
+        taken: list[CodingGene] = []
+        for gene in sorted(some, key=lambda one: -one.length):  # stable: the first of equals
+            first, last = gene.parts[0][0], gene.parts[-1][1]
+            if all(last <= x.parts[0][0] or x.parts[-1][1] <= first for x in taken):
+                taken.append(gene)
+        found[contig].whole.extend(taken)
+    return {contig: one for contig, one in found.items() if one.whole or one.partial}
+
+
+def has_path(one: Transcript) -> bool:
+    """Whether the states can write a CDS: whole, on one strand, of exons and introns."""
+    steps = dict(list_gaps(one.coding))
+    introns = len(steps) == len(one.coding) - 1 and min(steps.values(), default=SHORTEST_INTRON)
+    whole = one.starts and one.ends and not one.skip
+    return whole and not one.slips and introns >= SHORTEST_INTRON

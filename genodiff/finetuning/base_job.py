@@ -290,7 +290,7 @@ def split_intervals(
 def _read_labels(asked: BasesRequest, genome: Genome) -> BaseLabels:
     contigs = dict(genome.contigs)
     if asked.genes is not None:
-        found = read_gene_labels(asked.genes, contigs)
+        found = read_gene_labels(asked.genes, contigs, genome)
     elif asked.classes is not None:
         found = read_class_labels(
             asked.classes,

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.cells import explain_whole, find_hidden, find_spoilt_name, is_comment, read_whole
 from genodiff.io.diagnosis import Diagnosis
+from genodiff.io.gene_words import ROW_WORDS
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import suggest_contig
 from genodiff.io.text_lines import read_text_lines
@@ -26,7 +27,6 @@ from genodiff.io.text_lines import read_text_lines
 TITLES = ("gene_name", "Name", "gene", "locus_tag", "gene_id", "ID", "transcript_id")
 """Attributes that name a row; the first that it has is its name."""
 _KEPT = {*TITLES, "Parent"}
-_TABLE = "transl_table"
 _PAIR = re.compile(r' *([^ =;]+)( +|=)(?:"([^"]*)"|([^;]*)) *(?:;|$)')
 _SAF_HEADER = ("geneid", "chr", "start", "end", "strand")
 _SEQUENCES = ("##FASTA", ">")  # of GFF3, below its rows
@@ -36,8 +36,8 @@ _SHOWN = 4  # types in a message
 class AnnotationRow(NamedTuple):
     """contig[start:end] (0-based, half-open); `type` is "" in SAF, `strand` +, - or `.`.
 
-    `names` are the attributes that name it, and Parent. `phase` are the bases of a CDS before its
-    first whole codon, 0 to 2, and `table` its attribute transl_table, "" where there is none.
+    `names` are the attributes that name it, and Parent; `words` those that change what it means.
+    `phase` is the number of bases of a CDS before its first whole codon, None where it is not said.
     """
 
     contig: str
@@ -48,8 +48,8 @@ class AnnotationRow(NamedTuple):
     type: str
     line: int
     names: Mapping[str, str]
-    phase: int = 0
-    table: str = ""
+    phase: int | None = None
+    words: Mapping[str, str] = {}
 
 
 class Annotation(NamedTuple):
@@ -227,24 +227,25 @@ def _read_row(
     contig = _read_word(contig, "name of a contig", fault)
     first, last = (_read_position(text, fault) for text in span)
     if last < first:
-        raise fault(f"the end {last} is before the start {first}", "exchange or correct them")
+        fix = "exchange or correct them; over the origin of a circle add its length to the end"
+        raise fault(f"the end {last} is before the start {first}", fix)
     if strand not in ("+", "-", ".", "?"):
         raise fault(f"'{strand}' is no strand", "write +, - or .")
     if not keeps(contig):
         return None
-    phase, table = 0, ""
+    phase: int | None = None
+    words: dict[str, str] = {}
     if columns == 5:
         _refuse_spoilt({"name": name}, fault)
     else:
         kind = _read_word(kind, "type of a row", fault)
         if "=" in kind or ";" in kind:
             raise fault(f"column 3 is the type, and '{kind}' is none", "write gene, CDS, ...")
-        names = _read_names(fields[8] if columns == 9 else "", fault)
-        table = names.pop(_TABLE, "")
-        phase = int(fields[7]) if fields[7] in ("1", "2") else 0
+        names, words = _read_names(fields[8] if columns == 9 else "", fault)
+        phase = int(fields[7]) if fields[7] in ("0", "1", "2") else None
     title = next((names[key] for key in TITLES if names.get(key)), "")
     turned = "." if strand == "?" else strand
-    return AnnotationRow(contig, first - 1, last, title, turned, kind, number, names, phase, table)
+    return AnnotationRow(contig, first - 1, last, title, turned, kind, number, names, phase, words)
 
 
 def _read_position(text: str, fault: Callable[[str, str], DataError]) -> int:
@@ -255,19 +256,25 @@ def _read_position(text: str, fault: Callable[[str, str], DataError]) -> int:
     return value
 
 
-def _read_names(attributes: str, fault: Callable[[str, str], DataError]) -> dict[str, str]:
-    """The attributes that name a row; `fault` makes the error."""
+def _read_names(
+    attributes: str, fault: Callable[[str, str], DataError]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The attributes that name a row and those that change its meaning; `fault` makes the error."""
     pairs = _PAIR.findall(attributes)
-    names = {
-        key: unquote(plain or quoted) if sign == "=" else plain or quoted
-        for key, sign, quoted, plain in pairs
-        if key in _KEPT or key == _TABLE
-    }
+    names: dict[str, str] = {}
+    words: dict[str, str] = {}
+    for key, sign, quoted, plain in pairs:
+        if key in _KEPT or key in ROW_WORDS:
+            text = unquote(plain or quoted) if sign == "=" else plain or quoted
+            if key in _KEPT:
+                names[key] = text
+            else:  # GTF says `tag` several times
+                words[key] = f"{words[key]},{text}" if key in words else text
     _refuse_spoilt(names, fault)
     if not attributes.isprintable() or (pairs and pairs[0][0][0] in "\"'"):
         keys = " ".join(key for key, *_ in pairs)
         _refuse_spoilt({"keys": keys, "text": _PAIR.sub("", attributes)}, fault)
-    return names
+    return names, words
 
 
 def _refuse_spoilt(names: Mapping[str, str], fault: Callable[[str, str], DataError]) -> None:

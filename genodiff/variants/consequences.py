@@ -1,22 +1,25 @@
 """What a variant does to the genes of an annotation, in terms of the Sequence Ontology.
 
-Each transcript is asked by itself. Bases of its coding sequence are exchanged, and the codons that
-the change touches are read again by the contig's genetic code. An allele stands as far to the left
-as it can, and is judged there. An insertion on the border of an exon is outside of it.
+Each transcript is asked by itself. An insertion or deletion in a repeat may stand at several places
+of the same sequence, and is judged at the one that harms the transcript least: what that leaves
+whole is whole. Where it touches the coding sequence, the protein is read again from the changed
+letters, by the contig's genetic code. An insertion on the border of an exon is outside of it.
 
     donor, acceptor   the first and the last two bases of an intron
     splice region     three bases of the exon and eight of the intron beside them
     no intron         a gap of fewer than 10 bases (ribosomal slippage)
 
 Codons count from the first whole codon that is annotated. The first codon is a start where the
-code lists it as one and no base stands before it. In code 1 only ATG keeps a start.
+code lists it as one and the annotation says that it is the first. In code 1 only ATG keeps a start.
+Where the annotation does not say what protein is made (`Transcript.unknown`), no codon is judged,
+and the consequence says why.
 """
 
 import logging
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,10 +29,18 @@ from genodiff.constraints.coding import check_table
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_file, sha256_json
-from genodiff.io.topology import is_mitochondrion
-from genodiff.io.transcripts import Transcript, read_transcripts
+from genodiff.io.topology import is_mitochondrion, read_round
+from genodiff.io.transcript_model import Transcript
+from genodiff.io.transcripts import read_transcripts
 from genodiff.io.variants import BASES, Allele
-from genodiff.variants.codon_changes import compare_codons, edit_coding, turn
+from genodiff.variants.allele_placements import Placements, place_allele
+from genodiff.variants.codon_changes import Reading, edit_reading, judge_edits
+from genodiff.variants.transcript_places import (
+    list_borders,
+    list_places,
+    read_around,
+    touches,
+)
 
 _log = logging.getLogger("genodiff")
 
@@ -44,24 +55,30 @@ TERMS = (
 )  # fmt: skip
 """The terms, the most severe first."""
 _RANK = {term: rank for rank, term in enumerate(TERMS)}
-_SITE, _EXON_SIDE, _INTRON_SIDE = 2, 3, 8
-_SHORTEST_INTRON = 10
+_HARMLESS = {
+    "start_retained_variant", "stop_retained_variant", "synonymous_variant",
+    "5_prime_UTR_variant", "3_prime_UTR_variant",
+}  # fmt: skip
+"""Of a repeat that may be changed on either side of a border, all of these are said."""
 
 
 class Consequence(NamedTuple):
     """What an allele does to one transcript: `terms`, the most severe first.
 
     `protein` is the change of amino acids, such as A12V, V12del, 12_13insQ or A12fs; "" where none
-    is known. Between genes `gene` and `transcript` are "".
+    is known. `unknown` is why the protein of the transcript is not known, or "". Between genes
+    `gene` and `transcript` are "".
     """
 
     terms: tuple[str, ...]
     gene: str = ""
     transcript: str = ""
     protein: str = ""
+    unknown: str = ""
 
     def __str__(self) -> str:
-        return "|".join([self.transcript, self.gene, "+".join(self.terms), self.protein])
+        fields = [self.transcript, self.gene, "+".join(self.terms), self.protein]
+        return "|".join([*fields, *([self.unknown] if self.unknown else [])])
 
 
 class Consequences:
@@ -85,13 +102,13 @@ class Consequences:
         self._genome = genome
         for table in self.codes.values():
             check_table(table)
-        transcripts, self._known, _ = read_transcripts(path, genome.contigs)
+        transcripts, self._known, self._circular = read_transcripts(path, genome.contigs, genome)
         self.sha256 = sha256_file(path)
         by_contig: dict[str, list[Transcript]] = {}
         for one in transcripts:
             by_contig.setdefault(one.contig, []).append(one)
         self._by_contig = {name: _Stack(some) for name, some in by_contig.items()}
-        self._read = lru_cache(256)(self._read_coding)
+        self._read = lru_cache(256)(self._read_transcript)
         self._say_what_is_missing(transcripts)
 
     def _say_what_is_missing(self, transcripts: list[Transcript]) -> None:
@@ -100,7 +117,8 @@ class Consequences:
             what = "%s: nothing on %s of the genome's contigs (%s%s); no consequence is given there"
             more = ", ..." if len(lacking) > 1 else ""
             _log.warning(what, self.path, f"{len(lacking):,}", lacking[0], more)
-        unread = {one.contig for one in transcripts if one.coding and self.find_table(one) is None}
+        unread = {one.contig for one in transcripts
+                  if one.coding and not one.unknown and self.find_table(one) is None}  # fmt: skip
         if unread:
             what = "%s: no genetic code of %s; say it by transl_table or --genetic-code %s=N"
             _log.warning(what, self.path, ", ".join(sorted(unread)), min(unread))
@@ -130,9 +148,17 @@ class Consequences:
         """
         if allele.chrom not in self._known or not set(allele.ref + allele.alt) <= BASES:
             return []
+        found = []
         stack = self._by_contig.get(allele.chrom)
-        some = stack.overlap(allele.start, allele.end) if stack else []
-        found = [self._judge(one, allele) for one in some]
+        if stack:
+            goes_round = allele.chrom in self._circular
+            length = self._genome.contigs[allele.chrom]
+            placed = place_allele(allele, self._genome, goes_round=goes_round)
+            for shift in (0, length, -length) if goes_round else (0,):
+                moved = placed.move(shift)
+                for one in stack.overlap(moved.start, moved.end):
+                    told = self._judge(one, moved)
+                    found += [told] if told else []
         found = sorted(found, key=lambda one: (_RANK[one.terms[0]], one.gene, one.transcript))
         return found or [Consequence(("intergenic_variant",))]
 
@@ -145,45 +171,87 @@ class Consequences:
             "transcripts": [str(one) for one in found if one.transcript],
         }  # fmt: skip
 
-    def _judge(self, one: Transcript, allele: Allele) -> Consequence:
-        if allele.ref and allele.start <= one.start and one.end <= allele.end and not allele.alt:
-            return Consequence(("transcript_ablation",), one.gene, one.name)
-        if not one.exons:
-            return Consequence(("gene_variant",), one.gene, one.name)
-        terms, protein = list_places(one, allele), ""
-        if "coding" in terms:
-            terms.discard("coding")
-            more, protein = self._judge_coding(one, allele, terms)
-            terms.update(more)
+    def _judge(self, one: Transcript, placed: Placements) -> Consequence | None:
+        """What the least harmful of the placements does; None where one is outside the transcript.
+
+        Of placements that do no harm, each adds what it is beside.
+        """
+        best: tuple[int, set[str], str] | None = None
+        codons = _list_end_codons(one)
+        retained = set[str]()
+        for allele in placed.list_beside(list_borders(one)):
+            terms, protein = self._judge_placement(one, allele)
+            retained |= {term for term, a, b in codons if touches(allele, a, b)}
+            harm = [_RANK[term] for term in terms if term not in _HARMLESS]
+            rank = min(harm, default=len(TERMS))
+            if best is None or rank > best[0]:
+                best = rank, terms, protein
+            elif rank == best[0] == len(TERMS):
+                best = rank, best[1] | terms, best[2] or protein
+        terms = best[1] | (retained if best[0] == len(TERMS) else set()) if best else set()
+        if not best or not terms:
+            return None
+        if len(terms) > 1 and best[0] == len(TERMS):
+            terms.discard("synonymous_variant")
         ordered = tuple(sorted(terms, key=_RANK.__getitem__))
-        return Consequence(ordered, one.gene, one.name, protein)
+        return Consequence(ordered, one.gene, one.name, best[2], one.unknown)
 
-    def _read_coding(self, one: Transcript) -> str:
-        """The coding sequence in the direction of the transcript."""
-        parts = (self._genome.fetch(one.contig, a, b).decode().upper() for a, b in one.coding)
-        return "".join(part if one.strand > 0 else turn(part) for part in parts)
+    def _judge_placement(self, one: Transcript, allele: Allele) -> tuple[set[str], str]:
+        if allele.ref and allele.start <= one.start and one.end <= allele.end and not allele.alt:
+            return {"transcript_ablation"}, ""
+        terms, protein = list_places(one, allele, self._fetcher(one)), ""
+        if not terms or not one.coding:
+            return terms, ""
+        table = self.find_table(one)
+        is_coding = "coding" in terms
+        terms.discard("coding")
+        if one.unknown or table is None:
+            return terms | ({"coding_sequence_variant"} if is_coding else set()), ""
+        if not is_coding:
+            return terms, ""
+        reading = self._read(one)
+        edits = edit_reading(reading, allele)
+        more = {"coding_sequence_variant"}
+        if edits is None:  # over the end of an exon
+            if not terms & {"splice_donor_variant", "splice_acceptor_variant"}:
+                more = _judge_ends(one, allele) or more
+        else:
+            more, protein = judge_edits(reading, edits, table)
+        return terms | more, protein
 
-    def _judge_coding(
-        self, one: Transcript, allele: Allele, places: set[str]
-    ) -> tuple[set[str], str]:
-        old, table = self._read(one), self.find_table(one)
-        new, first, last = edit_coding(one, old, allele)
-        if new is None:  # over a border of the coding sequence
-            if places & {"splice_donor_variant", "splice_acceptor_variant"}:
-                return {"coding_sequence_variant"}, ""
-            lost = set()
-            low, high = min(one.coding)[0], max(b for _, b in one.coding)
-            begins = allele.start < low if one.strand > 0 else allele.end > high
-            ends = allele.end > high if one.strand > 0 else allele.start < low
-            if begins and not one.skip:
-                lost.add("start_lost")
-            if ends:
-                lost.add("stop_lost")
-            return lost or {"coding_sequence_variant"}, ""
-        if table is None:
-            return {"coding_sequence_variant"}, ""
-        return compare_codons(old[one.skip :], new[one.skip :], first - one.skip, last - one.skip,
-                              table, starts=not one.skip)  # fmt: skip
+    def _fetcher(self, one: Transcript) -> Callable[[int, int], bytes]:
+        length = self._genome.contigs[one.contig]
+        return lambda a, b: read_round(
+            lambda c, d: self._genome.fetch(one.contig, c, d), length, a, b
+        )
+
+    def _read_transcript(self, one: Transcript) -> Reading:
+        goes_round, length = one.contig in self._circular, self._genome.contigs[one.contig]
+        return read_around(one, self._fetcher(one), length, goes_round=goes_round)
+
+
+def _list_end_codons(one: Transcript) -> list[tuple[str, int, int]]:
+    """The start and the stop codon, as (term, start, end), where they are annotated and whole."""
+    if not one.coding or one.unknown:
+        return []
+    found = []
+    (a, b, way), (c, d, other) = one.coding[0], one.coding[-1]
+    if one.starts and not one.skip:
+        found.append(("start_retained_variant", *((a, a + 3) if way > 0 else (b - 3, b))))
+    if one.ends:
+        found.append(("stop_retained_variant", *((d - 3, d) if other > 0 else (c, c + 3))))
+    return found
+
+
+def _judge_ends(one: Transcript, allele: Allele) -> set[str]:
+    """Of an allele that removes whole parts: whether the start and the stop are among them."""
+    found = set()
+    (a, b, way), (c, d, other) = one.coding[0], one.coding[-1]
+    if one.starts and allele.start < (a if way > 0 else b) < allele.end:
+        found.add("start_lost")
+    if one.ends and allele.start < (d if other > 0 else c) < allele.end:
+        found.add("stop_lost")
+    return found
 
 
 def parse_codes(texts: Sequence[str], contigs: Collection[str]) -> dict[str, int]:
@@ -207,61 +275,17 @@ class _Stack:
     """Transcripts of a contig by place, of which those over an interval are found."""
 
     def __init__(self, transcripts: list[Transcript]) -> None:
-        self._all = transcripts
-        self._starts = [one.start for one in transcripts]
-        self._reach = list(accumulate((one.end for one in transcripts), max))
+        spans = [(a, b, number) for number, one in enumerate(transcripts) for a, b in one.spans]
+        self._all, self._spans = transcripts, sorted(spans)
+        self._starts = [start for start, *_ in self._spans]
+        self._reach = list(accumulate((end for _, end, _ in self._spans), max))
 
-    def overlap(self, start: int, end: int) -> list[Transcript]:
+    def overlap(self, start: int, end: int) -> Iterator[Transcript]:
         """Those that have a base in [start:end], or where start is end, one on either side."""
-        found = []
+        found = set()
         at = bisect_left(self._starts, max(end, start)) - 1
         while at >= 0 and self._reach[at] > start:
-            if self._all[at].end > start:
-                found.append(self._all[at])
+            if self._spans[at][1] > start:
+                found.add(self._spans[at][2])
             at -= 1
-        return found[::-1]
-
-
-def list_places(one: Transcript, allele: Allele) -> set[str]:
-    """The parts of a transcript that an allele touches, as terms; "coding" for its CDS."""
-    start, end = allele.start, allele.end
-
-    def touches(a: int, b: int) -> bool:
-        return a < end and start < b if start < end else a < start < b
-
-    way = one.strand or 1
-    terms: set[str] = set()
-    for (exon, left), (right, last) in pairwise(one.exons):
-        if right - left < _SHORTEST_INTRON:
-            if touches(left, right):
-                terms.add("coding_sequence_variant" if one.coding else "intron_variant")
-            continue
-        if touches(left, right) or start == end in (left, right):
-            terms.add("intron_variant")
-        sites = ("splice_donor_variant", "splice_acceptor_variant")[::way]
-        near = touches(left - min(_EXON_SIDE, left - exon), left + _INTRON_SIDE)
-        near |= touches(right - _INTRON_SIDE, right + min(_EXON_SIDE, last - right))
-        hit = {
-            term
-            for term, at in zip(sites, (left, right - _SITE), strict=True)
-            if touches(at, at + _SITE)
-        }
-        terms |= hit or ({"splice_region_variant"} if near else set())
-    if not one.coding:
-        if any(touches(a, b) for a, b in one.exons):
-            terms.add("non_coding_transcript_exon_variant")
-        elif terms:
-            terms.add("non_coding_transcript_variant")
-        return terms or {"non_coding_transcript_variant"}
-    if any(touches(a, b) for a, b in one.coding):
-        terms.add("coding")
-    low, high = min(one.coding)[0], max(b for _, b in one.coding)
-    utrs = ("5_prime_UTR_variant", "3_prime_UTR_variant")[::way]
-    for term, (x, y) in zip(utrs, ((-1, low), (high, high + (1 << 60))), strict=True):
-        for a, b in one.exons:
-            outer = max(a, x), min(b, y)
-            if outer[0] < outer[1] and (
-                touches(*outer) or (start == end and start in (low, high) and start in outer)
-            ):
-                terms.add(term)
-    return terms or {"coding_sequence_variant"}
+        return (self._all[number] for number in sorted(found))

@@ -17,7 +17,7 @@ from genodiff.annotation.gene_grammar import (
     list_genes,
     mirror_states,
 )
-from genodiff.io.transcripts import Transcript
+from genodiff.io.transcript_model import Piece, Transcript
 
 
 def spell(path: np.ndarray) -> str:
@@ -105,16 +105,16 @@ def test_genes_that_an_end_cuts_off_are_not_listed() -> None:
 
 def test_the_longest_coding_sequence_of_each_gene_is_taken() -> None:
     def make(name: str, *coding: tuple[int, int], strand: int = -1) -> Transcript:
-        return Transcript("chr", 0, 50, strand, "G", name, (), coding)
+        pieces = tuple(Piece(a, b, strand) for a, b in coding)
+        return Transcript("chr", 0, 50, strand, "G", name, pieces, pieces)
 
     short, long = make("a", (20, 26)), make("b", (20, 26), (3, 9))
     none = make("c", strand=0)
     found = as_coding_genes([short, long, none, Transcript("chr", 0, 9, 1, "R", "r")])
     assert found == {"chr": ([CodingGene(-1, ((3, 9), (20, 26)))], [])}
-    cut = [short._replace(skip=1, gene="H"), long._replace(skip=2)]
-    assert as_coding_genes([short, *cut]) == {"chr": ([], [(3, 26), (20, 26)])}, (
-        "the longest is cut"
-    )
+    cut = [short._replace(skip=1, gene="H"), long._replace(ends=False)]
+    found = as_coding_genes([short, *cut])
+    assert found == {"chr": ([CodingGene(-1, ((20, 26),))], [(0, 50), (0, 50)])}
 
 
 def test_a_partial_gene_is_unknown_and_not_between() -> None:

@@ -1,0 +1,106 @@
+"""Words of an annotation that change what a gene means: qualifiers of INSDC, attributes of GFF3.
+
+pseudo, pseudogene, a biotype        nothing is translated
+exception, artificial_location ...   the protein does not follow from the letters, with few
+                                     exceptions
+ribosomal_slippage, trans_splicing   parts are read in another way than introns between them
+transl_except                        one codon is read as another amino acid
+partial, start_range, cds_start_NF   an end is not annotated
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from Bio.SeqUtils import seq1
+
+_BIOTYPES = ("transcript_biotype", "transcript_type", "gene_biotype", "biotype", "gene_type")
+_FLAGS = {"ribosomal_slippage", "trans_splicing"}
+_OPAQUE = {"artificial_location", "codon"}
+"""Qualifiers of a CDS whose protein is not that of its letters."""
+ROW_WORDS = frozenset(
+    {*_BIOTYPES, *_FLAGS, *_OPAQUE, "pseudo", "pseudogene", "exception", "transl_except",
+     "transl_table", "partial", "start_range", "end_range", "tag", "part", "exon_number",
+     "Is_circular", "Derives_from", "protein_id"}
+)  # fmt: skip
+"""Attributes of GFF3 and GTF that are read here, besides those that name a row."""
+_NO = {"false", "no", "0"}
+_HARMLESS = {"nonconsensus splice site", "dicistronic gene"}
+_SLIPS = {"ribosomal slippage", "ribosome slippage"}
+_TRANS = {"trans splicing"}
+_START = {"alternative start codon"}
+_EXCEPT = re.compile(r"\(?\s*pos:(.*?),\s*aa:\s*(\w+)")
+_SPAN = re.compile(r"(\d+)(?:\.\.(\d+))?")
+
+Words = Mapping[str, Sequence[str]]
+"""Each word with its values, as Biopython has qualifiers."""
+
+
+class Recoded(NamedTuple):
+    """The codon at some bases of the contig (0-based, half-open parts) is read as `amino`."""
+
+    parts: tuple[tuple[int, int], ...]
+    amino: str
+
+
+class GeneWords(NamedTuple):
+    """What the words of a gene say. `unknown` is why its protein does not follow, or ""."""
+
+    pseudo: bool = False
+    unknown: str = ""
+    slips: bool = False
+    trans: bool = False
+    any_start: bool = False
+    """Its first codon is a start codon, whatever the genetic code says."""
+    recoded: tuple[Recoded, ...] = ()
+
+
+def read_gene_words(some: Sequence[Words]) -> GeneWords:
+    """What the words of a CDS, its transcript and its gene say together."""
+    unknown = ""
+    exceptions: set[str] = set()
+    recoded: list[Recoded] = []
+    for words in some:
+        for text in words.get("exception", ()):
+            for one in text.split(","):
+                exceptions.add(" ".join(one.lower().replace("-", " ").replace("_", " ").split()))
+        for key in _OPAQUE & words.keys():
+            unknown = unknown or key.replace("_", " ")
+        for text in words.get("transl_except", ()):
+            for place, amino in _EXCEPT.findall(text.replace(" ", "")):
+                spans = tuple((int(a) - 1, int(b or a)) for a, b in _SPAN.findall(place))
+                recoded.append(Recoded(spans, seq1(amino)))
+    held = {*_HARMLESS, *_SLIPS, *_TRANS, *_START, ""}
+    unknown = unknown or next(iter(sorted(exceptions - held)), "")
+    return GeneWords(
+        any(_is_pseudo(words) for words in some),
+        unknown,
+        bool(exceptions & _SLIPS) or any("ribosomal_slippage" in words for words in some),
+        bool(exceptions & _TRANS) or any("trans_splicing" in words for words in some),
+        bool(exceptions & _START),
+        tuple(dict.fromkeys(recoded)),
+    )
+
+
+def find_biotype(words: Words) -> str:
+    """The biotype of a gene or transcript, "" where none is given."""
+    return next((words[key][0] for key in _BIOTYPES if words.get(key)), "")
+
+
+def _is_pseudo(words: Words) -> bool:
+    given = [text for key in ("pseudo", "pseudogene") for text in words.get(key, ())]
+    return any(text.lower() not in _NO for text in given) or "pseudogene" in find_biotype(words)
+
+
+def find_open_ends(words: Words) -> tuple[bool, bool]:
+    """Whether the low and the high end of a row of GFF3 or GTF are not the ends of the feature.
+
+    NCBI says `partial=true` with start_range or end_range, Prodigal `partial=10`.
+    """
+    said = words.get("partial", ("",))[0].lower()
+    if said in ("10", "01", "11", "00"):
+        return said[0] == "1", said[1] == "1"
+    low, high = "start_range" in words, "end_range" in words
+    if said == "true" and not low and not high:
+        return True, True
+    return low, high
