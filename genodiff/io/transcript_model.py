@@ -27,7 +27,7 @@ NO_PLACE, NO_PHASE = "its place is not exact", "its phases contradict its parts"
 Part = tuple[int, int]
 
 
-class Piece(NamedTuple):
+class GenePart(NamedTuple):
     """contig[start:end], read along `strand`: 1, or -1 for its reverse complement."""
 
     start: int
@@ -52,8 +52,8 @@ class Transcript(NamedTuple):
     strand: int
     gene: str
     name: str
-    exons: tuple[Piece, ...] = ()
-    coding: tuple[Piece, ...] = ()
+    exons: tuple[GenePart, ...] = ()
+    coding: tuple[GenePart, ...] = ()
     skip: int = 0
     table: int | None = None
     starts: bool = True
@@ -110,7 +110,7 @@ def lay_transcript(
     )  # fmt: skip
 
 
-def order_on_circle(pieces: Sequence[Piece], length: int) -> list[Piece]:
+def order_on_circle(pieces: Sequence[GenePart], length: int) -> list[GenePart]:
     """Pieces of one strand in the order of reading, along the shortest arc of a circle."""
     some = sorted(pieces)
     gaps = [after.start - before.end for before, after in pairwise(some)]
@@ -121,31 +121,31 @@ def order_on_circle(pieces: Sequence[Piece], length: int) -> list[Piece]:
     return some[::-1] if some and some[0].strand < 0 else some
 
 
-def unroll(pieces: tuple[Piece, ...], length: int) -> tuple[Piece, ...]:
+def unroll(pieces: tuple[GenePart, ...], length: int) -> tuple[GenePart, ...]:
     """Pieces that cross the origin in their shortest order, those behind it moved by `length`."""
     if len({one.strand for one in pieces}) != 1 or list(pieces) != order_on_circle(pieces, length):
         return pieces
-    way, shift, found = pieces[0].strand, 0, list[Piece]()
+    way, shift, found = pieces[0].strand, 0, list[GenePart]()
     for one in pieces[::way]:
         shift += length * bool(found and one.start + shift < found[-1].start)
-        found.append(Piece(one.start + shift, one.end + shift, way))
+        found.append(GenePart(one.start + shift, one.end + shift, way))
     return tuple(found[::way])
 
 
-def _move_into(piece: Piece, exons: Sequence[Piece], length: int) -> Piece:
-    other = Piece(piece.start + length, piece.end + length, piece.strand)
+def _move_into(piece: GenePart, exons: Sequence[GenePart], length: int) -> GenePart:
+    other = GenePart(piece.start + length, piece.end + length, piece.strand)
     return other if not covers(exons, [piece]) and covers(exons, [other]) else piece
 
 
-def covers(exons: Iterable[Piece], coding: Iterable[Piece]) -> bool:
+def covers(exons: Iterable[GenePart], coding: Iterable[GenePart]) -> bool:
     """Whether each piece of a CDS lies within one of the exons."""
     spans = list(exons)
     return all(any(a <= c and d <= b for a, b, _ in spans) for c, d, _ in coding)
 
 
-def join_touching(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+def join_touching(pieces: Sequence[GenePart]) -> tuple[GenePart, ...]:
     """Pieces in the order of reading, those that touch as one."""
-    found: list[Piece] = []
+    found: list[GenePart] = []
     for one in pieces:
         last = found[-1] if found else None
         if last and last.strand == one.strand == 1 and last.end == one.start:
@@ -157,7 +157,7 @@ def join_touching(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     return tuple(found)
 
 
-def list_gaps(pieces: Sequence[Piece]) -> Iterator[tuple[int, int]]:
+def list_gaps(pieces: Sequence[GenePart]) -> Iterator[tuple[int, int]]:
     """(i, bases) of each step from pieces[i] to the next that goes on along the same strand.
 
     Bases are negative where the two overlap. Steps to another strand, or back, are left out.
@@ -169,7 +169,7 @@ def list_gaps(pieces: Sequence[Piece]) -> Iterator[tuple[int, int]]:
                 yield i, other.start - one.end if one.strand > 0 else one.start - other.end
 
 
-def _list_spans(exons: Sequence[Piece], more: Iterable[Part]) -> list[Part]:
+def _list_spans(exons: Sequence[GenePart], more: Iterable[Part]) -> list[Part]:
     """The places of pieces, with the gaps between those that go on along the contig."""
     steps = dict(list_gaps(exons))
     spans: list[Part] = [exons[0][:2]]
@@ -188,7 +188,7 @@ def _list_spans(exons: Sequence[Piece], more: Iterable[Part]) -> list[Part]:
     return found
 
 
-def read_pieces(fetch: Callable[[int, int], bytes], length: int, pieces: Iterable[Piece]) -> str:
+def read_pieces(fetch: Callable[[int, int], bytes], length: int, pieces: Iterable[GenePart]) -> str:
     """The letters of pieces one behind the other; `fetch` gives those of the contig."""
     found = []
     for start, end, strand in pieces:

@@ -18,8 +18,8 @@ from genodiff.io.transcript_model import (
     NO_ORDER,
     NO_PLACE,
     PSEUDO,
+    GenePart,
     Part,
-    Piece,
     Transcript,
     covers,
     lay_transcript,
@@ -30,10 +30,10 @@ _SEGMENTS = {"C_region", "D_segment", "J_segment", "N_region", "S_region", "V_re
 """Parts of genes that are rearranged before they are read."""
 
 
-class _Place(NamedTuple):
+class _FlatLocation(NamedTuple):
     """The parts of a location, whether the feature ends where it does, and what is amiss."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[GenePart, ...]
     starts: bool = True
     ends: bool = True
     fault: str = ""
@@ -51,7 +51,7 @@ def list_record(
     length, is_circular = contigs[record.name], record.name in circular
     features = record.parsed.features
     genes = [one for one in features if one.type == "gene"]
-    messengers: dict[str, list[_Place]] = {}
+    messengers: dict[str, list[_FlatLocation]] = {}
     made: list[tuple[Transcript, GeneWords]] = []
     for feature in features:
         is_coding = feature.type == "CDS"
@@ -99,16 +99,16 @@ def _same_gene(gene: Any, feature: Any) -> bool:
     return any(gene.qualifiers[key] == feature.qualifiers.get(key) for key in keys[:1])
 
 
-def _read_place(location: Any) -> _Place:
+def _read_place(location: Any) -> _FlatLocation:
     """The parts of a location of Biopython in the order of reading."""
-    pieces: list[Piece] = []
+    pieces: list[GenePart] = []
     fault = NO_ORDER if getattr(location, "operator", "join") != "join" else ""
     for part in location.parts:
         if part.ref is not None:
             fault = "a part of it is in another record"
             continue
         try:
-            pieces.append(Piece(int(part.start), int(part.end), -1 if part.strand == -1 else 1))
+            pieces.append(GenePart(int(part.start), int(part.end), -1 if part.strand == -1 else 1))
         except TypeError:  # an unknown position
             fault = NO_PLACE
     ways = [-1 if part.strand == -1 else 1 for part in location.parts]
@@ -119,10 +119,10 @@ def _read_place(location: Any) -> _Place:
                if odd and not isinstance(position, (BeforePosition, AfterPosition))]  # fmt: skip
     if strange or any(fuzzy[1:-1]):
         fault = fault or NO_PLACE
-    return _Place(tuple(pieces), not fuzzy[0], not fuzzy[-1], fault)
+    return _FlatLocation(tuple(pieces), not fuzzy[0], not fuzzy[-1], fault)
 
 
-def _outline(contig: str, gene: str, name: str, place: _Place) -> Transcript:
+def _outline(contig: str, gene: str, name: str, place: _FlatLocation) -> Transcript:
     """A transcript of which only the place is known."""
     spans: tuple[Part, ...] = tuple(sorted({one[:2] for one in place.pieces}))
     ways = {one.strand for one in place.pieces}
@@ -132,7 +132,7 @@ def _outline(contig: str, gene: str, name: str, place: _Place) -> Transcript:
                       apart=apart)  # fmt: skip
 
 
-def _make(contig: str, feature: Any, place: _Place, said: GeneWords) -> Transcript:
+def _make(contig: str, feature: Any, place: _FlatLocation, said: GeneWords) -> Transcript:
     given, gene = feature.qualifiers, _name(feature)
     name = next((given[k][0] for k in ("transcript_id", "protein_id", "locus_tag")
                  if given.get(k)), gene)  # fmt: skip

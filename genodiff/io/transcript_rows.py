@@ -24,7 +24,7 @@ from genodiff.io.transcript_model import (
     NO_STRAND,
     ON_BOTH,
     PSEUDO,
-    Piece,
+    GenePart,
     Transcript,
     lay_transcript,
     order_on_circle,
@@ -48,7 +48,7 @@ _NARROW = 20  # an intron is longer; a gap between two CDS rows of different nam
 Key = tuple[str, str]
 
 
-class _Rows(NamedTuple):
+class _SortedRows(NamedTuple):
     """The rows of a file: those of genes and transcripts by name, and parts by their parent."""
 
     named: dict[Key, list[AnnotationRow]]
@@ -74,7 +74,7 @@ def join_transcripts(
                 yield one
 
 
-def _sort_rows(rows: Iterable[AnnotationRow], circular: set[str]) -> _Rows:
+def _sort_rows(rows: Iterable[AnnotationRow], circular: set[str]) -> _SortedRows:
     named: dict[Key, list[AnnotationRow]] = {}
     parents = set[Key]()
     kinds = ("exon", "CDS", "stop_codon", "start_codon", *_RECODED)
@@ -95,12 +95,12 @@ def _sort_rows(rows: Iterable[AnnotationRow], circular: set[str]) -> _Rows:
             parents.update((row.contig, one) for one in above)
             if not above and "transcript_id" in names:
                 parents.add((row.contig, names.get("gene_id", "")))
-    return _Rows(named, parents, parts)
+    return _SortedRows(named, parents, parts)
 
 
 def _join_one(
     key: Key,
-    known: _Rows,
+    known: _SortedRows,
     pieces: list[AnnotationRow],
     coding: list[AnnotationRow],
     length: int,
@@ -201,7 +201,7 @@ class _Frame(NamedTuple):
         if len(strands) > 1:
             return None
         way = STRANDS[rows[0].strand]
-        of = {Piece(row.start, row.end, way): row for row in rows}
+        of = {GenePart(row.start, row.end, way): row for row in rows}
         some = order_on_circle(list(of), self.length) if self.circular else sorted(of)[::way]
         return [of[piece] for piece in some], False
 
@@ -238,8 +238,8 @@ def _is_monotone(rows: Sequence[AnnotationRow]) -> bool:
     return len(steps) < 2
 
 
-def _as_pieces(rows: Iterable[AnnotationRow]) -> tuple[Piece, ...]:
-    return tuple(dict.fromkeys(Piece(row.start, row.end, STRANDS[row.strand]) for row in rows))
+def _as_pieces(rows: Iterable[AnnotationRow]) -> tuple[GenePart, ...]:
+    return tuple(dict.fromkeys(GenePart(row.start, row.end, STRANDS[row.strand]) for row in rows))
 
 
 def _check_phases(rows: Sequence[AnnotationRow]) -> bool:
@@ -262,7 +262,9 @@ def _list_words(row: AnnotationRow) -> Words:
     return found
 
 
-def _list_owners(key: Key, known: _Rows, rows: Sequence[AnnotationRow]) -> list[AnnotationRow]:
+def _list_owners(
+    key: Key, known: _SortedRows, rows: Sequence[AnnotationRow]
+) -> list[AnnotationRow]:
     """The rows of the transcript's gene, and of what that belongs to."""
     found: list[AnnotationRow] = []
     todo = list(rows)
@@ -279,7 +281,7 @@ def _list_owners(key: Key, known: _Rows, rows: Sequence[AnnotationRow]) -> list[
 
 
 def _name_gene(
-    key: Key, known: _Rows, named: Sequence[AnnotationRow], owners: Sequence[AnnotationRow]
+    key: Key, known: _SortedRows, named: Sequence[AnnotationRow], owners: Sequence[AnnotationRow]
 ) -> str:
     for row in named:
         if origin := row.words.get("Derives_from"):  # a CDS of an operon says which gene it is of

@@ -22,7 +22,7 @@ from genodiff.io.transcript_model import (
     BEYOND,
     NO_CDS,
     NO_ORDER,
-    Piece,
+    GenePart,
     Transcript,
     check_guess,
     lay_transcript,
@@ -122,7 +122,7 @@ def _read_rows(
         if len(fields) < 12 or not gene.strand:
             laid = lay_transcript(one._replace(unknown=NO_CDS), contigs[one.contig], circular=False)
         else:
-            parts = ((Piece(a, b, gene.strand) for a, b in some[:: gene.strand])
+            parts = ((GenePart(a, b, gene.strand) for a, b in some[:: gene.strand])
                      for some in (gene.exons, gene.coding))  # fmt: skip
             exons, coding = map(tuple, parts)
             one = one._replace(exons=exons, coding=coding)

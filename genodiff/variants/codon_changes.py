@@ -11,7 +11,7 @@ from typing import NamedTuple
 from Bio.Data.CodonTable import unambiguous_dna_by_id
 
 from genodiff.constraints.coding import read_codon
-from genodiff.io.transcript_model import Piece, Transcript, turn
+from genodiff.io.transcript_model import GenePart, Transcript, turn
 from genodiff.io.variants import Allele
 
 
@@ -23,7 +23,7 @@ class Edit(NamedTuple):
     letters: str
 
 
-class Reading(NamedTuple):
+class CodingLetters(NamedTuple):
     """`letters` along pieces of the contig; the CDS from its first whole codon is [begin:close].
 
     With `starts` its first codon is a start codon. `amino` is codon number → the amino acid that it
@@ -31,7 +31,7 @@ class Reading(NamedTuple):
     """
 
     letters: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[GenePart, ...]
     begin: int
     close: int
     starts: bool
@@ -39,7 +39,7 @@ class Reading(NamedTuple):
     skipped: int = 0
 
 
-class Change(NamedTuple):
+class CodingChange(NamedTuple):
     """A CDS before and after: old[first:last] was changed. `tail` follows the new one."""
 
     old: str
@@ -49,7 +49,7 @@ class Change(NamedTuple):
     last: int
 
 
-def edit_reading(reading: Reading, allele: Allele) -> list[Edit] | None:
+def edit_reading(reading: CodingLetters, allele: Allele) -> list[Edit] | None:
     """The edits that put an allele into a reading; None where it crosses the end of an exon."""
     ref, alt = allele.ref, allele.alt
     same, at, found = len(ref) == len(alt), 0, list[Edit]()
@@ -65,7 +65,7 @@ def edit_reading(reading: Reading, allele: Allele) -> list[Edit] | None:
     return found if same or len(found) < 2 else None
 
 
-def judge_edits(reading: Reading, edits: Sequence[Edit], table: int) -> tuple[set[str], str]:
+def judge_edits(reading: CodingLetters, edits: Sequence[Edit], table: int) -> tuple[set[str], str]:
     """The terms of edits of a reading, and the change of amino acids; none outside of its CDS."""
     letters, begin, close = reading.letters, reading.begin, reading.close
     low = begin - reading.skipped
@@ -96,12 +96,12 @@ def judge_edits(reading: Reading, edits: Sequence[Edit], table: int) -> tuple[se
         return _judge_stop(reading, old, changed[begin:], first - begin, table)
     else:
         new, tail = changed[begin : close + shift], changed[close + shift :]
-    change = Change(old, new, tail, first - begin, min(last, close) - begin)
+    change = CodingChange(old, new, tail, first - begin, min(last, close) - begin)
     return compare_codons(change, table, reading.amino, starts=reading.starts)
 
 
 def _judge_stop(
-    reading: Reading, old: str, changed: str, first: int, table: int
+    reading: CodingLetters, old: str, changed: str, first: int, table: int
 ) -> tuple[set[str], str]:
     """An allele that crosses the end of the CDS: what is read on to the next stop."""
     before, after = (_read(text, table, reading.amino) for text in (old, changed))
@@ -117,7 +117,7 @@ def _judge_stop(
 
 
 def compare_codons(
-    change: Change, table: int, amino: Mapping[int, str], *, starts: bool
+    change: CodingChange, table: int, amino: Mapping[int, str], *, starts: bool
 ) -> tuple[set[str], str]:
     """The terms and the change of amino acids between two coding sequences, from a whole codon on.
 

@@ -34,7 +34,7 @@ from genodiff.io.transcript_model import Transcript
 from genodiff.io.transcripts import read_transcripts
 from genodiff.io.variants import BASES, Allele
 from genodiff.variants.allele_placements import Placements, place_allele
-from genodiff.variants.codon_changes import Reading, edit_reading, judge_edits
+from genodiff.variants.codon_changes import CodingLetters, edit_reading, judge_edits
 from genodiff.variants.transcript_places import (
     list_borders,
     list_places,
@@ -225,7 +225,7 @@ class Consequences:
             lambda c, d: self._genome.fetch(one.contig, c, d), length, a, b
         )
 
-    def _read_transcript(self, one: Transcript) -> Reading:
+    def _read_transcript(self, one: Transcript) -> CodingLetters:
         goes_round, length = one.contig in self._circular, self._genome.contigs[one.contig]
         return read_around(one, self._fetcher(one), length, goes_round=goes_round)
 

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 from genodiff.io.transcript_model import (
     NO_CDS,
     SHORTEST_INTRON,
-    Piece,
+    GenePart,
     Transcript,
     join_touching,
     list_gaps,
     read_pieces,
 )
 from genodiff.io.variants import Allele
-from genodiff.variants.codon_changes import Reading, list_recoded
+from genodiff.variants.codon_changes import CodingLetters, list_recoded
 
 _SITE, _EXON_SIDE, _INTRON_SIDE = 2, 3, 8
 AROUND = 120
@@ -32,7 +32,7 @@ def list_borders(one: Transcript) -> list[int]:
     return [at for piece in (*one.exons, *one.coding) for at in piece[:2]]
 
 
-def list_utrs(one: Transcript) -> tuple[list[Piece], list[Piece]]:
+def list_utrs(one: Transcript) -> tuple[list[GenePart], list[GenePart]]:
     """The parts of the exons before and behind the CDS, in the order of reading."""
     exons, coding = list(one.exons), one.coding
     if not coding:
@@ -48,7 +48,7 @@ def list_utrs(one: Transcript) -> tuple[list[Piece], list[Piece]]:
     return [one for one in five if one.start < one.end], [x for x in three if x.start < x.end]
 
 
-def _cut(exon: Piece, part: Piece, *, before: bool) -> Piece:
+def _cut(exon: GenePart, part: GenePart, *, before: bool) -> GenePart:
     low = before == (exon.strand > 0)
     return exon._replace(end=part.start) if low else exon._replace(start=part.end)
 
@@ -121,7 +121,7 @@ def _changes_site(allele: Allele, left: int, right: int, fetch: Fetch) -> bool:
     return (old + allele.alt)[-_SITE:] != old
 
 
-def read_around(one: Transcript, fetch: Fetch, length: int, *, goes_round: bool) -> Reading:
+def read_around(one: Transcript, fetch: Fetch, length: int, *, goes_round: bool) -> CodingLetters:
     """The letters of a CDS with what is read before and behind it: UTRs, or else the contig."""
     five, three = list_utrs(one)
     before = _extend(one.coding[0], five, length, goes_round=goes_round, ahead=False)
@@ -138,12 +138,12 @@ def read_around(one: Transcript, fetch: Fetch, length: int, *, goes_round: bool)
     whole = join_touching(pieces)
     starts = one.starts and not one.skip
     close = begin - one.skip + bases + len(padding)
-    return Reading(letters, whole, begin, close, starts, amino, one.skip)
+    return CodingLetters(letters, whole, begin, close, starts, amino, one.skip)
 
 
 def _extend(
-    edge: Piece, utr: list[Piece], length: int, *, goes_round: bool, ahead: bool
-) -> list[Piece]:
+    edge: GenePart, utr: list[GenePart], length: int, *, goes_round: bool, ahead: bool
+) -> list[GenePart]:
     """The UTR beside an end of a CDS; without one, as many bases of the contig."""
     if utr:
         return utr
@@ -151,4 +151,4 @@ def _extend(
     least, most = (-length, 2 * length) if goes_round else (0, length)
     start, end = (max(edge.start - AROUND, least), edge.start) if low else (
         edge.end, min(edge.end + AROUND, most))  # fmt: skip
-    return [Piece(start, end, edge.strand)] if start < end else []
+    return [GenePart(start, end, edge.strand)] if start < end else []

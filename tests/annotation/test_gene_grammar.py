@@ -17,7 +17,7 @@ from genodiff.annotation.gene_grammar import (
     list_genes,
     mirror_states,
 )
-from genodiff.io.transcript_model import Piece, Transcript
+from genodiff.io.transcript_model import GenePart, Transcript
 
 
 def spell(path: np.ndarray) -> str:
@@ -105,7 +105,7 @@ def test_genes_that_an_end_cuts_off_are_not_listed() -> None:
 
 def test_the_longest_coding_sequence_of_each_gene_is_taken() -> None:
     def make(name: str, *coding: tuple[int, int], strand: int = -1) -> Transcript:
-        pieces = tuple(Piece(a, b, strand) for a, b in coding)
+        pieces = tuple(GenePart(a, b, strand) for a, b in coding)
         return Transcript("chr", 0, 50, strand, "G", name, pieces, pieces)
 
     short, long = make("a", (20, 26)), make("b", (20, 26), (3, 9))
