@@ -57,7 +57,7 @@ def draw(genome: Genome, gff: Path, n: int) -> list[Allele]:
         one = chance.choice(some)
         span = (one.start, one.end)
         if one.exons and chance.random() < 0.8:
-            a, b = chance.choice(one.coding or one.exons)
+            a, b, _ = chance.choice(one.coding or one.exons)
             span = (
                 (a - 40, b + 40)
                 if chance.random() < 0.5

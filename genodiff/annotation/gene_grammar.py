@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.io.transcript_model import SHORTEST_INTRON, Part, Transcript, list_gaps
+from genodiff.io.transcript_model import Part, Transcript, list_gaps
 
 BETWEEN, EXON, INTRON = 0, 1, 4
 """The first state of each kind on the forward strand; those of the reverse stand `STRAND` on."""
@@ -39,6 +39,7 @@ STATES = (
 UNKNOWN = -1
 """The label of a base that nothing is said of."""
 
+_SHORTEST = 3  # a gap of one or two bases shifts the frame and is no intron
 _FIRST = (EXON, EXON + 2 + STRAND)  # states that a gene may begin with, from left to right
 _LAST = (EXON + 2, EXON + STRAND)
 
@@ -197,6 +198,6 @@ def as_coding_genes(transcripts: Sequence[Transcript]) -> dict[str, ContigGenes]
 def has_path(one: Transcript) -> bool:
     """Whether the states can write a CDS: whole, on one strand, of exons and introns."""
     steps = dict(list_gaps(one.coding))
-    introns = len(steps) == len(one.coding) - 1 and min(steps.values(), default=SHORTEST_INTRON)
+    introns = len(steps) == len(one.coding) - 1 and min(steps.values(), default=_SHORTEST)
     whole = one.starts and one.ends and not one.skip
-    return whole and not one.slips and introns >= SHORTEST_INTRON
+    return whole and not one.slips and introns >= _SHORTEST

@@ -11,12 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from genodiff.errors import DataError
-from genodiff.io.annotation_rows import (
-    TITLES,
-    AnnotationRow,
-    is_annotation_row,
-    parse_annotation_lines,
-)
+from genodiff.io.annotation_rows import AnnotationRow, is_annotation_row, parse_annotation_lines
 from genodiff.io.bed import parse_bed_lines
 from genodiff.io.cells import is_bed_comment, read_whole
 from genodiff.io.features import NAMES
@@ -24,19 +19,19 @@ from genodiff.io.genbank import FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.regions import refuse_contigs
 from genodiff.io.text_lines import split_lines
+from genodiff.io.transcript_model import BEYOND, Part, Transcript
+from genodiff.io.transcript_records import is_of_record, list_record
+from genodiff.io.transcript_rows import STRANDS, is_of_gene, join_transcripts
 
 log = logging.getLogger("genodiff")
 
-Part = tuple[int, int]
 Feature = TypeVar("Feature")
-_STRANDS = {"+": 1, "-": -1}
+_BEYOND = "%s: %s genes end beyond their contig; is it the annotation of this genome?"
 _WHOLE = {
     "region", "chromosome", "contig", "scaffold", "supercontig", "source", "biological_region",
     "databank_entry",
 }  # fmt: skip
 """Types of rows that are no genes but the contig, or a part of it."""
-_EXONS = {"exon", "five_prime_UTR", "three_prime_UTR", "UTR", "five_prime_utr", "three_prime_utr"}
-_PARTS = {*_EXONS, "CDS", "intron", "start_codon", "stop_codon", "Selenocysteine", "intein"}
 
 
 class Gene(NamedTuple):
@@ -76,7 +71,9 @@ def read_genes(
             genes = _read_rows(lines, path, kept, strangers)
         else:
             records = parse_flat_records(lines, flat, shown)
-            genes = (gene for record in records for gene in _list_record(record))
+            genes = (
+                gene for record in records for gene in _list_record(record, kept, strangers, shown)
+            )
         for one in genes:
             length = kept.get(one.contig, 0)
             if not length:
@@ -85,8 +82,7 @@ def read_genes(
                 found.append(one)
             beyond += 0 < length < one.end
     if beyond:
-        what = "%s: %s genes end beyond their contig; is it the annotation of this genome?"
-        log.warning(what, shown, f"{beyond:,}")
+        log.warning(_BEYOND, shown, f"{beyond:,}")
     if not found:
         if strangers.keys() & contigs.keys():
             return []
@@ -117,7 +113,9 @@ def _read_rows(
     def of_bed(row: Sequence[Any], fields: Sequence[str]) -> Gene:
         return read_blocks(path, row, fields)
 
-    return read_rows(lines, path, keeps, lambda rows: join_rows(list(rows)), of_bed)
+    return read_rows(
+        lines, path, keeps, lambda rows: _read_annotation(rows, contigs, name_input(path)), of_bed
+    )
 
 
 def read_rows(
@@ -171,73 +169,84 @@ def read_blocks(path: str | Path, row: Sequence[Any], fields: Sequence[str]) -> 
             raise DataError(what, file=name_input(path), line=number, fix=fix)
         coding = tuple((max(a, left), min(b, right)) for a, b in exons if a < right and b > left)
     title = "" if name in (None, ".") else name
-    return Gene(contig, start, end, _STRANDS.get(strand, 0), title, exons, coding)
+    return Gene(contig, start, end, STRANDS.get(strand, 0), title, exons, coding)
 
 
-def join_rows(rows: Sequence[AnnotationRow]) -> Iterator[Gene]:
-    """Genes of rows of GFF3 or GTF: parts go to their transcript, transcripts to their gene."""
-    by_id: dict[tuple[str, str], AnnotationRow] = {}
-    parts: dict[tuple[str, str], list[AnnotationRow]] = {}
-    whole: dict[tuple[str, str], list[AnnotationRow]] = {}
-    for number, row in enumerate(rows):
-        names = row.names
-        if row.type in _WHOLE:
-            continue
-        parents = [one for one in names.get("Parent", "").split(",") if one]
-        if row.type in _PARTS:
-            parents = parents or [names.get("transcript_id") or names.get("gene_id", "")]
-            if row.type in _EXONS or row.type == "CDS":
-                for one in parents:
-                    parts.setdefault((row.contig, one or f" {number}"), []).append(row)
-            continue
-        own = names.get("ID") or names.get("transcript_id") or names.get("gene_id", "")
-        key = (row.contig, own or f" {number}")
-        by_id.setdefault(key, row)
-        if not parents and "transcript_id" in names and names.get("gene_id"):
-            parents = [names["gene_id"]]
-        for one in parents:
-            whole.setdefault((row.contig, one), []).append(row)
-    made: dict[tuple[str, str], Gene] = {}
-    for key in dict.fromkeys([*by_id, *parts]):
-        if key in whole and key not in parts:
-            continue  # its transcripts are drawn
-        gene = _join(key, by_id, parts.get(key, []))
-        about = by_id.get(key) or parts[key][0]
-        family = about.names.get("gene_id") or (about.names.get("Parent") if key in by_id else None)
-        at = (key[0], family or key[1])
-        if at not in made or _weigh(gene) > _weigh(made[at]):
-            made[at] = gene
-    yield from made.values()
+def _read_annotation(
+    rows: Iterator[AnnotationRow], contigs: Mapping[str, int], shown: str
+) -> Iterator[Gene]:
+    """Genes of rows of GFF3 or GTF, and other features as they stand there."""
+    circular: set[str] = set()
+    listed = list(rows)
+    yield from draw_transcripts(join_transcripts(listed, contigs, circular), contigs, shown)
+    for row in listed:
+        if row.type not in _WHOLE and not is_of_gene(row):
+            way, name = STRANDS.get(row.strand, 0), row.name or row.type
+            length = contigs[row.contig]
+            for a, b, _ in _fold(row.start, row.end, length, circular=row.contig in circular):
+                yield Gene(row.contig, a, b, way, name, ((a, b),))
 
 
-def _join(
-    key: tuple[str, str],
-    by_id: Mapping[tuple[str, str], AnnotationRow],
-    parts: Sequence[AnnotationRow],
-) -> Gene:
-    """The gene or transcript of an identifier, with its parts."""
-    own = by_id.get(key)
-    rows = [*([own] if own else []), *parts]
-    parent = own and by_id.get((key[0], own.names.get("Parent", "")))
-    named = [*([parent] if parent else []), *rows]
-    name = next((one.names[t] for one in named for t in TITLES if one.names.get(t)), rows[0].type)
-    coding = sorted({(one.start, one.end) for one in parts if one.type == "CDS"})
-    exons = sorted({(one.start, one.end) for one in parts if one.type != "CDS"})
-    start, end = min(one.start for one in rows), max(one.end for one in rows)
-    spans = tuple(exons or coding or [(start, end)])
-    return Gene(key[0], start, end, _STRANDS.get(rows[0].strand, 0), name, spans, tuple(coding))
+def draw_transcripts(
+    found: Iterable[Transcript], contigs: Mapping[str, int], shown: str
+) -> Iterator[Gene]:
+    """The best transcript of each gene, each place of it by itself."""
+    genes: dict[tuple[str, str], list[Transcript]] = {}
+    listed = list(found)
+    if beyond := sum(one.unknown == BEYOND for one in listed):
+        log.warning(_BEYOND, shown, f"{beyond:,}")
+    for one in listed:
+        genes.setdefault((one.contig, one.gene), []).append(one)
+    for (contig, name), some in genes.items():
+        taken: list[Transcript] = []
+        for one in sorted(some, key=_weigh, reverse=True):
+            if not any(a < d and c < b for other in taken for c, d in other.spans
+                       for a, b in one.spans):  # fmt: skip
+                taken.append(one)
+                yield from _draw(one, name.strip() if name[:1] != " " else "gene", contigs[contig])
 
 
-def _weigh(one: Gene) -> tuple[int, int]:
+def _draw(one: Transcript, name: str, length: int) -> Iterator[Gene]:
+    going = any(b > length for _, b in one.spans)
+    for start, end in one.spans:
+        for low, high, shift in _fold(start, end, length, circular=going):
+            exons, coding = (
+                tuple(sorted((max(a - shift, low), min(b - shift, high)) for a, b, _ in some
+                             if a - shift < high and low < b - shift))
+                for some in (one.exons, one.coding)
+            )  # fmt: skip
+            ways = [way for a, b, way in one.exons if a - shift < high and low < b - shift]
+            yield Gene(one.contig, low, high, ways[0] if ways else one.strand, name,
+                       exons or ((low, high),), coding)  # fmt: skip
+
+
+def _fold(start: int, end: int, length: int, *, circular: bool) -> list[tuple[int, int, int]]:
+    """The parts of an interval that ends behind the origin of a circle, and by how much they move.
+
+    Any other is one part.
+    """
+    if not circular or end <= length:
+        return [(start, end, 0)]
+    behind = (max(start - length, 0), end - length, length)
+    return [(start, length, 0), behind] if start < length else [behind]
+
+
+def _weigh(one: Transcript) -> tuple[int, int]:
     """Coding bases, and bases of exons."""
-    return (sum(b - a for a, b in one.coding), sum(b - a for a, b in one.exons))
+    return (sum(b - a for a, b, _ in one.coding), sum(b - a for a, b, _ in one.exons))
 
 
-def _list_record(record: FlatRecord) -> Iterator[Gene]:
+def _list_record(
+    record: FlatRecord, contigs: Mapping[str, int], strangers: dict[str, None], shown: str
+) -> Iterator[Gene]:
     """Genes of a GenBank or EMBL record: the coding part of each, or what stands in its place."""
-    made: dict[str, Gene] = {}
-    for number, feature in enumerate(record.parsed.features):
-        if feature.type in _WHOLE | {"exon", "intron", "mRNA"}:
+    if record.name not in contigs:
+        strangers[record.name] = None
+        return
+    circular: set[str] = set()
+    yield from draw_transcripts(list_record(record, contigs, {}, circular), contigs, shown)
+    for feature in record.parsed.features:
+        if feature.type in _WHOLE | {"exon", "intron"} or is_of_record(feature.type):
             continue
         name = next((found[0] for key in NAMES if (found := feature.qualifiers.get(key))), "")
         try:
@@ -245,13 +254,10 @@ def _list_record(record: FlatRecord) -> Iterator[Gene]:
             places = sorted((int(one.start), int(one.end)) for one in parts)
         except TypeError:  # an unknown position
             continue
-        if not places:
-            continue
-        gene = Gene(
-            record.name, places[0][0], max(end for _, end in places), feature.location.strand or 0,
-            name or feature.type, tuple(places), tuple(places) if feature.type == "CDS" else (),
-        )  # fmt: skip
-        key = name or f" {number}"
-        if key not in made or _weigh(gene) > _weigh(made[key]):
-            made[key] = gene
-    yield from made.values()
+        groups = [places] if record.name not in circular else [[place] for place in places]
+        for some in groups:
+            if some:
+                way = feature.location.strand or 0
+                end = max(end for _, end in some)
+                title = name or feature.type
+                yield Gene(record.name, some[0][0], end, way, title, tuple(some))

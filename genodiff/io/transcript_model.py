@@ -83,7 +83,7 @@ def lay_transcript(
     """
     ends = [(a, b) for a, b, *_ in (*one.exons, *one.coding, *one.apart)]
     ends = ends or [(one.start, one.end)]
-    crosses = circular and all(0 <= a < length and b - a <= length for a, b in ends)
+    crosses = circular and all(0 <= a < 2 * length and b - a <= length for a, b in ends)
     if not crosses and any(a < 0 or b > length for a, b in ends):
         clipped = {(max(a, 0), min(b, length)) for a, b in (*one.spans, *ends)}
         kept = sorted((a, b) for a, b in clipped if a < b)
@@ -93,6 +93,8 @@ def lay_transcript(
                             apart=tuple(kept), unknown=BEYOND)  # fmt: skip
     exons, coding = one.exons, one.coding
     if circular and not trans:
+        exons, coding = (tuple(_turn_back(piece, length) for piece in some)
+                         for some in (exons, coding))  # fmt: skip
         exons = unroll(exons, length)
         moved = tuple(_move_into(piece, exons, length) for piece in coding)
         coding = moved if covers(exons, moved) else unroll(coding, length)
@@ -130,6 +132,12 @@ def unroll(pieces: tuple[GenePart, ...], length: int) -> tuple[GenePart, ...]:
         shift += length * bool(found and one.start + shift < found[-1].start)
         found.append(GenePart(one.start + shift, one.end + shift, way))
     return tuple(found[::way])
+
+
+def _turn_back(piece: GenePart, length: int) -> GenePart:
+    """A piece that is wholly behind the origin, from the contig's start on."""
+    turns = length * (piece.start // length)
+    return piece._replace(start=piece.start - turns, end=piece.end - turns)
 
 
 def _move_into(piece: GenePart, exons: Sequence[GenePart], length: int) -> GenePart:

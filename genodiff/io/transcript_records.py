@@ -39,6 +39,11 @@ class _FlatLocation(NamedTuple):
     fault: str = ""
 
 
+def is_of_record(kind: str) -> bool:
+    """Whether a type of feature is a gene, a transcript or a CDS."""
+    return kind in ("CDS", "gene", *_SEGMENTS) or kind.endswith(RNA)
+
+
 def list_record(
     record: FlatRecord, contigs: Mapping[str, int], seen: dict[str, None], circular: set[str]
 ) -> Iterator[Transcript]:
@@ -55,8 +60,7 @@ def list_record(
     made: list[tuple[Transcript, GeneWords]] = []
     for feature in features:
         is_coding = feature.type == "CDS"
-        if not (is_coding or feature.type == "gene" or feature.type.endswith(RNA)
-                or feature.type in _SEGMENTS):  # fmt: skip
+        if not is_of_record(feature.type):
             continue
         place = _read_place(feature.location)
         if not place.pieces:

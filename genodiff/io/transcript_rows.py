@@ -37,13 +37,16 @@ _SO = {
     "SO:0000704": "gene", "SO:0000234": "mRNA", "SO:0000673": "transcript", "SO:0000147": "exon",
     "SO:0000316": "CDS", "SO:0000318": "start_codon", "SO:0000319": "stop_codon",
     "SO:0000336": "pseudogene", "pseudogenic_exon": "exon", "coding_exon": "CDS",
-    "selenocysteine": "Selenocysteine",
+    "selenocysteine": "Selenocysteine", "five_prime_UTR": "UTR", "three_prime_UTR": "UTR",
+    "five_prime_utr": "UTR", "three_prime_utr": "UTR", "5UTR": "UTR", "3UTR": "UTR",
 }  # fmt: skip
 _RECODED = {
     "Selenocysteine": "U", "stop_codon_redefined_as_selenocysteine": "U",
     "stop_codon_redefined_as_pyrrolysine": "O", "stop_codon_read_through": "X",
 }  # fmt: skip
 _NARROW = 20  # an intron is longer; a gap between two CDS rows of different names may not be
+
+_PARTS = {"exon", "CDS", "UTR", "stop_codon", "start_codon", *_RECODED, "intron", "intein"}
 
 Key = tuple[str, str]
 
@@ -74,10 +77,16 @@ def join_transcripts(
                 yield one
 
 
+def is_of_gene(row: AnnotationRow) -> bool:
+    """Whether a row is a gene, a transcript or a part of one."""
+    kind = _SO.get(row.type, row.type)
+    return kind in _PARTS or kind.endswith(("gene", *RNA))
+
+
 def _sort_rows(rows: Iterable[AnnotationRow], circular: set[str]) -> _SortedRows:
     named: dict[Key, list[AnnotationRow]] = {}
     parents = set[Key]()
-    kinds = ("exon", "CDS", "stop_codon", "start_codon", *_RECODED)
+    kinds = ("exon", "CDS", "UTR", "stop_codon", "start_codon", *_RECODED)
     parts: dict[str, dict[Key, list[AnnotationRow]]] = {kind: {} for kind in kinds}
     for number, row in enumerate(rows):
         names, kind = row.names, _SO.get(row.type, row.type)
@@ -110,12 +119,17 @@ def _join_one(
     about = known.named.get(key, [])
     owners = _list_owners(key, known, [*about, *coding, *pieces])
     frames = _split_frames(coding, pieces, owners)
+    utrs = known.parts["UTR"].get(key, [])
+    if not pieces and utrs and len(frames) < 2:
+        pieces = [*utrs, *coding]
     stops = known.parts["stop_codon"].get(key, [])
     for frame, guessed in frames or [([], False)]:
         rows = [*frame, *([] if frame else about), *pieces]
         named = [*about, *frame, *pieces]
         title = _name_gene(key, known, named, owners)
         name = named[0].names.get("transcript_id") or key[1].partition(":")[2] or key[1]
+        if len(frames) > 1:  # several coding sequences of one transcript
+            name = frame[0].words.get("protein_id") or frame[0].names.get("ID", name)
         words = [_list_words(row) for row in (*frame, *about, *owners, *pieces[:1])]
         said = read_gene_words(words)
         made = _Frame(frame, pieces, about, said, length, circular, guessed)

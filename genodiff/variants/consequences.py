@@ -177,13 +177,15 @@ class Consequences:
         Of placements that do no harm, each adds what it is beside.
         """
         best: tuple[int, set[str], str] | None = None
-        codons = _list_end_codons(one)
+        codons = _list_end_codons(one) if placed.low < placed.high else []
         retained = set[str]()
         for allele in placed.list_beside(list_borders(one)):
             terms, protein = self._judge_placement(one, allele)
             retained |= {term for term, a, b in codons if touches(allele, a, b)}
             harm = [_RANK[term] for term in terms if term not in _HARMLESS]
             rank = min(harm, default=len(TERMS))
+            if "coding_sequence_variant" in terms:
+                rank = -1  # another placement may say what becomes of the protein
             if best is None or rank > best[0]:
                 best = rank, terms, protein
             elif rank == best[0] == len(TERMS):
@@ -238,7 +240,7 @@ def _list_end_codons(one: Transcript) -> list[tuple[str, int, int]]:
     (a, b, way), (c, d, other) = one.coding[0], one.coding[-1]
     if one.starts and not one.skip:
         found.append(("start_retained_variant", *((a, a + 3) if way > 0 else (b - 3, b))))
-    if one.ends:
+    if one.ends and not (sum(high - low for low, high, _ in one.coding) - one.skip) % 3:
         found.append(("stop_retained_variant", *((d - 3, d) if other > 0 else (c, c + 3))))
     return found
 

@@ -1,0 +1,343 @@
+"""Made genomes written as GenBank, EMBL, GFF3 of four dialects and GTF.
+
+Each writer gives the text and the genes that it can say; the others it leaves out.
+"""
+
+from collections.abc import Callable, Iterator
+from io import StringIO
+from urllib.parse import quote
+
+from Bio import SeqIO
+from Bio.Seq import Seq
+from Bio.SeqFeature import SeqFeature, SimpleLocation
+from Bio.SeqRecord import SeqRecord
+
+from tests.annotation.made_genomes import MadeGene, MadeGenome, Parts
+
+Written = tuple[str, list[MadeGene]]
+
+
+def list_genes(genome: MadeGenome) -> Iterator[MadeGene]:
+    """All genes, a second CDS of an mRNA too."""
+    for gene in genome.genes:
+        yield gene
+        if gene.partner:
+            yield gene.partner
+
+
+# -- GenBank and EMBL ------------------------------------------------------------------------------
+
+
+def write_flat(genome: MadeGenome, kind: str) -> Written:
+    """A record by Biopython, with the locations as INSDC spells them."""
+    length = len(genome.letters)
+    record = SeqRecord(Seq(genome.letters), genome.name, genome.name, "made")
+    record.annotations["molecule_type"] = "DNA"
+    record.annotations["topology"] = "circular" if genome.circular else "linear"
+    places: dict[str, str] = {}
+    for number, gene in enumerate(list_genes(genome)):
+        said: dict[str, list[str]] = {"gene": [gene.name]}
+        said |= {key: [value] for key, value in gene.words.items()}
+        if gene.table != 1:
+            said["transl_table"] = [str(gene.table)]
+        if gene.skip:
+            said["codon_start"] = [str(gene.skip + 1)]
+        if excepted := _except(gene, length):
+            said["transl_except"] = [excepted]
+        if gene.exons and gene.coding:
+            places[f"{number}.5"] = _locate(gene, gene.exons, length, ends=False)
+            record.features.append(_mark("mRNA", f"{number}.5", {"gene": [gene.name]}))
+        shown = gene.location or _locate(gene, gene.coding or gene.exons, length)
+        places[str(number)] = shown
+        record.features.append(_mark("CDS" if gene.coding else "tRNA", str(number), said))
+    out = StringIO()
+    SeqIO.write([record], out, kind)
+    return _put_places(out.getvalue(), places, kind), list(list_genes(genome))
+
+
+def _mark(kind: str, key: str, said: dict[str, list[str]]) -> SeqFeature:
+    return SeqFeature(SimpleLocation(0, 1), kind, qualifiers={"note": [f"place {key}"], **said})
+
+
+def _put_places(text: str, places: dict[str, str], kind: str) -> str:
+    """The location of each feature in place of the mark, with the note that names it taken out."""
+    lines, found = text.splitlines(), []
+    head = "FT   " if kind == "embl" else "     "
+    for line in lines:
+        if '/note="place ' in line:
+            key = line.split('"')[1].split()[1]
+            column = head + " " * 16
+            parts = places[key].split(",")
+            name = found.pop().split()[1 if kind == "embl" else 0]
+            rows = [parts[0]]
+            for part in parts[1:]:
+                rows[-1] += ","
+                rows.append(part)
+            found.append(f"{head}{name:<16}{rows[0]}")
+            found += [column + row for row in rows[1:]]
+        elif line.endswith('=""'):
+            found.append(line.removesuffix('=""'))
+        else:
+            found.append(line)
+    return "\n".join(found) + "\n"
+
+
+def _locate(gene: MadeGene, parts: Parts, length: int, *, ends: bool = True) -> str:
+    """A location of INSDC: parts from left to right in complement(), or each by itself."""
+    spans: list[tuple[int, int, int, str, str]] = []
+    for number, (a, b, way) in enumerate(parts):
+        low = high = ""
+        if ends and number == 0 and not gene.starts:
+            low, high = ("<", "") if way > 0 else ("", ">")
+        if ends and number == len(parts) - 1 and not gene.ends:
+            low, high = (low, ">") if way > 0 else ("<", high)
+        if b > length > a:  # over the origin
+            halves = [(a, length, way, low, ""), (0, b - length, way, "", high)]
+            spans += halves[::way]
+        else:
+            spans.append((a % length, (b - 1) % length + 1, way, low, high))
+    ways = {way for _, _, way, *_ in spans}
+    if ways == {-1}:
+        text = ",".join(f"{low}{a + 1}..{high}{b}" for a, b, _, low, high in spans[::-1])
+        return f"complement(join({text}))" if len(spans) > 1 else f"complement({text})"
+    some = [f"{low}{a + 1}..{high}{b}" for a, b, _, low, high in spans]
+    some = [one if way > 0 else f"complement({one})"
+            for one, (_, _, way, *_) in zip(some, spans, strict=True)]  # fmt: skip
+    return f"join({','.join(some)})" if len(some) > 1 else some[0]
+
+
+def _except(gene: MadeGene, length: int) -> str:
+    """/transl_except of the first codon that is read in another way."""
+    amino = {"U": "Sec", "*": "TERM"}
+    for number, letter in gene.recoded.items():
+        if letter not in amino:
+            continue
+        (a, b, way) = gene.coding[0]
+        first = a + 3 * number if way > 0 else b - 3 * number - 3
+        last = min(first + 3, b)
+        first = max(first, a)
+        span = f"{first + 1}..{last}" if last - first > 1 else f"{last}"
+        return f"(pos:{span if way > 0 else f'complement({span})'},aa:{amino[letter]})"
+    return ""
+
+
+# -- GFF3 and GTF ----------------------------------------------------------------------------------
+
+
+class _Rows:
+    """Rows of one contig."""
+
+    def __init__(
+        self, genome: MadeGenome, style: Callable[[dict[str, str]], str], *, turns: bool = False
+    ) -> None:
+        self.genome, self.style, self.turns = genome, style, turns
+        self.lines: list[str] = []
+
+    def add(self, kind: str, part: tuple[int, int, int], about: dict[str, str],
+            phase: object = ".") -> None:  # fmt: skip
+        a, b, way = part
+        if self.turns and a >= len(self.genome.letters):  # wholly behind the origin
+            a, b = a - len(self.genome.letters), b - len(self.genome.letters)
+        fields = (self.genome.name, "made", kind, a + 1, b, ".", "+" if way > 0 else "-", phase,
+                  self.style(about))  # fmt: skip
+        self.lines.append("\t".join(map(str, fields)))
+
+
+def _gff(about: dict[str, str]) -> str:
+    return ";".join(f"{key}={quote(value, safe=' :.()-')}" for key, value in about.items())
+
+
+def _gtf(about: dict[str, str]) -> str:
+    return " ".join(f'{key} "{value}";' for key, value in about.items() if key[0] != "_")
+
+
+def _hull(parts: Parts) -> tuple[int, int, int]:
+    return min(a for a, *_ in parts), max(b for _, b, _ in parts), parts[0][2]
+
+
+def _phases(gene: MadeGene) -> list[int]:
+    found, read = [], 0
+    for a, b, _ in gene.coding:
+        found.append((gene.skip - read) % 3)
+        read += b - a
+    return found
+
+
+def _head(genome: MadeGenome, said: str = "") -> str:
+    n, name = len(genome.letters), genome.name
+    text = f"##gff-version 3\n##sequence-region {name} 1 {n}\n"
+    going = "Is_circular=true;" if genome.circular else ""
+    return text + f"{name}\tmade\tregion\t1\t{n}\t.\t+\t.\tID={name}:1..{n};{going}{said}\n"
+
+
+def write_ncbi(genome: MadeGenome) -> Written:
+    """NCBI's: words of INSDC as attributes; a part over the origin ends beyond the contig."""
+    rows, said = _Rows(genome, _gff, turns=True), []
+    for gene in list_genes(genome):
+        if gene.location:
+            continue
+        said.append(gene)
+        more = dict(gene.words)
+        text = []
+        if gene.slips:
+            more = {"exception": "ribosomal slippage"}
+        more.pop("trans_splicing", None)
+        more = {key: value or "true" for key, value in more.items()}
+        own = f"gene-{gene.name}"
+        shown = gene.spread if gene.trans else (_hull(gene.spread),)
+        pseudo = {"pseudo": "true"} if not gene.known and "pseudo" in gene.kind else {}
+        for number, part in enumerate(shown):
+            about = {"ID": own, "Name": gene.name, **pseudo}
+            if gene.trans:
+                about |= {"exception": "trans-splicing", "part": str(number + 1)}
+            rows.add("gene", part, about)
+        if not gene.coding:
+            rows.add("tRNA", gene.exons[0], {"ID": f"rna-{gene.name}", "Parent": own})
+            continue
+        parent = own
+        if gene.exons:
+            parent = f"rna-{gene.name}"
+            rows.add("mRNA", _hull(gene.exons), {"ID": parent, "Parent": own})
+            for part in gene.exons:
+                rows.add("exon", part, {"ID": f"exon-{part[0]}", "Parent": parent})
+        if gene.table != 1:
+            more["transl_table"] = str(gene.table)
+        if excepted := _except(gene, len(genome.letters)):
+            more["transl_except"] = excepted
+        for number, (part, phase) in enumerate(zip(gene.coding, _phases(gene), strict=True)):
+            about = {"ID": f"cds-{gene.name}", "Parent": parent, **more}
+            low, high = _open(gene, number)
+            about |= {"partial": "true"} if not (gene.starts and gene.ends) else {}
+            about |= {"start_range": f".,{part[0] + 1}"} if low else {}
+            about |= {"end_range": f"{part[1]},."} if high else {}
+            rows.add("CDS", part, about, phase)
+        text.append("")
+    return _head(genome) + "\n".join(rows.lines) + "\n", said
+
+
+def _open(gene: MadeGene, number: int) -> tuple[bool, bool]:
+    """Whether the low and the high end of a part are not the gene's."""
+    first, last = number == 0 and not gene.starts, (
+        number == len(gene.coding) - 1 and not gene.ends)  # fmt: skip
+    return (first, last) if gene.coding[number][2] > 0 else (last, first)
+
+
+def write_ensembl(genome: MadeGenome) -> Written:
+    """Ensembl's: biotypes and tags; exons of every transcript; an operon is one transcript."""
+    rows, said = _Rows(genome, _gff), []
+    for gene in genome.genes:
+        words = gene.words.keys() - {"pseudo", "pseudogene"}
+        if gene.location or words or gene.table != 1 or gene.recoded:
+            continue
+        said += [gene, *([gene.partner] if gene.partner else [])]
+        exons = gene.spread
+        biotype = "protein_coding" if gene.coding else "tRNA"
+        biotype = "processed_pseudogene" if "pseudo" in gene.kind else biotype
+        top = "pseudogene" if "pseudo" in gene.kind else "gene"
+        kind = "mRNA" if gene.coding and top == "gene" else (
+            "tRNA" if not gene.coding else "pseudogenic_transcript")  # fmt: skip
+        own, script = f"gene:{gene.name}", f"transcript:{gene.name}.1"
+        rows.add(top, _hull(exons), {"ID": own, "Name": gene.name, "biotype": biotype})
+        tags = [f"cds_{end}_NF" for end, there in (("start", gene.starts), ("end", gene.ends))
+                if not there]  # fmt: skip
+        about = {"ID": script, "Parent": own, "biotype": biotype}
+        rows.add(kind, _hull(exons), about | ({"tag": ",".join(tags)} if tags else {}))
+        for part in sorted(exons):
+            rows.add("exon", part, {"Parent": script})
+        for one in (gene, gene.partner):
+            for part, phase in zip(one.coding, _phases(one), strict=True) if one else ():
+                rows.add("CDS", part, {"ID": f"CDS:{one.name}", "Parent": script,
+                                       "protein_id": one.name}, phase)  # fmt: skip
+    return _head(genome) + "\n".join(rows.lines) + "\n", said
+
+
+def write_prokka(genome: MadeGenome) -> Written:
+    """Prokka's: a CDS in one part, by locus tag, with the letters below the rows."""
+    rows, said = _Rows(genome, _gff), []
+    for gene in list_genes(genome):
+        parts = gene.coding
+        plain = not gene.words and not gene.recoded and len(parts) == 1 and gene.table == 1
+        if (
+            not plain
+            or gene.location
+            or not (gene.starts and gene.ends)
+            or gene.exons
+            or (parts[0][1] > len(genome.letters))
+        ):
+            continue
+        said.append(gene)
+        rows.add("CDS", parts[0], {"ID": gene.name, "inference": "ab initio", "Name": gene.name,
+                                   "locus_tag": gene.name}, 0)  # fmt: skip
+    text = f"##gff-version 3\n##sequence-region {genome.name} 1 {len(genome.letters)}\n"
+    return text + "\n".join(rows.lines) + f"\n##FASTA\n>{genome.name}\n{genome.letters}\n", said
+
+
+def write_augustus(genome: MadeGenome) -> Written:
+    """AUGUSTUS's: start and stop codons where there are some, and no exons."""
+    return _write_codons(genome, _gff, gtf=False)
+
+
+def write_gtf(genome: MadeGenome) -> Written:
+    """GTF: the stop codon is not in the CDS; an end that is missing has no row."""
+    return _write_codons(genome, _gtf, gtf=True)
+
+
+def _write_codons(genome: MadeGenome, style: Callable[[dict[str, str]], str], *, gtf: bool
+                  ) -> Written:  # fmt: skip
+    rows, said = _Rows(genome, style), []
+    for gene in genome.genes:
+        words = gene.words.keys() - {"pseudogene", "pseudo"}
+        over = max(b for _, b, _ in gene.spread) > len(genome.letters)
+        spliced = len(gene.coding) > 1 and min(
+            b - a for a, b, _ in (gene.coding[0], gene.coding[-1])) < 3  # fmt: skip
+        codons = gene.recoded.keys() - {4}
+        if gene.location or words or gene.partner or codons or over or spliced or (
+            not gtf and ("pseudo" in gene.kind or gene.recoded or not gene.coding)
+        ) or gene.table != 1:  # fmt: skip
+            continue
+        said.append(gene)
+        biotype = "processed_pseudogene" if "pseudo" in gene.kind else "protein_coding"
+        about = {"gene_id": gene.name, "transcript_id": f"{gene.name}.t1",
+                 "gene_biotype": biotype if gene.coding else "tRNA"}  # fmt: skip
+        script = about
+        if not gtf:
+            script = {"Parent": f"{gene.name}.t1"}
+            rows.add("gene", _hull(gene.spread), {"ID": gene.name})
+            rows.add("transcript", _hull(gene.spread),
+                     {"ID": f"{gene.name}.t1", "Parent": gene.name})  # fmt: skip
+        else:
+            rows.add("transcript", _hull(gene.spread), about)
+            for number, part in enumerate(gene.spread):
+                rows.add("exon", part, about | {"exon_number": str(number + 1)})
+        if not gene.coding:
+            continue
+        coding = list(gene.coding)
+        first, last = coding[0], coding[-1]
+        if gene.starts:
+            a, b, way = first
+            rows.add("start_codon", (a, a + 3, way) if way > 0 else (b - 3, b, way), script, 0)
+        if gene.ends:
+            a, b, way = last
+            rows.add("stop_codon", (b - 3, b, way) if way > 0 else (a, a + 3, way), script, 0)
+            if gtf:
+                coding[-1] = (a, b - 3, way) if way > 0 else (a + 3, b, way)
+        for part, phase in zip(coding, _phases(gene), strict=True):
+            if part[0] < part[1]:
+                rows.add(
+                    "CDS", part, script if gtf else {"ID": f"{gene.name}.cds", **script}, phase
+                )
+        if 4 in gene.recoded:
+            a, b, way = first
+            spot = (a + 12, a + 15, way) if way > 0 else (b - 15, b - 12, way)
+            rows.add("Selenocysteine", spot, script)
+    head = "#!genome-build made\n" if gtf else "##gff-version 3\n"
+    return head + "\n".join(rows.lines) + "\n", said
+
+
+FORMATS: dict[str, tuple[str, Callable[[MadeGenome], Written]]] = {
+    "genbank": (".gb", lambda genome: write_flat(genome, "genbank")),
+    "embl": (".embl", lambda genome: write_flat(genome, "embl")),
+    "ncbi": (".gff3", write_ncbi), "ensembl": (".gff3", write_ensembl),
+    "prokka": (".gff", write_prokka), "augustus": (".gff", write_augustus),
+    "gtf": (".gtf", write_gtf),
+}  # fmt: skip
