@@ -208,7 +208,7 @@ class _Frame(NamedTuple):
             return [], False
         said = _sort_by(rows, "part") or _sort_by(rows, "exon_number")
         strands = {row.strand for row in rows}
-        if said and (len(strands) > 1 or self.said.trans or not _is_monotone(said)):
+        if said and (len(strands) > 1 or self.said.trans or not _is_usual(said)):
             return said, False
         if self.said.trans:
             return list(rows), True
@@ -247,9 +247,10 @@ def _sort_by(rows: Sequence[AnnotationRow], word: str) -> list[AnnotationRow]:
     return [row for _, row in sorted(zip(map(int, numbers), rows, strict=True), key=lambda x: x[0])]
 
 
-def _is_monotone(rows: Sequence[AnnotationRow]) -> bool:
+def _is_usual(rows: Sequence[AnnotationRow]) -> bool:
+    """Whether numbered parts of one strand run along it; on - some programs number them back."""
     steps = {after.start > before.start for before, after in pairwise(rows)}
-    return len(steps) < 2
+    return steps <= {True} or (steps <= {False} and rows[0].strand == "-")
 
 
 def _as_pieces(rows: Iterable[AnnotationRow]) -> tuple[GenePart, ...]:

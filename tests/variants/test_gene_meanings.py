@@ -1,0 +1,256 @@
+"""Words and shapes of annotations that change what a gene means, case by case."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from Bio.Seq import Seq
+from folders import SHARED
+
+from genodiff.annotation.base_labels import read_gene_labels
+from genodiff.annotation.gene_grammar import UNKNOWN
+from genodiff.io.faidx import Genome
+from genodiff.io.genes import read_genes
+from genodiff.io.variant_alignment import judge_record
+from genodiff.io.variants import Allele, VariantRecord
+from genodiff.variants.consequences import Consequences
+
+CASES = SHARED / "field" / "bugs" / "cases"
+RIGHT = {
+    "61": ("c.fa", "stopstart.vcf", {
+        (1875, "TA"): "stopA stop_retained_variant ", (1875, "T"): "stopA stop_retained_variant ",
+        (2162, "A"): "startT start_retained_variant "}),
+    "63": ("p.fa", "origin.vcf", {
+        (10, "C"): "ori missense_variant T24P", (121, "G"): " intergenic_variant ",
+        (122, "G"): " intergenic_variant ", (150, "T"): " intergenic_variant ",
+        (210, "G"): "B missense_variant L4V", (2939, "C"): " intergenic_variant ",
+        (2950, "G"): "ori missense_variant R4G"}),
+    "65": ("p.fa", "pseudo.vcf", {(2204, "A"): "psF non_coding_transcript_exon_variant "}),
+    "67": ("p.fa", "trans2.vcf", {
+        (1557, "T"): "rpsT missense_variant R2S", (1600, "T"): " intergenic_variant ",
+        (1704, "C"): "rpsT missense_variant K22Q"}),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the shared folder has no cases")
+@pytest.mark.parametrize("case", RIGHT)
+@pytest.mark.parametrize("ending", ["gff3", "gb"])
+def test_shown_cases_of_consequences(case: str, ending: str) -> None:
+    (folder,) = CASES.glob(f"{case}-*")
+    fasta, vcf, right = RIGHT[case]
+    path = folder / f"{fasta[0]}.{ending}"
+    if not path.exists():
+        pytest.skip("the case has no such file")
+    found = {}
+    with Genome(folder / fasta) as genome:
+        opened = Consequences(path, genome)
+        for line in (folder / vcf).read_text().splitlines():
+            if line[0] != "#":
+                contig, pos, _, ref, alt, *_ = line.split("\t")
+                (one,) = judge_record(VariantRecord(0, contig, int(pos), ".", ref, (alt,)), genome)
+                assert isinstance(one, Allele)
+                told = opened.describe(one)
+                found[int(pos), alt] = f"{told['gene']} {told['consequence']} {told['protein']}"
+    assert found == right
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the shared folder has no cases")
+@pytest.mark.parametrize("ending", ["gff3", "gb"])
+def test_shown_case_of_labels(ending: str) -> None:
+    (folder,) = CASES.glob("69-*")
+    labels = read_gene_labels(folder / f"p.{ending}", {"p1": 3000})
+    names = np.array([*labels.names, "unknown"])[labels.contigs["p1"]]
+    assert {one[:4] + one[-1] for one in names[[*range(120), *range(2940, 3000)]]} == {"exon+"}
+    assert {one[:4] + one[-1] for one in names[200:380]} == {"exon+"}
+    assert set(names[120:200]) == set(names[380:700]) == set(names[2700:2940]) == {"between"}
+    for a, b in ((1300, 1360), (700, 760), (1000, 1060), (1500, 1560), (1700, 1820), (2200, 2377)):
+        assert set(names[a:b]) == {"unknown"}
+
+
+GENE = "ATGGCTAAACGTGGGTGCTTATCTGAATAA"  # M A K R G C L S E *
+
+
+def write(folder: Path, letters: str, text: str, name: str = "g.gff3") -> Path:
+    (folder / "g.fa").write_text(f">c\n{letters}\n")
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def row(kind: str, start: int, end: int, about: str, way: str = "+", phase: object = ".") -> str:
+    return f"c\tx\t{kind}\t{start}\t{end}\t.\t{way}\t{phase}\t{about}\n"
+
+
+def ask(folder: Path, path: Path, start: int, ref: str, alt: str) -> list[str]:
+    with Genome(folder / "g.fa") as genome:
+        return [str(one) for one in Consequences(path, genome).find(Allele("c", start, ref, alt))]
+
+
+def label(folder: Path, path: Path, *, letters: bool = True) -> str:
+    """The labels as e, i, -, ? of exons, introns, between, unknown."""
+    with Genome(folder / "g.fa") as genome:
+        found = read_gene_labels(path, genome.contigs, genome if letters else None)
+    names = np.array([*("-" if one == "between" else one[0] for one in found.names), "?"])
+    return "".join(names[found.contigs["c"]])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_base_of_a_run_over_a_start_or_stop_leaves_what_stands_there(
+    tmp_path: Path, turned: bool
+) -> None:
+    letters = "CGTCGTAAA" + GENE + "AAAACGCGTT"  # AAAATG and TAAAAAA
+    size = len(letters)
+    shown = str(Seq(letters).reverse_complement()) if turned else letters
+    a, b = (size - 39 + 1, size - 9) if turned else (10, 39)
+    path = write(tmp_path, shown, row("CDS", a, b, "ID=g", "-" if turned else "+", 0))
+
+    def told(start: int, ref: str, alt: str) -> str:
+        if turned:
+            ref, alt = (str(Seq(x).reverse_complement()) for x in (ref, alt))
+            start = size - start - len(ref)
+        (one,) = ask(tmp_path, path, start, ref, alt)
+        return one.split("|")[2] if "|" in one else one
+
+    for at in range(37, 43):  # the run of A at the stop
+        assert told(at, "A", "") == told(at, "", "A") == "stop_retained_variant"
+    assert told(38, "AAA", "") == "stop_retained_variant"
+    for at in range(6, 10):
+        assert told(at, "A", "") == told(at, "", "A") == "start_retained_variant"
+    assert told(36, "T", "") == "frameshift_variant+stop_lost"
+    assert told(10, "T", "") == "frameshift_variant+start_lost"
+    assert told(37, "AAAAAA", "") == "stop_lost"
+    assert told(12, "G", "") == "frameshift_variant"
+
+
+SPLIT = "CCCC" + GENE[:10] + "GT" + "C" * 24 + "AG" + GENE[10:] + "CCCCCCCC"
+PARTS = ((5, 14), (43, 62))
+
+
+@pytest.mark.parametrize(
+    ("about", "unknown"),
+    [
+        ("", ""), ("pseudo=true", "pseudogene"), ("pseudogene=unitary", "pseudogene"),
+        ("pseudo=false", ""), ("gene_biotype=transcribed_pseudogene", "pseudogene"),
+        ("exception=RNA editing", "rna editing"), ("exception=nonconsensus splice site", ""),
+        ("artificial_location=low-quality sequence region", "artificial location"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["CDS", "gene"])
+def test_words_of_a_gene_and_of_its_cds_count_alike(
+    tmp_path: Path, about: str, unknown: str, place: str
+) -> None:
+    own, above = (f";{about}", "") if place == "CDS" else ("", f";{about}")
+    text = row("gene", 5, 63, f"ID=g{above}") + "".join(
+        row("CDS", a, b, f"ID=c;Parent=g{own}", phase=p)
+        for (a, b), p in zip(((5, 14), (43, 62)), (0, 2), strict=True))  # fmt: skip
+    path = write(tmp_path, SPLIT, text)
+    (told,) = ask(tmp_path, path, 47, "T", "A")
+    assert told.split("|")[4:] == ([unknown] if unknown else [])
+    assert ("missense" in told) == (not unknown)
+    assert "intergenic" not in told
+    if unknown:
+        other = write(tmp_path, SPLIT, text + row("CDS", 64, 69, "ID=far"))
+        assert set(label(tmp_path, other)[4:14]) == {"?"}
+    else:
+        assert label(tmp_path, path)[4:62] == "e" * 10 + "i" * 28 + "e" * 20
+
+
+@pytest.mark.parametrize(
+    ("phases", "way", "said"),
+    [
+        ((0, 2), "+", ""), ((0, 0), "+", ""), ((".", "."), "+", ""),
+        ((0, 1), "+", "its phases contradict its parts"),
+        ((0, 2), ".", "no strand is annotated"),
+    ],
+)  # fmt: skip
+def test_what_contradicts_itself_is_not_judged(
+    tmp_path: Path, phases: tuple[object, object], way: str, said: str
+) -> None:
+    rows = [row("CDS", a, b, "ID=c;Parent=t", way, p)
+            for (a, b), p in zip(PARTS, phases, strict=True)]  # fmt: skip
+    path = write(tmp_path, SPLIT, row("mRNA", 5, 62, "ID=t", way) + "".join(rows))
+    (told,) = ask(tmp_path, path, 47, "T", "A")
+    assert told.split("|")[4:] == ([said] if said else [])
+    assert ("missense" in told) == (not said)
+
+
+def test_parts_on_two_strands_need_the_word_and_the_letters(tmp_path: Path) -> None:
+    turned = str(Seq(GENE[:12]).reverse_complement())
+    letters = "CCCCC" + turned + "CCCCC" + GENE[12:] + "CCCCC"
+    rows = [("-", 6, 17), ("+", 23, 40)]
+    for order, word, known in ((1, ";exception=trans-splicing", True), (1, "", False),
+                               (-1, ";exception=trans-splicing", False)):  # fmt: skip
+        text = "".join(row("CDS", a, b, f"ID=c{word}", way, 0) for way, a, b in rows[::order])
+        path = write(tmp_path, letters, text)
+        (told,) = ask(tmp_path, path, 22, "G", "C")  # GGG, then CGG
+        assert told.endswith("missense_variant|G5R") == known, told
+        assert "intergenic" not in told
+        assert ask(tmp_path, path, 19, "C", "A") == ["||intergenic_variant|"]
+        both = write(tmp_path, letters, text + row("CDS", 41, 43, "ID=far", "+", 0))
+        assert set(label(tmp_path, both)[22:39]) == {"?"}
+
+
+def test_rows_of_several_names_are_one_cds_only_where_exons_or_letters_say_so(
+    tmp_path: Path,
+) -> None:
+    above = row("gene", 5, 63, "ID=g") + row("mRNA", 5, 63, "ID=t;Parent=g")
+    cds = "".join(row("CDS", a, b, f"ID=t.CDS.{n};Parent=t", phase=p)
+                  for n, ((a, b), p) in enumerate(zip(PARTS, (0, 2), strict=True)))  # fmt: skip
+    exons = "".join(row("exon", a, b, f"ID=e{a};Parent=t") for a, b in PARTS)
+    for text in (above + cds, above + exons + cds):
+        path = write(tmp_path, SPLIT, text)
+        assert ask(tmp_path, path, 47, "T", "A") == ["t|g|missense_variant|C6S"]
+        assert label(tmp_path, path)[4:62] == "e" * 10 + "i" * 28 + "e" * 20
+    # Without letters it stays a guess; and two frames of one exon are two.
+    path = write(tmp_path, SPLIT, above + cds + row("CDS", 64, 69, "ID=far"))
+    assert set(label(tmp_path, path, letters=False)[4:62]) == {"?"}
+    two = "CC" + GENE + "CCCCCCCCCCC" + GENE + "CC"
+    text = row("mRNA", 1, 75, "ID=t") + row("exon", 1, 75, "Parent=t") + "".join(
+        row("CDS", a, a + 29, f"ID=c{a};Parent=t", phase=0) for a in (3, 44))  # fmt: skip
+    path = write(tmp_path, two, text)
+    assert label(tmp_path, path) == "--" + "e" * 30 + "-" * 11 + "e" * 30 + "--"
+    told = ask(tmp_path, path, 43 + 4, "C", "A")
+    assert sorted(told) == ["c3|t|3_prime_UTR_variant|", "c44|t|missense_variant|A2D"]
+
+
+def test_a_gene_beyond_its_contig_is_there_and_unknown(tmp_path: Path) -> None:
+    letters = "CC" + GENE + "CCCCCC"
+    text = row("CDS", 3, 32, "ID=c", phase=0) + row("CDS", 35, 60, "ID=d", phase=0)
+    path = write(tmp_path, letters, text)
+    assert ask(tmp_path, path, 35, "C", "A") == ["d|d|gene_variant||beyond its contig"]
+    assert label(tmp_path, path) == "--" + "e" * 30 + "--" + "????"
+
+
+def test_a_gene_without_a_cds_is_not_between(tmp_path: Path) -> None:
+    letters = "CC" + GENE + "C" * 60
+    text = row("CDS", 3, 32, "ID=c") + row("gene", 40, 49, "ID=g") + row("tRNA", 60, 69, "ID=r")
+    path = write(tmp_path, letters, text + row("gene", 75, 80, "ID=q;gene_biotype=lncRNA"))
+    assert label(tmp_path, path) == "--" + "e" * 30 + "-" * 7 + "?" * 10 + "-" * 43
+
+
+def test_utrs_without_exons_are_exons(tmp_path: Path) -> None:
+    rows = row("mRNA", 1, 66, "ID=t") + "".join(
+        row(kind, a, b, f"ID={kind}{a};Parent=t")
+        for kind, a, b in (("five_prime_UTR", 1, 4), ("CDS", 5, 14), ("CDS", 43, 62),
+                           ("three_prime_UTR", 63, 66)))  # fmt: skip
+    path = write(tmp_path, SPLIT, rows.replace("CDS43", "CDS5"))
+    assert ask(tmp_path, path, 2, "C", "A") == ["t|t|5_prime_UTR_variant|"]
+    assert ask(tmp_path, path, 64, "C", "A") == ["t|t|3_prime_UTR_variant|"]
+
+
+def test_pictures_draw_both_ends_of_a_gene_over_the_origin(tmp_path: Path) -> None:
+    text = row("region", 1, 100, "ID=c;Is_circular=true")
+    text += row("gene", 91, 130, "ID=g;Name=ori") + row("CDS", 91, 130, "ID=d;Parent=g", phase=0)
+    text += row("gene", 40, 45, "ID=p;pseudo=true;Name=ps") + row("CDS", 40, 45, "ID=q;Parent=p")
+    text += row("promoter", 98, 104, "Name=far")
+    random.seed(1)
+    path = write(tmp_path, "".join(random.choices("ACGT", k=100)), text)
+    found = {(one.name, one.start, one.end, one.coding) for one in read_genes(path, {"c": 100})}
+    assert found == {
+        ("ori", 0, 30, ((0, 30),)), ("ori", 90, 100, ((90, 100),)), ("ps", 39, 45, ()),
+        ("far", 97, 100, ()), ("far", 0, 4, ()),
+    }  # fmt: skip
+
+
+def test_unknown_is_minus_one() -> None:
+    assert UNKNOWN == -1  # `label` takes the last name for it
