@@ -41,11 +41,22 @@ _CHANGES, _PLACES = 0.5, 5.0  # that are counted beside those around
 _SURE = 0.9
 
 
+class ProfileNumbers(Settings):
+    """Of `profiles.py`: the spectrum of mutations, the `edges` that part the bins of change, and
+    the weights (bins, classes) of the classes.
+    """
+
+    kappa: float
+    edges: tuple[float, ...]
+    weights: tuple[tuple[float, ...], ...]
+
+
 class VoteNumbers(Settings):
     """The vote of each relative, and how much oftener a transition is seen than a transversion."""
 
     weights: tuple[float, ...]
     kappa: float
+    profiles: ProfileNumbers | None = None
 
 
 def weigh_relatives(distances: Floats, *, near: float = NEAR, reaches: float = REACHES) -> Floats:

@@ -5,6 +5,7 @@ the relatives too, and need not know of them.
 """
 
 import copy
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from genodiff.alphabet import ID_CODES
 from genodiff.backbones.backbone import Backbone
 from genodiff.errors import UsageError
 from genodiff.memory.evidence import Floats
+from genodiff.memory.profiles import ProfileScores
 from genodiff.memory.relating import relating
 from genodiff.memory.relatives import Relatives
 from genodiff.memory.text import MOST_WINDOW, NONE, Codes
@@ -95,6 +97,20 @@ class RelatedBackbone(Backbone):
     def score_heads(self, over: Floats, ref: int, change: float) -> Floats:
         """As `score_votes`, each genome counting once; `change`: `measure_change` there."""
         return score_heads(over[:, None], np.array([ref]), np.array([change]))[0]
+
+    def score_profiles(self, over: Floats, ref: int, change: float) -> Floats:
+        """(4,): the score of each base in place of `ref` by mutation-selection columns.
+
+        `over` (G, 4) and `change` as in `score_heads` (`memory/profiles.py`).
+        """
+        return self._profiles.score(over[:, None], np.array([ref]), np.array([change]))[0]
+
+    @cached_property
+    def _profiles(self) -> ProfileScores:
+        columns, numbers = self.relatives.columns, self.votes.profiles
+        assert columns is not None
+        assert numbers is not None
+        return ProfileScores(columns.tree, columns.gc, numbers)
 
     def share_votes(self, over: Floats) -> Floats:
         """(..., 4): the share of all votes that each base has; what is left to 1 says nothing.

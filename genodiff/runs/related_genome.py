@@ -16,6 +16,7 @@ from genodiff.io.identity import sha256_json
 from genodiff.io.progress import ProgressDisplay
 from genodiff.memory.columns import ColumnNumbers
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
+from genodiff.memory.profiles import fit_profiles
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.relatives_fit import fit_relatives, measure_distances
 from genodiff.memory.text import NONE, Codes
@@ -28,7 +29,7 @@ from genodiff.runs.strains import Kinship, draw_windows, leave_strains_out
 
 FIT_WINDOWS, FIT_LENGTH = 128, 1024
 """Windows that numbers are fitted on, and their bases."""
-_VERSION = 5  # of the fit: what another version has cached is not used
+_VERSION = 6  # of the fit: what another version has cached is not used
 
 
 class RelatedGenomes(NamedTuple):
@@ -135,10 +136,13 @@ def _fit(kept: Sequence[Relative], windows: Codes) -> tuple[Relatives, VoteNumbe
 
 def _measure_votes(relatives: Relatives, windows: Codes) -> dict[str, Any]:
     """How relatives are counted, as JSON values."""
+    assert relatives.columns is not None
     over = relatives.align(windows)
-    weights = weigh_relatives(measure_distances(over, windows))
-    kappa = measure_kappa(over, windows)
-    return VoteNumbers(weights=tuple(weights.tolist()), kappa=kappa).model_dump(mode="json")
+    distances = measure_distances(over, windows)
+    weights, kappa = weigh_relatives(distances), measure_kappa(over, windows)
+    profiles = fit_profiles(over, windows, distances, relatives.columns.tree, relatives.columns.gc)
+    votes = VoteNumbers(weights=tuple(weights.tolist()), kappa=kappa, profiles=profiles)
+    return votes.model_dump(mode="json")
 
 
 def _dump(relatives: Relatives) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import pytest
 
 from genodiff.alphabet import DNA
 from genodiff.io.variants import Allele
+from genodiff.memory.profiles import ProfileScores
+from genodiff.memory.votes import measure_change
 from genodiff.models.opening import open_language
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_backbone import RelatedBackbone
@@ -154,6 +156,26 @@ def test_a_headcount_is_that_of_relatives_one_by_one(ask: Ask, model: TrainedMod
     np.testing.assert_array_equal(fast[1], votes)  # votes stand beside it all the same
     assert np.corrcoef(fast[0][:20], take(exact)[0])[0, 1] > 0.9
     assert (fast[0] != votes).all()
+
+
+def test_profiles_are_those_of_the_columns_around_a_masked_site(
+    ask: Ask, model: TrainedModel
+) -> None:
+    relatives, votes = model.backbone.relatives, model.backbone.votes
+    assert relatives.columns is not None
+    scores = ProfileScores(relatives.columns.tree, relatives.columns.gc, votes.profiles)
+    exact = ask(SITES[:20], method="profiles", exact=True)
+    for allele, found in zip(SITES, exact, strict=False):
+        pair = cut_window(GENOME, DNA, [allele], SEQ_LEN).pair
+        codes = open_reader(model).columns(pair.ref)
+        site, alt = int(pair.ref_span.argmax()), "ACGT".index(allele.alt)
+        hidden = np.where(pair.ref_span | (codes < 0), 4, codes).astype(np.uint8)[None]
+        over = relatives.align(hidden)
+        change = measure_change(over, hidden)[0, [site]]
+        expected = scores.score(over[:, 0, [site]], np.array([codes[site]]), change)[0, alt]
+        assert found.value == pytest.approx(expected, abs=1e-6)
+    fast = take(ask(SITES, method="profiles"))[0]
+    assert np.corrcoef(fast[:20], take(exact)[0])[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("exact", [False, True])

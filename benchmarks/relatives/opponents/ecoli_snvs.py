@@ -97,7 +97,7 @@ def name_effect(codes: np.ndarray, at: int, alt: int, start: int, strand: int) -
 
 
 def main() -> None:
-    (name, codes), = read_genome(SHARED / "genomes" / "ecoli_K12_MG1655.fa.gz").items()
+    ((name, codes),) = read_genome(SHARED / "genomes" / "ecoli_K12_MG1655.fa.gz").items()
     n, folder = len(codes), SHARED / "relatives" / "ecoli"
     with tempfile.TemporaryDirectory() as work:
         target = Path(work) / "target.fa"

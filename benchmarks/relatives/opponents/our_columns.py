@@ -1,10 +1,10 @@
 """Which bases related genomes have over every position, by genodiff's search and chain of copies.
 
-    python our_columns.py yeast|ecoli|chrM OUT_FOLDER
+    python our_columns.py yeast|ecoli|chrM OUT_FOLDER [CONTIG ...]
 
 Writes OUT_FOLDER/CONTIG.npz with `over` (G, L, 4; float16) and `names`; resumable. The numbers of
-each genome are fitted on 128 windows of chrXVI (yeast), 128 windows spread over the genome
-(E. coli), or as benchmarks/relatives/mitochondrion.py does (chrM, every record a relative).
+each genome are fitted on 48 windows of chrXVI (yeast) or of the genome (E. coli), or as
+benchmarks/relatives/mitochondrion.py does (chrM, every record a relative).
 No label is read.
 """
 
@@ -73,8 +73,9 @@ def main() -> None:
         return
     file, names = GENOMES[what]
     genome = {n: c for n, c in read_genome(SHARED / "genomes" / file).items() if n != "chrM"}
+    genome = {n: c for n, c in genome.items() if n in (sys.argv[3:] or genome)}
     of: dict[str, list[np.ndarray]] = {contig: [] for contig in genome}
-    fit = cut_codes(genome[FIT_CONTIG] if what == "yeast" else next(iter(genome.values())), 128)
+    fit = cut_codes(genome[FIT_CONTIG] if what == "yeast" else next(iter(genome.values())), 48)
     for name in names:
         memory = open_relative(name).with_numbers(RELATIVE_SEARCH)
         path = folder / f"{name}.numbers.json"
@@ -92,7 +93,7 @@ def main() -> None:
     for contig, parts in of.items():
         np.savez(folder / f"{contig}.npz", over=np.array(parts), names=np.array(names))
         for name in names:
-            (folder / f"{contig}.{name}.npy").unlink()
+            (folder / f"{contig}.{name}.npy").unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

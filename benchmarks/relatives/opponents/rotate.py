@@ -1,6 +1,6 @@
 """Turn circular genomes to the target's origin and strand, by shared unique 15-mers.
 
-    python rotate.py TARGET.fa OUT.fa GENOMES.fa.gz ...
+python rotate.py TARGET.fa OUT.fa GENOMES.fa.gz ...
 """
 
 import gzip

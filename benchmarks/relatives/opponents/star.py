@@ -1,7 +1,7 @@
 """Star alignments on a target from LAST's one-to-one MAFs, as FASTA: the target first, N elsewhere.
 
-    python star.py TARGET.fa OUT_FOLDER NAME.maf ...        a genome each; OUT_FOLDER/CONTIG.fa
-    python star.py TARGET.fa OUT_FOLDER records.maf --records RECORDS.fa      a record each
+python star.py TARGET.fa OUT_FOLDER NAME.maf ...        a genome each; OUT_FOLDER/CONTIG.fa
+python star.py TARGET.fa OUT_FOLDER records.maf --records RECORDS.fa      a record each
 """
 
 import sys

@@ -135,4 +135,4 @@ def name_methods(asked: str) -> str:
 
 
 # Users see these first, and `auto` asks them in this order.
-from genodiff.scoring.methods import llr, chain, nelbo, votes, headcount  # noqa: E402, F401, I001
+from genodiff.scoring.methods import llr, chain, nelbo, votes, headcount, profiles  # noqa: E402, F401, I001
