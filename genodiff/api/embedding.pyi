@@ -64,7 +64,8 @@ def embed(
         batch_size: Windows at a time: changes the speed, not the figures.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
             what `genodiff data relatives` built; may be given several times. They are read beside
-            the network.
+            the network. split:FILE reads each species of a file, or each record, as a genome of its
+            own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         device: Where to compute: auto, cpu or cuda.

@@ -94,7 +94,8 @@ def evaluate(
         offline: Never touch the network.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
             what `genodiff data relatives` built; may be given several times. They are read beside
-            the network.
+            the network. split:FILE reads each species of a file, or each record, as a genome of its
+            own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         domain: What the run is expected to hold.
         shard: i/n: the draws of the i-th of n parts, to --out; `genodiff merge` joins.

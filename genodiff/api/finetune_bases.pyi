@@ -85,7 +85,8 @@ def finetune_bases(
         head: What reads the network's features.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
             what `genodiff data relatives` built; may be given several times. They are read beside
-            the network.
+            the network. split:FILE reads each species of a file, or each record, as a genome of its
+            own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         chain: Genes as one path: the steps between states are learned, too (CRF).
         ends: Genes begin with ATG and end with a stop codon, or anywhere.

@@ -57,7 +57,8 @@ def ism(
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
             what `genodiff data relatives` built; may be given several times. They are read beside
-            the network.
+            the network. split:FILE reads each species of a file, or each record, as a genome of its
+            own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         label: Of a fine-tuned classifier: the class whose log-odds change.
         device: Where to compute: auto, cpu or cuda.
@@ -119,7 +120,8 @@ def dependencies(
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
             what `genodiff data relatives` built; may be given several times. They are read beside
-            the network.
+            the network. split:FILE reads each species of a file, or each record, as a genome of its
+            own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         every: Targets this many bases apart are masked together; what that changes is told.
         exact: Mask each target by itself: 3 evaluations a pair.
@@ -195,7 +197,8 @@ def tracks(
             `genodiff predict` wrote: all its values, and its genes; may be given several times.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
             what `genodiff data relatives` built; may be given several times. They are read beside
-            the network.
+            the network. split:FILE reads each species of a file, or each record, as a genome of its
+            own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         device: Where to compute: auto, cpu or cuda.

@@ -74,7 +74,8 @@ def sample(
             {"guidance": "smc", "oracle": score}.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
             what `genodiff data relatives` built; may be given several times. They are read beside
-            the network.
+            the network. split:FILE reads each species of a file, or each record, as a genome of its
+            own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         screen: Command that sees the FASTA file, as its last argument, before anything is written;
             another exit status than 0 refuses it.

@@ -89,7 +89,8 @@ def score(
         allow_mismatches: Records that do not fit the FASTA are marked, and are no error.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
             what `genodiff data relatives` built; may be given several times. They are read beside
-            the network.
+            the network. split:FILE reads each species of a file, or each record, as a genome of its
+            own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         page: Also write OUT.html: what `genodiff report OUT --model RUN` draws.
         device: Where to compute: auto, cpu or cuda.

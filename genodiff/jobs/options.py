@@ -80,7 +80,8 @@ COUNT = ("--n", "-n", "--num")
 """How the flag of a number of things is spelled."""
 RELATIVES = (
     "Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or what "
-    "`genodiff data relatives` built; may be given several times. They are read beside the network."
+    "`genodiff data relatives` built; may be given several times. They are read beside the "
+    "network. split:FILE reads each species of a file, or each record, as a genome of its own."
 )
 STRAINS = "Let in relatives of the model's own species, too: with them a test is a look-up."
 RelativeFiles = Annotated[Sequence[str | Path], Option(RELATIVES, is_input=True)]

@@ -1,5 +1,9 @@
 """What `--relatives` takes: lists of genomes, FASTA files, names of recipes, built folders.
 
+A FASTA file is one genome. `split:FILE` reads the species that its headers name as genomes of their
+own, and each record of no named species as one; `whole:FILE` says that a file whose headers name
+several is one genome nevertheless, such as a hybrid.
+
 A recipe is a list in `data_recipes/relatives/NAME.tsv`, whose first line says what it is for. Its
 genomes are fetched and built by `genodiff data relatives NAME`, and nowhere else: nobody wants a
 verb that begins with the download of ten mammals. A folder that was built with `--out` holds
@@ -7,16 +11,23 @@ verb that begins with the download of ten mammals. A folder that was built with 
 """
 
 import json
+import logging
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.data.genomes.listing import GenomeList, GenomeRow, read_genome_list
 from genodiff.data.recipe import list_recipe_folders
-from genodiff.errors import DataError, did_you_mean
+from genodiff.errors import DataError, did_you_mean, format_count
 from genodiff.io import atomic
+from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.identity import sha256_json
+from genodiff.io.input_file import open_input
+from genodiff.io.record_species import WHOLE, name_species
 from genodiff.runs.relatives import is_built
 from genodiff.version import __version__
 
@@ -24,6 +35,8 @@ BUILT = "relatives.json"
 _FORMAT = 1
 _LISTS = (".tsv", ".txt", ".list")
 _SHOWN = 3
+_SPLIT, _WHOLE = "split", "whole"
+_log = logging.getLogger("genodiff")
 
 
 class RelativeRecipe(NamedTuple):
@@ -102,6 +115,11 @@ def _list_one(given: str | Path, fetches: bool) -> Sequence[GenomeRow]:
     if path.is_file():
         name = path.name.removesuffix(".gz").removesuffix(".bgz").rsplit(".", 1)[0]
         return [GenomeRow(os.path.abspath(path), name, 1.0, "", "train", None, 0)]
+    kind, colon, file = str(given).partition(":")
+    if colon and kind in (_SPLIT, _WHOLE) and Path(file).is_file():
+        if kind == _SPLIT:
+            return _list_records(Path(file))
+        return [replace(row, records=WHOLE) for row in _list_one(file, fetches)]
     if (path / BUILT).is_file():
         return _read_built(path)
     recipes = {one.name: one.path for one in list_relative_recipes()}
@@ -119,6 +137,31 @@ def _list_one(given: str | Path, fetches: bool) -> Sequence[GenomeRow]:
         what = f"is no file, and no recipe has that name; {did_you_mean(str(given), recipes)}"
         fix = "see `genodiff data relatives`"
     raise DataError(what, file=path, fix=fix)
+
+
+def _list_records(path: Path) -> list[GenomeRow]:
+    """A row for each genome among the records of a file. Raises `DataError` for only one."""
+    bases: Counter[str] = Counter()
+    with open_input(path) as source:
+        for event in scan_fasta(source):
+            if isinstance(event, Header):
+                name = name_species(event.name, event.description) or event.name
+                bases[name] += 0
+            else:
+                bases[name] += len(event.letters())
+    if len(bases) < 2:
+        what = f"holds one genome ({', '.join(bases)}), and nothing to split"
+        raise DataError(what, file=path, fix=f"give {path}")
+    _log.info("%s: %s", path, format_count(len(bases), "genome"))
+    names: Counter[str] = Counter()
+    rows = []
+    for group, n in bases.items():
+        name = re.sub(r"[^A-Za-z0-9._+-]+", "_", group).strip("_")[:70] or "genome"
+        names[name] += 1
+        name += f"_{names[name]}" if names[name] > 1 else ""
+        file = os.path.abspath(path)
+        rows.append(GenomeRow(file, name, 1.0, "", "train", None, 0, bases=n, records=group))
+    return rows
 
 
 def _check_here(name: str, rows: Sequence[GenomeRow]) -> None:

@@ -23,9 +23,11 @@ from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
+from genodiff.io.fasta import Header
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
 from genodiff.io.limits import count_usable_cores, read_memory
+from genodiff.io.record_species import WHOLE, are_alike, find_several, name_species
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.index_files import (
     FORMAT,
@@ -82,13 +84,15 @@ def open_relatives(
     """
     build_relatives(listed, home=home, jobs=jobs, offline=offline)
     opened = [open_relative(row, home=home, offline=offline) for row in listed.rows]
-    by_content: dict[str, str] = {}
+    by_content: dict[str, Relative] = {}
     for one in opened:
-        other = by_content.setdefault(one.told["content"], one.name)
-        if other != one.name:
-            what = f"the relatives {other} and {one.name} are the same genome"
+        other = by_content.setdefault(one.told.get("letters", one.told["content"]), one)
+        if other is not one and one.told.get("records"):
+            _log.warning("%s is left out: the same bases as %s", one.name, other.name)
+        elif other is not one:
+            what = f"the relatives {other.name} and {one.name} are the same genome"
             raise DataError(what, file=listed.path, fix="leave one of their lines out")
-    return opened
+    return list(by_content.values())
 
 
 def identify_relatives(relatives: Sequence[Relative]) -> list[dict[str, Any]]:
@@ -165,12 +169,12 @@ def build_relative(
             return folder
         atomic.clear_leftovers(folder.parent)
         _log.info("building the memory of %s: %s", row.name, folder)
-        text, contigs, found = read_genome_text(path)
+        text, contigs, found = read_genome_text(path, row.records)
         if found != sha256:
             raise DataError("changed while it was being read", file=path, fix="run it again")
         _check_letters(row, contigs, path)
         memory = Memory.build_sampled(text)
-        made_from = {"format": FORMAT, "content": sha256_json(contigs, compact=True)} | _HOW
+        made_from = {"format": FORMAT, "content": sha256_json(contigs, compact=True)} | _how(row)
         write_memory(folder, memory, made_from, contigs=contigs)
     return folder
 
@@ -185,10 +189,15 @@ def open_relative(
     content = manifest["made_from"]["content"]
     rows = [(str(name), int(length), str(digest)) for name, length, digest in manifest["contigs"]]
     _check_letters(row, rows, path)
+    if not row.records and are_alike([length for _, length, _ in rows]):
+        what = "%s is read as one genome: its %s have about one length; if each is a genome of its "
+        what += "own, give split:%s, and whole:%s if not"
+        _log.warning(what, row.name, format_count(len(rows), "record"), path, path)
     told = {
         "name": row.name,
         "species": row.species,
         "weight": row.weight,
+        **({"records": row.records, "letters": hash_letters(rows)} if row.records else {}),
         "folder": str(folder),
         "fingerprint": sha256_json(manifest, compact=True),
         "source": str(path),
@@ -201,17 +210,24 @@ def open_relative(
     return Relative(row.name, row.species, row.weight, memory, contigs, told)
 
 
-def read_genome_text(path: Path) -> tuple[MemoryText, ContigRows, str]:
+def read_genome_text(path: Path, records: str = "") -> tuple[MemoryText, ContigRows, str]:
     """The text of a genome's file; name, length and sha256 of each contig; sha256 of the file.
 
-    The file is read once, and memory holds 3 bits a base of it. Raises `DataError`.
+    With `records`, only those of this species or name are read. The file is read once, and memory
+    holds 3 bits a base of it. Raises `DataError`, also for a file that looks like several species.
     """
     writer, empty, name = TextWriter(), 0, ""
+    headers: dict[str, str] = {}
     contigs: list[tuple[str, Any]] = []
     with open_input(path, digest=True) as source:
-        for piece in read_contents(path, source):
+        for piece in read_contents(path, source, lambda one: headers.update(describe_header(one))):
             if isinstance(piece, str):
-                name, empty = piece, empty + 1
+                wanted = records in ("", WHOLE) or records in (
+                    piece, name_species(piece, headers.get(piece, "")),
+                )  # fmt: skip
+                name, empty = piece, empty + wanted
+                continue
+            if not wanted:
                 continue
             codes = encode_bases(piece[0])
             if not len(codes):
@@ -223,8 +239,11 @@ def read_genome_text(path: Path) -> tuple[MemoryText, ContigRows, str]:
             writer.add(codes)
             contigs[-1][1].update(_LETTERS[codes].data)
     text = writer.finish()
+    if not records and (several := find_several(headers)):
+        raise refuse_several(several, path)
     if not text.n_bases:
-        raise DataError("holds no base", file=path, fix="give a file with DNA")
+        what = f"holds no base of {records}" if records not in ("", WHOLE) else "holds no base"
+        raise DataError(what, file=path, fix="give a file with DNA")
     if empty:
         _log.warning("%s: %s left out", path, format_count(empty, "empty contig"))
     rows = [
@@ -256,6 +275,23 @@ def hash_letters(contigs: ContigRows) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
+def describe_header(header: Header) -> dict[str, str]:
+    """What a header says behind the record's name, by that name."""
+    return {header.name: header.description}
+
+
+def refuse_several(species: Sequence[str], path: Path) -> DataError:
+    """The error of a file that is given as one genome and names several species."""
+    shown = ", ".join(species[:3]) + (", ..." if len(species) > 3 else "")
+    what = f"looks like the genomes of {len(species):,} species ({shown}), and is given as one"
+    fix = f"give split:{path} to read each as a genome, or whole:{path} if it is one genome"
+    return DataError(what, file=path, fix=fix)
+
+
+def _how(row: GenomeRow) -> dict[str, Any]:
+    return _HOW | ({"records": row.records} if row.records else {})
+
+
 _HOW = {"step": STEP, "order": ORDER, "kind": "relative"}
 
 
@@ -275,7 +311,7 @@ def _find_folder(
     if row.sha256 not in (None, sha256):
         what = f"its sha256 is {sha256}, not {row.sha256}"
         raise DataError(what, file=path, fix="get the file again, or correct the list")
-    key = sha256_json({"format": FORMAT, "file": sha256} | _HOW, compact=True)
+    key = sha256_json({"format": FORMAT, "file": sha256} | _how(row), compact=True)
     return find_home(home) / key[:32], path, sha256
 
 

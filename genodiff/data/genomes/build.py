@@ -216,8 +216,13 @@ def describe_genome(writer: HashedGenomeWriter, sha256: str, source: InputFile) 
     }
 
 
-def read_contents(path: Path, source: InputFile) -> Iterator[Content]:
-    """The contigs of a genome's file, in pieces: memory for one block of it."""
+def read_contents(
+    path: Path, source: InputFile, visit: Callable[[Header], object] | None = None
+) -> Iterator[Content]:
+    """The contigs of a genome's file, in pieces: memory for one block of it.
+
+    `visit` is called with the header of each contig before its name is given; not of parquet.
+    """
     if path.name.lower().endswith(PARQUET):
         yield from read_parquet_contents(path, source)
         return
@@ -228,6 +233,8 @@ def read_contents(path: Path, source: InputFile) -> Iterator[Content]:
             raise MachineError("stopped before its end", file=path, fix="run it again")
         if isinstance(event, Header):
             circular += [event.name] if event.is_circular else []
+            if visit is not None:
+                visit(event)
             yield event.name
         else:
             ids = np.frombuffer(event.data.translate(table, b"\r\n"), np.uint8)

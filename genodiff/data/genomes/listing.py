@@ -10,6 +10,7 @@ columns.
     letters   sha256 of what it spells, however it is written (`runs/relatives.py`)
     bases     about how many, to plan with a file that is not here
     tried     no: nobody has fetched it from this URL yet
+    records   of a file with many genomes, the species or the record that is this one; * is all
 
 `path` (or `url`) is needed; a field that is empty or `.` has its default. Lines that begin with #
 are comments. A split is
@@ -40,7 +41,7 @@ log = logging.getLogger("genodiff")
 RULES = ("cluster", "assembly", "chromosome", "train", "valid", "test")
 MOST_GENOMES = 100_000
 COLUMNS = (
-    "path", "name", "weight", "species", "split", "sha256", "letters", "bases", "tried",
+    "path", "name", "weight", "species", "split", "sha256", "letters", "bases", "tried", "records",
 )  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -65,6 +66,8 @@ class GenomeRow:
     letters: str | None = None
     bases: int = 0
     is_tried: bool = True
+    records: str = ""
+    """Which of a file's records are the genome (`io/record_species.py`); "" where it is one."""
 
     @property
     def is_remote(self) -> bool:
@@ -204,6 +207,7 @@ def _read_row(path: str | Path, number: int, given: dict[str, str], folder: Path
         letters=given.get("letters", "").lower() or None,
         bases=int(_read_count("bases", given.get("bases", "0"), refuse)),
         is_tried=tried == "yes",
+        records=given.get("records", "").replace(" ", "_"),
     )
 
 
