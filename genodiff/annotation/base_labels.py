@@ -10,7 +10,7 @@ contigs that a file says nothing of, and bases that are not A, C, G or T (`mask_
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -181,6 +181,17 @@ def read_gene_labels(
     return BaseLabels("genes", STATES, found)
 
 
+def _list_typed(
+    path: str | Path, contigs: Mapping[str, int], types: Sequence[str]
+) -> Iterator[tuple[str, int, int, str, str, int]]:
+    """The rows of these types; one that crosses the origin of a circular contig is two."""
+    for row in read_annotation(path, contigs, types, over_origin=True):
+        length, rest = contigs[row.contig], (row.type, row.strand, row.line)
+        yield (row.contig, row.start, min(row.end, length), *rest)
+        if row.end > length:
+            yield (row.contig, 0, row.end - length, *rest)
+
+
 def read_class_labels(
     path: str | Path,
     contigs: Mapping[str, int],
@@ -199,8 +210,7 @@ def read_class_labels(
     whose strand is not used.
     """
     if types:
-        some = [(r.contig, r.start, r.end, r.type, r.strand, r.line)
-                for r in read_annotation(path, contigs, types)]  # fmt: skip
+        some = list(_list_typed(path, contigs, types))
     else:
         table = read_bed(path, dict(contigs))
         columns = ("contig", "start", "end", "name", "strand", "line")

@@ -115,19 +115,27 @@ def find_annotation(lines: Iterable[tuple[int, str]]) -> Annotation | None:
 
 
 def read_annotation(
-    path: str | Path, contigs: Mapping[str, int] | None = None, features: Sequence[str] = ()
+    path: str | Path,
+    contigs: Mapping[str, int] | None = None,
+    features: Sequence[str] = (),
+    *,
+    over_origin: bool = False,
 ) -> Iterator[AnnotationRow]:
     """The rows of a file in their order; with `features`, those of a `TYPE`, or `TYPE=NAME`.
 
-    With `contigs` (name → length), every row must lie within its contig. Raises `DataError` naming
+    With `contigs` (name → length), every row must lie within its contig; with `over_origin` it may
+    end beyond one that a row above says is circular. Raises `DataError` naming
     the line, `UsageError` for features that no row has.
     """
     pending = {text: text.partition("=")[::2] for text in features}
     found: set[str] = set()
     seen: dict[str, set[str]] = {}  # type → names
+    circular: set[str] = set()
     for row in parse_annotation_lines(path, read_text_lines(path, "GTF, GFF3 or SAF")):
+        if row.words.get("Is_circular", "").lower() == "true":
+            circular.add(row.contig)
         if contigs is not None:
-            _check_place(path, row, contigs)
+            _check_place(path, row, contigs, circular, over_origin=over_origin)
         names = row.names.values()
         if features:
             known = seen.setdefault(row.type, set())
@@ -297,12 +305,26 @@ def _read_word(text: str, what: str, fault: Callable[[str, str], DataError]) -> 
     return word
 
 
-def _check_place(path: str | Path, row: AnnotationRow, contigs: Mapping[str, int]) -> None:
+def _check_place(
+    path: str | Path,
+    row: AnnotationRow,
+    contigs: Mapping[str, int],
+    circular: set[str],
+    *,
+    over_origin: bool,
+) -> None:
     """Raises `DataError` where a row is not within a contig."""
     length = contigs.get(row.contig)
+    crosses = length is not None and row.contig in circular and (
+        row.start < length < row.end <= row.start + length)  # fmt: skip
     if length is None:
         what = f"unknown contig '{row.contig}': not in the FASTA"
         fix = suggest_contig(row.contig, dict(contigs))
+    elif crosses and over_origin:
+        return
+    elif crosses:
+        what = f"crosses the origin of {row.contig}, which is circular; it is not read across"
+        fix = "leave the row out, or give GenBank"
     elif row.end > length:
         what = f"the end {row.end} is past the end of {row.contig} (length {length})"
         fix = "correct the row, or give the right FASTA"

@@ -67,10 +67,12 @@ def judge_snv(genome: str, gene: MadeGene, at: int, base: str) -> tuple[str, str
         kept = new[:3] == "ATG" or (gene.table != 1 and new[:3] in table.start_codons)
         return ("start_retained_variant" if kept else "start_lost"), ""
     change = [(n, a, b) for n, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
-    aminos = f"{before[first]}{first + 1}{after[first]}"
+    several = len({(one - gene.skip) // 3 for one in spots}) > 1  # a base that is read twice
+    aminos = "" if several else f"{before[first]}{first + 1}{after[first]}"
     if not change:
         return ("stop_retained_variant" if before[first] == "*" else "synonymous_variant"), aminos
     one = len(change) == 1
+    one = one and not several
     aminos = f"{change[0][1]}{change[0][0] + 1}{change[0][2]}" if one else ""
     if any(a == "*" for _, a, _ in change):
         return "stop_lost", aminos

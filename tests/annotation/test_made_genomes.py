@@ -17,10 +17,10 @@ from tests.annotation.made_files import FORMATS
 from tests.annotation.made_genomes import MadeGene, MadeGenome, make_genome
 from tests.annotation.made_truth import TERMS_OF_CODONS, judge_indel, judge_snv, list_bases
 
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))]
 
 
-@pytest.fixture(params=["line", "circle"])
+@pytest.fixture(params=[pytest.param("line", marks=pytest.mark.slow), "circle"])
 def made(request: pytest.FixtureRequest, seed: int) -> MadeGenome:
     return make_genome(seed, circular=request.param == "circle")
 

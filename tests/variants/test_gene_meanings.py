@@ -8,8 +8,10 @@ import pytest
 from Bio.Seq import Seq
 from folders import SHARED
 
-from genodiff.annotation.base_labels import read_gene_labels
+from genodiff.annotation.base_labels import read_class_labels, read_gene_labels
 from genodiff.annotation.gene_grammar import UNKNOWN
+from genodiff.errors import DataError
+from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.faidx import Genome
 from genodiff.io.genes import read_genes
 from genodiff.io.variant_alignment import judge_record
@@ -254,3 +256,16 @@ def test_pictures_draw_both_ends_of_a_gene_over_the_origin(tmp_path: Path) -> No
 
 def test_unknown_is_minus_one() -> None:
     assert UNKNOWN == -1  # `label` takes the last name for it
+
+
+def test_rows_over_the_origin_are_two_intervals_of_a_class_and_sound(tmp_path: Path) -> None:
+    text = row("region", 1, 50, "ID=c;Is_circular=true") + row("CDS", 41, 60, "ID=a")
+    path = write(tmp_path, "A" * 50, text)
+    found = read_class_labels(path, {"c": 50}, types=("CDS",)).contigs["c"]
+    assert np.flatnonzero(found).tolist() == [*range(10), *range(40, 50)]
+    assert len(list(read_annotation(path, {"c": 50}, over_origin=True))) == 2
+    with pytest.raises(DataError, match="crosses the origin of c"):
+        list(read_annotation(path, {"c": 50}, ["CDS"]))
+    linear = write(tmp_path, "A" * 50, row("CDS", 41, 60, "ID=a"))
+    with pytest.raises(DataError, match="past the end"):
+        read_class_labels(linear, {"c": 50}, types=("CDS",))

@@ -284,7 +284,7 @@ def _read_intervals(file: str, contigs: dict[str, int] | None) -> Iterator[dict[
 
 
 def _read_annotation(file: str, contigs: dict[str, int] | None) -> Iterator[dict[str, Any]]:
-    for row in read_annotation(file, contigs):
+    for row in read_annotation(file, contigs, over_origin=True):
         shown = ("contig", "start", "end", "name", "strand", "type")
         yield {key: getattr(row, key) for key in shown} | {"length": row.end - row.start}
 
