@@ -173,8 +173,8 @@ def read_gene_labels(
         what = "%s: %s of %s genes are left out: not of whole codons, or beside or on another"
         log.warning(what, shown, f"{left_out:,}", f"{total:,}")
     if partial:
-        what = "%s: %s transcripts are cut off, trans-spliced or slip: their bases have no label"
-        log.warning(what, shown, f"{partial:,}")
+        what = "%s: no label for %s: partial, trans-spliced or with ribosomal slippage"
+        log.warning(what, shown, format_count(partial, "transcript"))
     if total == left_out:
         fix = "give CDS rows, or BED12 with its coding part, with strands"
         raise DataError("has no coding gene to learn from", file=name_input(path), fix=fix)

@@ -117,6 +117,7 @@ class BasesJob(Job[BasesRequest]):
     def _relate(self, backbone: nn.Module) -> tuple[nn.Module, KeptRelatives | None]:
         """What the head reads, and what is kept of relatives."""
         asked = self.request
+        self.waiting: dict[str, Any] = {}
         if not asked.relatives:
             return backbone, None
         if (width := asked.core + 2 * asked.context) > MOST_WINDOW:

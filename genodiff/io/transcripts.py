@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from genodiff.errors import DataError
+from genodiff.errors import DataError, format_count
 from genodiff.io.faidx import Genome
 from genodiff.io.genbank import find_flat_format, parse_flat_records
 from genodiff.io.genes import read_blocks, read_rows
@@ -98,9 +98,9 @@ def _settle(one: Transcript, contigs: Mapping[str, int], genome: Genome | None) 
 def _report_unknown(found: Sequence[Transcript], shown: str) -> None:
     reasons = Counter(one.unknown for one in found if one.unknown not in ("", NO_CDS))
     if reasons:
-        some = "; ".join(f"{n:,}: {reason}" for reason, n in reasons.most_common())
-        what = "%s: %s transcripts have no protein that is known, no codon of them is judged (%s)"
-        log.warning(what, shown, f"{reasons.total():,}", some)
+        some = "; ".join(f"{reason}: {n:,}" for reason, n in reasons.most_common())
+        what = "%s: the protein of %s is unknown: no change of amino acids, no label (%s)"
+        log.warning(what, shown, format_count(reasons.total(), "transcript"), some)
 
 
 def _read_rows(

@@ -269,3 +269,19 @@ def test_rows_over_the_origin_are_two_intervals_of_a_class_and_sound(tmp_path: P
     linear = write(tmp_path, "A" * 50, row("CDS", 41, 60, "ID=a"))
     with pytest.raises(DataError, match="past the end"):
         read_class_labels(linear, {"c": 50}, types=("CDS",))
+
+
+@pytest.mark.parametrize("header", ["", " [topology=circular]"])
+def test_exon_numbers_of_gtf_say_the_order_over_an_origin(tmp_path: Path, header: str) -> None:
+    letters = GENE[12:] + "CCCCCCCCCC" + GENE[:12]  # the gene is 29..40, 1..18
+    about = 'gene_id "g"; transcript_id "t"; exon_number "{}";'
+    text = "".join(row("CDS", a, b, about.format(n), phase=0)
+                   for n, a, b in ((2, 1, 15), (1, 29, 40)))  # fmt: skip
+    path = write(tmp_path, letters, text + row("stop_codon", 16, 18, about.format(2)) +
+                 row("start_codon", 29, 31, about.format(1)), "g.gtf")  # fmt: skip
+    (tmp_path / "g.fa").write_text(f">c{header}\n{letters}\n")
+    assert ask(tmp_path, path, 0, "G", "C") == ["t|g|missense_variant|G5R"]
+    found = ask(tmp_path, path, 22, "C", "A")
+    assert found == ["||intergenic_variant|"]
+    if header:
+        assert label(tmp_path, path) == "e" * 18 + "-" * 10 + "e" * 12
