@@ -8,6 +8,7 @@ from typing import Any, Literal
 from genodiff.io.target import check_new_folder
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
+from genodiff.runs.checkpoint import CARD
 from genodiff.runs.ready_models import check_may_write
 from genodiff.runs.run_paths import check_run
 
@@ -59,9 +60,11 @@ def import_checkpoint(
     if not plan:
         check_new_folder(out, force=force)
     choose_device(device)
-    from genodiff.hub.adopt import adopt_network
-    from genodiff.hub.source import read_source
+    from genodiff.hub.adopt import adopt_network, copy_model
+    from genodiff.hub.source import find_published_folder, read_source
 
+    if (own := find_published_folder(source) / CARD).exists():  # as `export --format safetensors`
+        return copy_model(own.parent, out, plan=plan, force=force)
     read = read_source(source, averaged=not raw, tokenizer=tokenizer, offline=offline)
     if plan:
         parameters = sum(tensor.numel() for tensor in read.tensors.values())

@@ -51,21 +51,19 @@ def embed(
             --region, --features or --window says otherwise.
         out: Ends in .npz, .parquet, .zarr, .csv or .tsv.
         bed: BED file of regions; a row on - is read as its reverse complement.
-        region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
-            times.
+        region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
         features: CDS, or CDS=dnaA: features of a GenBank or EMBL file, by type and name, in their
             own direction, with joined parts as one; with --bed, rows of that GTF or GFF3 file, each
-            by itself; may be given several times.
+            by itself; one or several.
         window: Cut into pieces of this many bases.
         stride: Bases from one piece to the next (default: --window).
-        layer: Layer, 0 (embedding) to n_layer; -1 is the last; may be given several times [-1].
+        layer: Layer, 0 (embedding) to n_layer; -1 is the last; one or several [-1].
         pool: Over the bases of a window; none keeps each base.
         strand: Both strands averaged, the window as it stands, or both apart.
         batch_size: Windows at a time: changes the speed, not the figures.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; may be given several times. They are read beside
-            the network. split:FILE reads each species of a file, or each record, as a genome of its
-            own.
+            what `genodiff data relatives` built; one or several. They are read beside the network.
+            split:FILE reads each species of a file, or each record, as a genome of its own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         device: Where to compute: auto, cpu or cuda.

@@ -84,7 +84,7 @@ def evaluate(
         order: Also the exact likelihood of drawing the windows in this order: left-to-right, both-
             ends, confidence, entropy-bounded, random, or another sampler's.
         order_options: A setting of the order, as at_once=4, bound=0.5 or steps=256 (default: one
-            base with each evaluation); may be given several times.
+            base with each evaluation); one or several.
         order_evaluations: Of a fixed order take so many evaluations of each window, evenly spread
             [all].
         block: Bases of a block, which knows all before it and nothing after it (default: as
@@ -93,9 +93,8 @@ def evaluate(
         seed: Seed of every random draw.
         offline: Never touch the network.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; may be given several times. They are read beside
-            the network. split:FILE reads each species of a file, or each record, as a genome of its
-            own.
+            what `genodiff data relatives` built; one or several. They are read beside the network.
+            split:FILE reads each species of a file, or each record, as a genome of its own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         domain: What the run is expected to hold.
         shard: i/n: the draws of the i-th of n parts, to --out; `genodiff merge` joins.

@@ -71,22 +71,21 @@ def finetune_bases(
         out: Folder of the model.
         genes: Coding genes: GFF3, GTF, GenBank, EMBL or BED12.
         classes: Classes of bases: BED by its names, or GFF3 and GTF with --types.
-        track: NAME=FILE: values of bases, bigWig or bedGraph; may be given several times.
+        track: NAME=FILE: values of bases, bigWig or bedGraph; one or several.
         types: Rows of --classes that are read, such as exon.
         all_as: One name for all rows of --classes.
         stranded: Two classes of each: on + and on -.
         mask_shared: Bases of two classes are unknown; without it they are an error.
         fill: A base without a value has 0 where its --track has any on the contig.
         within: BED file: labels elsewhere are unknown.
-        valid: What chooses the epoch: a contig, or a part of one (chr1:1-50,000); may be given
-            several times [the last tenth of each].
-        test: What is measured at the end: a contig, or a part of one (chr1:1-50,000); may be given
-            several times.
+        valid: What chooses the epoch: a contig, or a part of one (chr1:1-50,000); one or several
+            [the last tenth of each].
+        test: What is measured at the end: a contig, or a part of one (chr1:1-50,000); one or
+            several.
         head: What reads the network's features.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; may be given several times. They are read beside
-            the network. split:FILE reads each species of a file, or each record, as a genome of its
-            own.
+            what `genodiff data relatives` built; one or several. They are read beside the network.
+            split:FILE reads each species of a file, or each record, as a genome of its own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         chain: Genes as one path: the steps between states are learned, too (CRF).
         ends: Genes begin with ATG and end with a stop codon, or anywhere.

@@ -46,8 +46,7 @@ def ism(
         run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         sequences: FASTA file; each record is a region unless --region or --bed says so.
         out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
-        region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
-            times.
+        region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
         bed: BED file of regions; a row on - is read as its reverse complement.
         context: Bases of a window (default: the trained length).
         unit: Unit of what is written; 1 bit is 0.69 nats.
@@ -56,9 +55,8 @@ def ism(
         batch_size: Windows at a time: changes the speed, never the map.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; may be given several times. They are read beside
-            the network. split:FILE reads each species of a file, or each record, as a genome of its
-            own.
+            what `genodiff data relatives` built; one or several. They are read beside the network.
+            split:FILE reads each species of a file, or each record, as a genome of its own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         label: Of a fine-tuned classifier: the class whose log-odds change.
         device: Where to compute: auto, cpu or cuda.
@@ -109,8 +107,7 @@ def dependencies(
         run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         sequences: FASTA file; each record is a region unless --region or --bed says so.
         out: .tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.
-        region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
-            times.
+        region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
         bed: BED file of regions; a row on - is read as its reverse complement.
         context: Bases of a window (default: the trained length).
         unit: Unit of what is written; 1 bit is 0.69 nats.
@@ -119,9 +116,8 @@ def dependencies(
         batch_size: Windows at a time: changes the speed, never the map.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; may be given several times. They are read beside
-            the network. split:FILE reads each species of a file, or each record, as a genome of its
-            own.
+            what `genodiff data relatives` built; one or several. They are read beside the network.
+            split:FILE reads each species of a file, or each record, as a genome of its own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         every: Targets this many bases apart are masked together; what that changes is told.
         exact: Mask each target by itself: 3 evaluations a pair.
@@ -178,8 +174,7 @@ def tracks(
         run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         sequences: FASTA file; all of it is read unless --region or --bed says so.
         out: Folder to write; with --shard a .npy file of the part.
-        region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
-            times.
+        region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
         bed: BED file of regions; the strand column is not used: tracks run along the genome.
         every: Mask bases so far apart at once: quicker, not exact (default: each by itself).
         context: Bases of a window (default: the trained length).
@@ -187,18 +182,17 @@ def tracks(
             on for a run of train --memory).
         batch_size: Windows at a time: changes the speed, never the map.
         formats: bigwig, bedgraph, bedgraph.gz, npz, parquet, svg, png, pdf, html; bigwig comes with
-            a track hub, svg, png and pdf are of one region; may be given several times [bigwig, and
-            html up to 100,000 bases].
+            a track hub, svg, png and pdf are of one region; one or several [bigwig, and html up to
+            100,000 bases].
         genome: UCSC's name of the genome, such as hg38, for the hub, whose names contigs then have
             (default: the hub brings the sequence).
         email: Address that stands in the hub.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
         track: NAME=FILE: values that are drawn below, bigWig or bedGraph; or a folder that
-            `genodiff predict` wrote: all its values, and its genes; may be given several times.
+            `genodiff predict` wrote: all its values, and its genes; one or several.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; may be given several times. They are read beside
-            the network. split:FILE reads each species of a file, or each record, as a genome of its
-            own.
+            what `genodiff data relatives` built; one or several. They are read beside the network.
+            split:FILE reads each species of a file, or each record, as a genome of its own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         device: Where to compute: auto, cpu or cuda.

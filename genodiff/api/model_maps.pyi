@@ -36,8 +36,7 @@ class ModelMaps:
 
         Args:
             sequences: FASTA file; each record is a region unless --region or --bed says so.
-            region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
-                times.
+            region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
             bed: BED file of regions; a row on - is read as its reverse complement.
             context: Bases of a window (default: the trained length).
             unit: Unit of what is written; 1 bit is 0.69 nats.
@@ -77,8 +76,7 @@ class ModelMaps:
 
         Args:
             sequences: FASTA file; each record is a region unless --region or --bed says so.
-            region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
-                times.
+            region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
             bed: BED file of regions; a row on - is read as its reverse complement.
             context: Bases of a window (default: the trained length).
             unit: Unit of what is written; 1 bit is 0.69 nats.
@@ -118,8 +116,7 @@ class ModelMaps:
 
         Args:
             sequences: FASTA file; all of it is read unless --region or --bed says so.
-            region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
-                times.
+            region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
             bed: BED file of regions; the strand column is not used: tracks run along the genome.
             every: Mask bases so far apart at once: quicker, not exact (default: each by itself).
             context: Bases of a window (default: the trained length).

@@ -40,7 +40,7 @@ class ModelSamples:
             sampler: ancestral, first-hitting, confidence, entropy-bounded, strand-symmetric, remdm-cap,
                 remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends, uniform-ancestral
                 [the objective's own].
-            sampler_options: A setting of the sampler, as eta=0.1; may be given several times.
+            sampler_options: A setting of the sampler, as eta=0.1; one or several.
             steps: Steps per window (auto: 256, or --bits-lost).
             temperature: 1 is the model's own law, 0 its likeliest bases.
             top_p: Draw among the likeliest bases that hold this much probability.
@@ -90,7 +90,7 @@ class ModelSamples:
             sampler: ancestral, first-hitting, confidence, entropy-bounded, strand-symmetric, remdm-cap,
                 remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends, uniform-ancestral
                 [the objective's own].
-            sampler_options: A setting of the sampler, as eta=0.1; may be given several times.
+            sampler_options: A setting of the sampler, as eta=0.1; one or several.
             steps: Steps per window (auto: 256, or --bits-lost).
             temperature: 1 is the model's own law, 0 its likeliest bases.
             top_p: Draw among the likeliest bases that hold this much probability.

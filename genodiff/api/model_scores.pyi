@@ -67,8 +67,7 @@ class ModelScores:
                 score (missense, splice donor, ...).
             genetic_code: CONTIG=N, with --features: NCBI's number of a contig's genetic code, where the
                 annotation does not say it; chrM=2. May be given several times.
-            region: Only variants in chr1:1,000-2,000, 1-based and inclusive; may be given several
-                times.
+            region: Only variants in chr1:1,000-2,000, 1-based and inclusive; one or several.
             batch_size: Windows at a time: changes speed and memory, never the scores (default: about
                 32,768 bases).
             memory: on: with a memory of the training genome, each window's own locus left out (default:
@@ -136,8 +135,7 @@ class ModelScores:
                 score (missense, splice donor, ...).
             genetic_code: CONTIG=N, with --features: NCBI's number of a contig's genetic code, where the
                 annotation does not say it; chrM=2. May be given several times.
-            region: Only variants in chr1:1,000-2,000, 1-based and inclusive; may be given several
-                times.
+            region: Only variants in chr1:1,000-2,000, 1-based and inclusive; one or several.
             batch_size: Windows at a time: changes speed and memory, never the scores (default: about
                 32,768 bases).
             memory: on: with a memory of the training genome, each window's own locus left out (default:

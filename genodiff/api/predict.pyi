@@ -64,8 +64,7 @@ def predict(
         form: The format of stdout [csv].
         column: Column of sequences of a table [sequence, seq]; twice for pairs of sentences.
         fasta: The genome of a BED file, or of --region.
-        region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several
-            times.
+        region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
         relatives: Of a model that labels bases with relatives: their genomes, where they are not
             where they were in training.
         task: Task, where a sweep has several.

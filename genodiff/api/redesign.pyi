@@ -74,9 +74,8 @@ def redesign(
         guide: Guidance by the settings of `genodiff.generate.guide_settings.GuideSettings`, such as
             {"guidance": "smc", "oracle": score}.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; may be given several times. They are read beside
-            the network. split:FILE reads each species of a file, or each record, as a genome of its
-            own.
+            what `genodiff data relatives` built; one or several. They are read beside the network.
+            split:FILE reads each species of a file, or each record, as a genome of its own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         screen: Command that sees the FASTA file, as its last argument, before anything is written;
             another exit status than 0 refuses it.
@@ -100,7 +99,7 @@ def redesign(
             pX:290-10.
         bed: BED file of regions to design. The strand column is not used: designs are edits along
             the genome, and --protein says which way a gene is read.
-        region: As --bed: chr1:1,000-2,000, 1-based and inclusive; may be given several times.
+        region: As --bed: chr1:1,000-2,000, 1-based and inclusive; one or several.
         template: FASTA file in which N is any base, an IUPAC code one of its set.
         n: Designs of each region (default 1).
         constraints: YAML or JSON file with more constraints.

@@ -73,9 +73,8 @@ def sample(
         guide: Guidance by the settings of `genodiff.generate.guide_settings.GuideSettings`, such as
             {"guidance": "smc", "oracle": score}.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; may be given several times. They are read beside
-            the network. split:FILE reads each species of a file, or each record, as a genome of its
-            own.
+            what `genodiff data relatives` built; one or several. They are read beside the network.
+            split:FILE reads each species of a file, or each record, as a genome of its own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         screen: Command that sees the FASTA file, as its last argument, before anything is written;
             another exit status than 0 refuses it.
@@ -84,7 +83,7 @@ def sample(
         sampler: ancestral, first-hitting, confidence, entropy-bounded, strand-symmetric, remdm-cap,
             remdm-rescale, remdm-loop, p2, analytic, left-to-right, both-ends, uniform-ancestral
             [the objective's own].
-        sampler_options: A setting of the sampler, as eta=0.1; may be given several times.
+        sampler_options: A setting of the sampler, as eta=0.1; one or several.
         steps: Steps per window (auto: 256, or --bits-lost).
         temperature: 1 is the model's own law, 0 its likeliest bases.
         top_p: Draw among the likeliest bases that hold this much probability.
@@ -103,7 +102,7 @@ def sample(
         template: FASTA file (- for stdin) whose N and ? are filled, every other letter kept.
         bed: BED file: fill these bases of --template alone, whatever stands there; N elsewhere
             stays. The strand column is not used: bases are filled in place.
-        region: As --bed: chr1:1,000-2,000, 1-based and inclusive; may be given several times.
+        region: As --bed: chr1:1,000-2,000, 1-based and inclusive; one or several.
         only_filled: Write the regions of --bed and --region, not the genome.
         prompt: Of text: how each sample begins.
         bits_lost: Choose the steps: the fewest that lose so many bits per 1,000 bases, against one

@@ -78,8 +78,7 @@ def score(
             score (missense, splice donor, ...).
         genetic_code: CONTIG=N, with --features: NCBI's number of a contig's genetic code, where the
             annotation does not say it; chrM=2. May be given several times.
-        region: Only variants in chr1:1,000-2,000, 1-based and inclusive; may be given several
-            times.
+        region: Only variants in chr1:1,000-2,000, 1-based and inclusive; one or several.
         batch_size: Windows at a time: changes speed and memory, never the scores (default: about
             32,768 bases).
         memory: on: with a memory of the training genome, each window's own locus left out (default:
@@ -88,9 +87,8 @@ def score(
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         allow_mismatches: Records that do not fit the FASTA are marked, and are no error.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; may be given several times. They are read beside
-            the network. split:FILE reads each species of a file, or each record, as a genome of its
-            own.
+            what `genodiff data relatives` built; one or several. They are read beside the network.
+            split:FILE reads each species of a file, or each record, as a genome of its own.
         strains: Let in relatives of the model's own species, too: with them a test is a look-up.
         page: Also write OUT.html: what `genodiff report OUT --model RUN` draws.
         device: Where to compute: auto, cpu or cuda.

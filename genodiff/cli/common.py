@@ -206,6 +206,8 @@ def _say_time(seconds: float | None, most: float | None, device: str | None) -> 
 
 
 def _say(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     if isinstance(value, dict):
         return ", ".join(f"{n:,} {name}" for name, n in value.items()) or "none"
     if isinstance(value, list):

@@ -89,6 +89,8 @@ def make_verb(
             print("\n".join(lines))
         elif is_plan:
             print_plan(told)
+        if is_plan and not json and (show or lines) and "seconds_of_relatives" in told:
+            print(f"relatives {told['relatives']}")
         if not is_plan and show is None:
             took = f", in {format_duration(told['seconds'])}" if "seconds" in told else ""
             _log.info("%s: %s%s", told.get("out", out), say(told), took)
@@ -129,14 +131,14 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
     about: dict[str, Any] = {"help": option.help, "name": list(one.flags)}
     if option.negative or bool not in kinds or default is False:
         about["negative"] = option.negative
-    if option.is_row or option.alone:
-        about["consume_multiple"] = True
     if one.name == "out" or option.or_stream or (option.is_word and option.is_input):
         about["allow_leading_hyphen"] = True
     default = None if default == "" or isinstance(default, tuple) else default
     kind = _on_line(one) if default is not None else _on_line(one) | None
     default = int(default) if option.is_digit else default
     is_list = any(get_origin(part) is list for part in (kind, *get_args(kind)))
+    if is_list:  # --relatives A B C as well as --relatives A --relatives B
+        about["consume_multiple"] = True
     if int in kinds and str not in kinds and not is_list:
         about["converter"] = partial(_convert_number, [w for one in kinds for w in get_args(one)])
     if default is MISSING:

@@ -38,6 +38,8 @@ class EmbedJob(Job[EmbedRequest]):
         asked = self.request
         self.keeps = is_file(asked.sequences) and str(asked.sequences) != "-"
         in_place = self.keeps and (asked.bed is not None or asked.region)
+        if self.keeps:  # regions and features are judged before a model is opened
+            next(_cut(asked), None)
         self.model = open_language(
             asked.run, self.device, asked.relatives, strains=asked.strains,
             fasta=asked.sequences if in_place else None, plan=asked.plan,

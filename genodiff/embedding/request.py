@@ -38,7 +38,7 @@ class EmbedFields:
         Option(
             "CDS, or CDS=dnaA: features of a GenBank or EMBL file, by type and name, in their own "
             "direction, with joined parts as one; with --bed, rows of that GTF or GFF3 file, each "
-            "by itself; may be given several times."
+            "by itself; one or several."
         ),
     ] = ()
     window: Annotated[int | None, Ge(1), Option("Cut into pieces of this many bases.")] = None
@@ -47,7 +47,7 @@ class EmbedFields:
     ] = None
     layer: Annotated[
         int | Sequence[int],
-        Option("Layer, 0 (embedding) to n_layer; -1 is the last; may be given several times [-1]."),
+        Option("Layer, 0 (embedding) to n_layer; -1 is the last; one or several [-1]."),
     ] = (-1,)
     pool: Annotated[
         Literal["mean", "max", "center", "none"],

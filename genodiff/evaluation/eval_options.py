@@ -110,7 +110,7 @@ class EvalOptions:
         Mapping[str, float] | None,
         Option(
             "A setting of the order, as at_once=4, bound=0.5 or steps=256 (default: one base with "
-            "each evaluation); may be given several times.",
+            "each evaluation); one or several.",
             ("--order-option",),
         ),
     ] = field(default=None, metadata=_OF_DNA)

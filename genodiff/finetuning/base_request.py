@@ -17,7 +17,7 @@ from genodiff.runs.run_paths import check_input, check_run
 
 Loss = Literal["poisson", "mse"]
 Ends = Literal["codons", "any"]
-_HELD = "a contig, or a part of one (chr1:1-50,000); may be given several times"
+_HELD = "a contig, or a part of one (chr1:1-50,000); one or several"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class BasesRequest(FileRequest):
     ] = None
     track: Annotated[
         Sequence[str],
-        Option("NAME=FILE: values of bases, bigWig or bedGraph; may be given several times."),
+        Option("NAME=FILE: values of bases, bigWig or bedGraph; one or several."),
     ] = ()
     types: Annotated[
         Sequence[str], Option("Rows of --classes that are read, such as exon.", is_row=True)

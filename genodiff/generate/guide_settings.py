@@ -53,7 +53,7 @@ class GuideSettings:
     options: Annotated[
         Mapping[str, float],
         Option(
-            "A setting of the guidance, as particles=32; may be given several times.",
+            "A setting of the guidance, as particles=32; one or several.",
             ("--guidance-option",),
         ),
     ] = field(default_factory=dict)

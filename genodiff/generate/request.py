@@ -16,6 +16,11 @@ from genodiff.jobs.options import COUNT, Block, RegionsInPlace, RelativeFiles, S
 from genodiff.jobs.request import Option, Request
 from genodiff.runs.run_paths import choose_run
 
+_OTHER_FORMATS = {
+    ".gb", ".gbk", ".gbff", ".genbank", ".embl", ".vcf", ".bed", ".gff", ".gff3", ".gtf", ".csv",
+    ".tsv", ".parquet", ".xlsx", ".html", ".pdf", ".png", ".svg", ".bam", ".2bit",
+}  # fmt: skip
+
 Out = Annotated[
     str | Path | None, Option("The same, and of text the file to write.", ("--out", "-o"))
 ]
@@ -49,7 +54,7 @@ class SampleFields:
     sampler_options: Annotated[
         Mapping[str, float] | None,
         Option(
-            "A setting of the sampler, as eta=0.1; may be given several times.",
+            "A setting of the sampler, as eta=0.1; one or several.",
             ("--sampler-option",),
         ),
     ] = None
@@ -145,6 +150,10 @@ class DrawRequest(FileRequest):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        ending = Path(str(self.out)).suffix.lower()
+        if ending in _OTHER_FORMATS and getattr(self, "known", None) != "text":
+            what = f"--out {self.out}: sequences are written as FASTA, and {ending} says otherwise"
+            raise UsageError(what, fix=f"give {Path(str(self.out)).stem}.fa")
         check_guide(self.guide)
         self.open_screener()
         if self.line_width < 0:

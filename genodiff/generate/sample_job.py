@@ -39,6 +39,9 @@ class SampleJob(DrawJob[SampleRequest]):
         if known_dna:  # before the model is opened
             sizes = [asked.length or 1] if templates is None else [len(t.text) for t in templates]
             self._check_room(asked.n or (DNA.n_samples if templates is None else 1), sizes)
+        if asked.is_partly and asked.template != "-":
+            with Genome(str(asked.template)) as genome:
+                read_gaps(genome, None if asked.bed is None else str(asked.bed), asked.region)
         opened = open_any(asked.find_run(), self.device)
         model, own = opened if isinstance(opened, Published) else (refuse_fitted(opened), None)
         fasta = asked.template if asked.is_partly and asked.template != "-" else None

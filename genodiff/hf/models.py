@@ -156,8 +156,10 @@ class Caduceus(CaduceusPreTrainedModel):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         attention_mask: Tensor | None = None,
+        output_attentions: bool | None = None,
     ) -> tuple[Any, ...] | Tensor | BaseModelOutputWithNoAttention:
-        """Hidden states after the last norm. `attention_mask` is not read, as published.
+        """Hidden states after the last norm. `attention_mask` is not read, as published, and
+        `output_attentions` is what PEFT gives every network: there are none to give.
 
         `hidden_states` are the embeddings, the output of each mixer but the last, and the last
         norm's; published code without `fused_add_norm` leaves out the last, and so does this.
@@ -222,6 +224,7 @@ class CaduceusForMaskedLM(CaduceusPreTrainedModel):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         attention_mask: Tensor | None = None,
+        output_attentions: bool | None = None,
     ) -> tuple[Any, ...] | MaskedLMOutput:
         """Logits, and the mean cross-entropy (nats) over labels that are not ignored.
 
@@ -310,6 +313,7 @@ class CaduceusForSequenceClassification(CaduceusPreTrainedModel):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
         attention_mask: Tensor | None = None,
+        output_attentions: bool | None = None,
     ) -> tuple[Any, ...] | SequenceClassifierOutput:
         """Scores, and the loss that `config.problem_type` names.
 

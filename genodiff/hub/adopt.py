@@ -27,7 +27,13 @@ from genodiff.runs.config import RunConfig
 from genodiff.runs.embedded_memory import FOLDER, has_memory
 from genodiff.runs.feed import OWN
 from genodiff.runs.folder import describe_session, write_provenance
-from genodiff.runs.model import TrainedModel, build_backbone, build_diffusion, fill_module
+from genodiff.runs.model import (
+    TrainedModel,
+    build_backbone,
+    build_diffusion,
+    fill_module,
+    load_model,
+)
 from genodiff.runs.resolve import CONFIG, resolve_config
 from genodiff.runs.sealed_files import encode_tensors
 from genodiff.runs.tokenizer_files import write_tokenizer
@@ -116,6 +122,31 @@ def _build(source: PublishedNetwork, config: RunConfig) -> tuple[Backbone, Probe
         return backbone, probe_network(backbone, source.vocabulary.alphabet, backbone.paired)
     except CheckpointError as fault:
         raise CheckpointError(fault.what, file=source.path, fix=fault.fix) from None
+
+
+def copy_model(source: Path, out: Path, *, plan: bool, force: bool) -> dict[str, Any]:
+    """Copy the weights of a folder that genodiff itself wrote, an exported one or a run, to the run
+    folder `out`; returns what was found. Raises `CheckpointError` for the first fault.
+    """
+    model = load_model(source)
+    alphabet, paired = model.alphabet, model.backbone.paired
+    files = [path for path in sorted(source.iterdir()) if path.is_file()]
+    parameters = sum(p.numel() for p in model.backbone.parameters())
+    found: dict[str, Any] = {
+        "run": str(out), "layout": "genodiff", "digest": model.digest, "parameters": parameters,
+        "vocabulary": alphabet.name, "weights": "averaged", "out": str(out),
+        "network": model.config.backbone.model_dump(mode="json"), "classes": None,
+        "files": [path.name for path in files],
+    }  # fmt: skip
+    if plan:
+        return found
+    found["probe"] = summary(probe_network(model.backbone, alphabet, paired), alphabet.domain)
+    with atomic.atomic_directory(out, aside=force) as folder:
+        for path in files:
+            shutil.copy2(path, folder / path.name)
+        if has_memory(source):
+            shutil.copytree(source / FOLDER, folder / FOLDER, symlinks=True)
+    return found
 
 
 def adopt_network(

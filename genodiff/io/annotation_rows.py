@@ -21,7 +21,7 @@ from genodiff.io.cells import explain_whole, find_hidden, find_spoilt_name, is_c
 from genodiff.io.diagnosis import Diagnosis
 from genodiff.io.gene_words import ROW_WORDS
 from genodiff.io.input_file import name_input
-from genodiff.io.regions import suggest_contig
+from genodiff.io.regions import find_contig, suggest_contig
 from genodiff.io.text_lines import read_text_lines
 
 TITLES = ("gene_name", "Name", "gene", "locus_tag", "gene_id", "ID", "transcript_id")
@@ -132,6 +132,9 @@ def read_annotation(
     seen: dict[str, set[str]] = {}  # type → names
     circular: set[str] = set()
     for row in parse_annotation_lines(path, read_text_lines(path, "GTF, GFF3 or SAF")):
+        if contigs is not None:
+            named = find_contig(row.contig, contigs, name_input(path))
+            row = row._replace(contig=named or row.contig)
         if row.words.get("Is_circular", "").lower() == "true":
             circular.add(row.contig)
         if contigs is not None:

@@ -20,7 +20,7 @@ from genodiff.errors import DataError, did_you_mean
 from genodiff.io.annotation_rows import find_annotation
 from genodiff.io.cells import explain_whole, find_spoilt_name, is_bed_comment, read_whole
 from genodiff.io.input_file import name_input
-from genodiff.io.regions import suggest_contig
+from genodiff.io.regions import find_contig, suggest_contig
 from genodiff.io.text_lines import read_text_lines
 
 log = logging.getLogger("genodiff")
@@ -182,14 +182,15 @@ def _row(
             path, number, f"the end {end} is before the start {start}", "exchange or correct them"
         )
     if contigs is not None:
-        if contig not in contigs:
+        known = find_contig(contig, contigs, name_input(path))
+        if known is None:
             raise _fault(
                 path,
                 number,
                 f"unknown contig '{contig}': not in the FASTA",
                 suggest_contig(contig, contigs),
             )
-        length = contigs[contig]
+        contig, length = known, contigs[known]
         if end > length:
             which = f"start {start} and the end {end} are" if start >= length else f"end {end} is"
             hint = "; is the file 1-based?" if end == length + 1 and start > 0 else ""

@@ -17,7 +17,7 @@ from genodiff.io.cells import is_bed_comment, read_whole
 from genodiff.io.features import NAMES
 from genodiff.io.genbank import FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import name_input, open_input
-from genodiff.io.regions import refuse_contigs
+from genodiff.io.regions import find_contig, refuse_contigs
 from genodiff.io.text_lines import split_lines
 from genodiff.io.transcript_model import BEYOND, Part, Transcript
 from genodiff.io.transcript_records import is_of_record, list_record
@@ -68,13 +68,14 @@ def read_genes(
         kind = "GFF3, GTF, BED or GenBank" if flat is None else flat.name
         lines = split_lines(chain([head], blocks), kind, shown)
         if flat is None:
-            genes = _read_rows(lines, path, kept, strangers)
+            genes = _read_rows(lines, path, contigs, kept, strangers)
         else:
             records = parse_flat_records(lines, flat, shown)
             genes = (
                 gene for record in records for gene in _list_record(record, kept, strangers, shown)
             )
         for one in genes:
+            one = one._replace(contig=find_contig(one.contig, contigs, shown) or one.contig)
             length = kept.get(one.contig, 0)
             if not length:
                 strangers[one.contig] = None
@@ -101,14 +102,17 @@ def _read_rows(
     lines: Iterator[tuple[int, str]],
     path: str | Path,
     contigs: Mapping[str, int],
+    wanted: Mapping[str, int],
     strangers: dict[str, None],
 ) -> Iterator[Gene]:
     """Genes of GFF3, GTF or BED; contigs that are not known are added to `strangers`."""
 
-    def keeps(contig: str) -> bool:
-        if contig not in contigs:
-            strangers[contig] = None
-        return contig in contigs
+    def keeps(contig: str) -> str | None:
+        known = find_contig(contig, contigs, name_input(path)) or contig
+        if known in wanted:
+            return known
+        strangers[known] = None
+        return None
 
     def of_bed(row: Sequence[Any], fields: Sequence[str]) -> Gene:
         return read_blocks(path, row, fields)
@@ -121,13 +125,14 @@ def _read_rows(
 def read_rows(
     lines: Iterator[tuple[int, str]],
     path: str | Path,
-    keeps: Callable[[str], bool],
+    keeps: Callable[[str], str | None],
     of_annotation: Callable[[Iterator[AnnotationRow]], Iterator[Feature]],
     of_bed: Callable[[Sequence[Any], Sequence[str]], Feature],
 ) -> Iterator[Feature]:
     """What is made of the rows of GFF3 or GTF together, or of each row of BED.
 
-    `keeps` says whether a contig is wanted. Raises `DataError` for a faulty row.
+    `keeps` is the genome's name of a contig that is wanted, None of another. Raises `DataError`
+    for a faulty row.
     """
     for number, text in lines:
         line = text.rstrip(" \t")
@@ -138,10 +143,15 @@ def read_rows(
             raise DataError(what, file=name_input(path), line=number, fix=fix)
         rest = chain([(number, text)], lines)
         if is_annotation_row(line):
-            yield from of_annotation(parse_annotation_lines(path, rest, keeps))
+            annotation = parse_annotation_lines(path, rest, lambda name: bool(keeps(name)))
+            yield from of_annotation(
+                row._replace(contig=keeps(row.contig) or "") for row in annotation
+            )
         else:
             rows = parse_bed_lines(path, rest)
-            yield from (of_bed(row, fields) for row, fields in rows if keeps(row[0]))
+            for row, fields in rows:
+                if named := keeps(row[0]):
+                    yield of_bed((named, *row[1:]), fields)
         return
 
 

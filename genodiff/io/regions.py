@@ -1,13 +1,19 @@
 """Region strings such as `chr1:1,000-2,000`, 1-based and inclusive, as in samtools."""
 
+import logging
 import re
 from collections.abc import Collection, Mapping
+from functools import cache
 
 from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.io.topology import MITOCHONDRIA
 
+_log = logging.getLogger("genodiff")
 _RANGE = re.compile(
     r"(?P<contig>.+):(?P<start>[0-9][0-9,]*)(?:(?P<dash>-)(?P<end>[0-9][0-9,]*)?)?\Z", re.DOTALL
 )
+CHROMOSOME = re.compile(r"([1-9]\d?|[IVX]{1,5}|[WXYZ])([LRAB]|het)?")
+"""What chromosomes are called without `chr`."""
 _FORM = "write it as CONTIG:START-END, 1-based and inclusive, for example chr1:1,000-2,000"
 
 
@@ -29,19 +35,20 @@ def parse_region(
     found = _RANGE.match(text)
     if found is None:
         braced = text[1:-1] if text.startswith("{") and text.endswith("}") else text
-        if braced in contigs:
-            return braced, 0, contigs[braced]
+        if whole := find_contig(braced, contigs):
+            return whole, 0, contigs[whole]
         if ":" in text and text.rsplit(":", 1)[0] in contigs:
             raise UsageError(f"region '{text}' has no valid range", fix=_FORM)
         raise UsageError(
             f"region '{text}': no contig of that name", fix=suggest_contig(text, contigs)
         )
-    contig = found["contig"]
-    if contig.startswith("{") and contig.endswith("}") and contig not in contigs:
-        contig = contig[1:-1]
-    if contig not in contigs:
+    named = found["contig"]
+    if named.startswith("{") and named.endswith("}") and named not in contigs:
+        named = named[1:-1]
+    contig = find_contig(named, contigs)
+    if contig is None:
         raise UsageError(
-            f"region '{text}': no contig '{contig}'", fix=suggest_contig(contig, contigs)
+            f"region '{text}': no contig '{named}'", fix=suggest_contig(named, contigs)
         )
     length = contigs[contig]
     start = _parse_number(found["start"], text)
@@ -56,6 +63,70 @@ def parse_region(
         what = f"region '{text}' is past the end of {contig} (length {length:,})"
         raise UsageError(what, fix="give a range within it")
     return contig, start - 1, end
+
+
+def find_contig(name: str, contigs: Mapping[str, int], shown: str = "") -> str | None:
+    """The contig of a genome that `name` means: itself, or one that other files call so.
+
+    `1` and `chr1`, `chrIV` and `chr4` or `4`, `MT`, `M` and `chrM` are one name where the genome
+    has exactly one of them. A line says so, once for a file that is `shown`. None where there is
+    none or several.
+    """
+    if name in contigs:
+        return name
+    alike: list[str] = []
+    for names in _list_names(name):
+        if alike := [one for one in names if one in contigs]:
+            break
+    if len(alike) != 1 or (
+        alike[0].endswith("X")
+        and not name.endswith("X")
+        and not ("IX" in contigs or "chrIX" in contigs)
+    ):  # X is a sex chromosome where chromosomes have no Roman numerals
+        return None
+    found = alike[0]
+    _say_renamed(shown, name.startswith("chr"), name, found)
+    return found
+
+
+@cache
+def _say_renamed(shown: str, is_ucsc: bool, name: str, found: str) -> None:
+    first = (shown, is_ucsc, found.startswith("chr"))
+    if first not in _said:
+        _said.add(first)
+        where = f"{shown}: " if shown else ""
+        _log.warning("%scontig '%s' is taken for '%s' of the FASTA", where, name, found)
+
+
+@cache
+def _list_names(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a contig may be called: with `chr` and without; and then in the other numerals, or as
+    mitochondria are called.
+    """
+    bare = name[3:] if name[:3].lower() == "chr" else name
+    others: list[str] = []
+    if not CHROMOSOME.fullmatch(bare) and bare not in MITOCHONDRIA:
+        return (), ()
+    if bare in MITOCHONDRIA:
+        others = ["M", "MT", "Mito"]
+    elif bare.isascii() and bare.isdecimal() and 0 < int(bare) < 40 and bare[0] != "0":
+        others = [_write_roman(int(bare))]
+    elif bare != "X" and bare and set(bare) <= set("IVX"):
+        others = [str(n) for n in range(1, 40) if _write_roman(n) == bare]
+    first, second = (
+        tuple(dict.fromkeys(f"{chr_}{one}" for one in some for chr_ in ("chr", "Chr", "")))
+        for some in ([bare], others)
+    )
+    return first, second
+
+
+def _write_roman(n: int) -> str:
+    tens, ones = divmod(n, 10)
+    ending = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")[ones]
+    return "X" * tens + ending
+
+
+_said: set[tuple[str, bool, bool]] = set()
 
 
 def refuse_contigs(first: str, contigs: Mapping[str, int], shown: str) -> DataError:

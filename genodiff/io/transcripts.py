@@ -15,8 +15,8 @@ from genodiff.errors import DataError, format_count
 from genodiff.io.faidx import Genome
 from genodiff.io.genbank import find_flat_format, parse_flat_records
 from genodiff.io.genes import read_blocks, read_rows
-from genodiff.io.input_file import open_input
-from genodiff.io.regions import refuse_contigs
+from genodiff.io.input_file import name_input, open_input
+from genodiff.io.regions import find_contig, refuse_contigs
 from genodiff.io.text_lines import split_lines
 from genodiff.io.transcript_model import (
     BEYOND,
@@ -68,7 +68,10 @@ def read_transcripts(
         if flat is None:
             rows = _read_rows(lines, path, contigs, seen, circular)
         else:
-            records = parse_flat_records(lines, flat, shown)
+            records = (
+                one._replace(name=find_contig(one.name, contigs, shown) or one.name)
+                for one in parse_flat_records(lines, flat, shown)
+            )
             rows = (one for record in records
                     for one in list_record(record, contigs, seen, circular))  # fmt: skip
         found = [_settle(one, contigs, genome) for one in rows]
@@ -112,9 +115,10 @@ def _read_rows(
 ) -> Iterator[Transcript]:
     """Transcripts of GFF3, GTF or BED; every contig is added to `seen`."""
 
-    def keeps(contig: str) -> bool:
-        seen[contig] = None
-        return contig in contigs
+    def keeps(contig: str) -> str | None:
+        found = find_contig(contig, contigs, name_input(path))
+        seen[found or contig] = None
+        return found
 
     def of_bed(row: Sequence[Any], fields: Sequence[str]) -> Transcript:
         gene = read_blocks(path, row, fields)

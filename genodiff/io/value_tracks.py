@@ -18,7 +18,7 @@ from genodiff.io.bed import parse_bed_lines
 from genodiff.io.cells import is_bed_comment, read_number, read_whole
 from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import name_input, open_input
-from genodiff.io.regions import refuse_contigs, suggest_contig
+from genodiff.io.regions import find_contig, refuse_contigs, suggest_contig
 from genodiff.io.text_lines import split_lines
 
 log = logging.getLogger("genodiff")
@@ -75,7 +75,10 @@ def _read_bigwig(path: str | Path, contigs: Mapping[str, int]) -> Track:
         file = import_bigwig().open(find_plain_path(path))
         with file:
             lengths: dict[str, int] = file.chroms()
-            for name in (known := lengths.keys() & contigs.keys()):
+            means = {name: find_contig(name, contigs, shown) for name in lengths}
+            called = {found: name for name, found in means.items() if found is not None}
+            lengths = {means[name] or name: n for name, n in lengths.items()}
+            for name in (known := called.keys()):
                 if lengths[name] != contigs[name]:
                     what = f"{name} has {lengths[name]:,} bases, and {contigs[name]:,} in the FASTA"
                     raise DataError(what, file=shown, fix="give the genome that it was made for")
@@ -87,8 +90,8 @@ def _read_bigwig(path: str | Path, contigs: Mapping[str, int]) -> Track:
                 of = format_count(len(lengths), "contig")
                 log.warning(what, shown, f"{len(left):,}", of, some, more)
             return {
-                name: np.asarray(file.values(name, 0, contigs[name], numpy=True), np.float32)
-                for name in contigs
+                name: np.asarray(file.values(called[name], 0, n, numpy=True), np.float32)
+                for name, n in contigs.items()
                 if name in known
             }
     except RuntimeError as fault:
@@ -145,10 +148,12 @@ def _read_wiggle(
             continue
         if words[0] in _STEPS:
             given = dict(word.partition("=")[::2] for word in words[1:])
-            contig, fixed = given.get("chrom", ""), words[0] == _STEPS[0]
-            if contig not in contigs:
-                fix = suggest_contig(contig, dict(contigs))
-                raise fault(f"unknown contig '{contig}': not in the FASTA", fix)
+            named, fixed = given.get("chrom", ""), words[0] == _STEPS[0]
+            known = find_contig(named, contigs, name_input(path))
+            if known is None:
+                fix = suggest_contig(named, dict(contigs))
+                raise fault(f"unknown contig '{named}': not in the FASTA", fix)
+            contig = known
             least = {"start": "" if fixed else "1", "step": "1", "span": "1"}
             numbers = [read_whole(given.get(name, value)) for name, value in least.items()]
             if not all(numbers):

@@ -5,8 +5,9 @@ The format is told by the first bytes. BCF is turned into the lines of a VCF by 
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from genodiff.errors import DataError, MachineError
 from genodiff.io.containers import is_column, is_missing, name_fields, read_columns, read_rows
 from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import STDIN, name_input, open_input
+from genodiff.io.regions import find_contig
 from genodiff.io.text_lines import as_utf8
 from genodiff.io.variant_table import VariantTable
 from genodiff.io.variants import VariantRecord
@@ -48,10 +50,14 @@ class VariantSource:
         self.path, self.shown, self.format, self.header = path, shown, format, header
         self._read = read
 
-    def records(self) -> Iterator[VariantRecord]:
-        """The records in the file's order, from the first. Raises `DataError`, with the line."""
+    def records(self, contigs: Mapping[str, int] | None = None) -> Iterator[VariantRecord]:
+        """The records in the file's order, from the first; with the `contigs` of a genome, by its
+        names. Raises `DataError`, with the line.
+        """
         try:
-            yield from self._read()
+            for record in self._read():
+                named = find_contig(record.chrom, contigs or {}, self.shown)
+                yield replace(record, chrom=named) if named not in (None, record.chrom) else record
         except DataError as fault:
             raise self._renamed(fault) from None
 

@@ -28,14 +28,14 @@ STRAND_RULE = "a row on - is read as its reverse complement"
 Regions = Annotated[
     Sequence[str],
     Option(
-        "chr1:1,000-1,200, 1-based and inclusive, read as it stands; may be given several times.",
+        "chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.",
         ("--region", "--regions"),
     ),
 ]
 RegionsInPlace = Annotated[
     Sequence[str],
     Option(
-        "As --bed: chr1:1,000-2,000, 1-based and inclusive; may be given several times.",
+        "As --bed: chr1:1,000-2,000, 1-based and inclusive; one or several.",
         ("--region", "--regions"),
     ),
 ]
@@ -80,7 +80,7 @@ COUNT = ("--n", "-n", "--num")
 """How the flag of a number of things is spelled."""
 RELATIVES = (
     "Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or what "
-    "`genodiff data relatives` built; may be given several times. They are read beside the "
+    "`genodiff data relatives` built; one or several. They are read beside the "
     "network. split:FILE reads each species of a file, or each record, as a genome of its own."
 )
 STRAINS = "Let in relatives of the model's own species, too: with them a test is a look-up."

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from genodiff.data.recipe import load_recipe
+from genodiff.io.regions import CHROMOSOME
 from genodiff.io.topology import MITOCHONDRIA
 from genodiff.maps.track_values import BaseTracks
 
@@ -22,7 +23,6 @@ log = logging.getLogger("genodiff")
 
 _RECIPES = ("hg38", "mm39", "sacCer3")
 _UCSC = re.compile(r"[a-z][A-Za-z]{1,9}\d{1,3}")
-_CHROMOSOME = re.compile(r"([1-9]\d?|[IVX]{1,5}|[WXYZ])([LRAB]|het)?")
 
 
 def name_contigs(contigs: Mapping[str, int], genome: str | None) -> dict[str, str]:
@@ -55,7 +55,7 @@ def _find_name(name: str, length: int, genome: str, sizes: Mapping[str, int]) ->
     if name in MITOCHONDRIA:  # hg19 has both: chrM is an older sequence
         return "chrMT" if genome == "hg19" and length == 16569 else "chrM"
     bare = name.removeprefix("chr")
-    if _CHROMOSOME.fullmatch(bare):
+    if CHROMOSOME.fullmatch(bare):
         return f"chr{bare}" if not sizes or f"chr{bare}" in sizes else None
     return name if bare != name else None
 

@@ -3,8 +3,8 @@
     relatives      2 − H bits of what relatives alone say of a base, the network being left out
     agree          the share of the votes that have the reference base (`memory/votes.py`)
     differ         the share that have another; what is left to 1 is where nothing stands over it
-    relative_NAME  the chance that the relative has the reference base, minus that it has another:
-                   1 where it has the same, −1 where it differs, 0 where nothing of it stands there
+    relative_NAME  the probability that the relative has the reference base, minus that it has
+                   another, from −1 to 1; near 0 where nothing of it aligns
 
 Each place is told by all other places of its window.
 """
@@ -47,7 +47,7 @@ def list_kinds(told: Mapping[str, Any] | None) -> TrackKinds:
     }
     genomes: Sequence[Mapping[str, Any]] = told["genomes"]
     for name, one in zip(_name_genomes(told), genomes, strict=True):
-        label = f"{one['name']}: 1 has the reference base, -1 another, 0 nothing"
+        label = f"{one['name']}: P(reference base) - P(another base), 0 where unaligned"
         of_relatives[name] = _kind(name, label, (-1, 1), _SAME)
     return {**TRACKS, **of_relatives}
 

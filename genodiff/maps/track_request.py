@@ -115,7 +115,7 @@ class TracksRequest(TrackFields, FileRequest):
         Sequence[str] | None,
         Option(
             f"{', '.join(list_formats())}; bigwig comes with a track hub, svg, png and pdf are of "
-            "one region; may be given several times [bigwig, and html up to 100,000 bases].",
+            "one region; one or several [bigwig, and html up to 100,000 bases].",
             ("--format",),
         ),
     ] = None
@@ -132,7 +132,7 @@ class TracksRequest(TrackFields, FileRequest):
         Sequence[str],
         Option(
             "NAME=FILE: values that are drawn below, bigWig or bedGraph; or a folder that "
-            "`genodiff predict` wrote: all its values, and its genes; may be given several times."
+            "`genodiff predict` wrote: all its values, and its genes; one or several."
         ),
     ] = ()
     relatives: RelativeFiles = ()

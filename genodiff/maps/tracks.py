@@ -27,6 +27,7 @@ from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.own_loci import name_memory, open_loci
 from genodiff.runs.relatives_time import describe_waiting
 from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.track_tiles import count_bases, merge_intervals
 from genodiff.scoring.variant_scores import check_model
 from genodiff.version import __version__
 
@@ -41,29 +42,29 @@ class TracksJob(Job[TracksRequest]):
         self.genome = stack.enter_context(open_contigs(asked.sequences))
         wanted = list_intervals(self.genome, asked.region, asked.bed)
         self.path = getattr(self.genome, "path", None)
+        if asked.part is not None and self.path is None:
+            what = "--shard needs a FASTA file"
+            raise UsageError(what, fix="give the file, or leave out the shard")
+        # All that files say is judged before a model is opened.
+        intervals = merge_intervals(wanted)
+        formats = choose_formats(asked.formats, count_bases(intervals), len(intervals))
+        tracks = find_tracks(asked.track)
+        genes = find_genes(asked.track) if asked.genes is None else str(asked.genes)
+        self.form = TrackForm(formats, asked.genome, asked.email, genes, None, tracks)
+        self.form.check()
+        self.genes = list_genes(genes, self.genome, intervals)
+        self.values = read_rows(tracks, dict(self.genome.contigs), intervals)
         self.model = open_language(
             asked.run, self.device, asked.relatives, strains=asked.strains, fasta=self.path,
             plan=asked.plan,
         )  # fmt: skip
+        self.form = replace(self.form, relatives=self.model.relatives)
         check_model(self.model)
         self.how = TrackRequest(asked.context or self.model.config.data.seq_len, asked.every)
         self.how.check()
         self.related = name_related(self.model.relatives)
         self.run_of = TrackRun.make(self.genome, wanted, self.how.context, asked.part, self.related)
-        intervals = self.run_of.intervals
-        formats = choose_formats(asked.formats, self.run_of.bases, len(intervals))
-        tracks = find_tracks(asked.track)
-        genes = find_genes(asked.track) if asked.genes is None else str(asked.genes)
-        self.form = TrackForm(
-            formats, asked.genome, asked.email, genes, self.model.relatives, tracks
-        )
-        self.form.check()
-        self.genes = list_genes(genes, self.genome, intervals)
-        self.values = read_rows(tracks, dict(self.genome.contigs), intervals)
         self.total, self.evaluations = self.run_of.count_evaluations(self.how)
-        if asked.part is not None and self.path is None:
-            what = "--shard needs a FASTA file"
-            raise UsageError(what, fix="give the file, or leave out the shard")
 
     def list_files(self) -> list[str]:
         if self.request.part is not None:

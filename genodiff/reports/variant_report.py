@@ -1,5 +1,7 @@
 """The page of a file of scored variants: what `genodiff.report` does with one."""
 
+import logging
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import numpy as np
 from genodiff.errors import DataError, UsageError
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
+from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.io.target import check_target, is_own_file, read_json_object, seal_page
 from genodiff.io.variant_alignment import judge_record
 from genodiff.io.variants import Allele, VariantRecord
@@ -26,6 +29,7 @@ from genodiff.variants.scored_file import ScoredFile, ScoredRow
 from genodiff.variants.scored_tally import ScoredTally
 from genodiff.variants.scored_variants import NATS_PER_BIT
 
+_log = logging.getLogger("genodiff")
 REDRAWN = 16
 _NO_MODEL = (
     "No model was asked, so there are no logos and no second draws: give --model RUN, and --fasta "
@@ -83,6 +87,7 @@ def report_variants(
         changed=changed, why_no_model=why,
     )  # fmt: skip
     atomic.write_text(target, seal_page(page))
+    _log.info("%s: the page is written", target)
     return target
 
 
@@ -96,7 +101,7 @@ def _ask_model(
     if trained.digest != told["checkpoint"]:
         what = f"the scores are of the model {told['checkpoint']}, and this is {trained.digest}"
         raise UsageError(what, file=trained.run, fix="give the run that they were made with")
-    with Genome(path) as genome:
+    with Genome(path) as genome, ProgressDisplay() as display:
         if genome.sha256 != told["fasta"]["sha256"]:
             raise UsageError(
                 "is not the genome that the scores are of", file=path, fix="give --fasta"
@@ -106,13 +111,19 @@ def _ask_model(
         memory = "on" if told.get("memory") else "off"
         loci = open_loci(trained, genome, memory, longest=length + LONGEST_SPAN)
         reader = open_reader(trained, loci=loci)
-        found = []
-        for row in least:
+        found, began = [], time.monotonic()
+        for done, row in enumerate(least):
+            text = f"Drawing the page: {done} of {len(least)} logos"
+            if done:
+                left = (time.monotonic() - began) / done * (len(least) - done)
+                text += f" · {format_duration(left)} to go"
+            display.show(text, done, len(least))
             try:
                 place = (trained, reader, genome, _find_allele(row, genome), length)
                 found.append(TopVariant(row, read_logos(*place), read_relatives_around(*place)))
             except UnscorableError:
                 found.append(TopVariant(row))
+        display.show("Drawing the page: scores with another seed")
         return found, _draw_again(trained, genome, drawn, told, loci)
 
 

@@ -136,6 +136,6 @@ def _is_same(relative: Relative, genome: LetterSource) -> bool:
             if relative.told.get("records"):
                 _log.warning("%s is left out: %s", relative.name, what)
                 return True
-            fix = "leave it out: with it a test is a look-up"
+            fix = "leave it out: a genome cannot be its own relative"
             raise DataError(what, file=relative.told.get("source"), fix=fix)
     return False

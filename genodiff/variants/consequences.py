@@ -17,7 +17,7 @@ and the consequence says why.
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -29,6 +29,7 @@ from genodiff.constraints.coding import check_table
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.regions import find_contig
 from genodiff.io.topology import is_mitochondrion, read_round
 from genodiff.io.transcript_model import Transcript
 from genodiff.io.transcripts import read_transcripts
@@ -256,20 +257,21 @@ def _judge_ends(one: Transcript, allele: Allele) -> set[str]:
     return found
 
 
-def parse_codes(texts: Sequence[str], contigs: Collection[str]) -> dict[str, int]:
+def parse_codes(texts: Sequence[str], contigs: Mapping[str, int]) -> dict[str, int]:
     """`CONTIG=N`, or `N` for all contigs, as contig → NCBI's number. Raises `UsageError`."""
     codes: dict[str, int] = {}
     for text in texts:
         contig, _, number = text.rpartition("=")
         if not number.isdecimal():
             raise UsageError(f"--genetic-code {text}", fix="give CONTIG=N, such as chrM=2")
-        if contig and contig not in contigs:
+        known = find_contig(contig, contigs) if contig else ""
+        if known is None:
             raise UsageError(
                 f"--genetic-code {text}: the FASTA has no contig '{contig}'",
                 fix=did_you_mean(contig, contigs),
             )
         check_table(int(number))
-        codes |= dict.fromkeys([contig] if contig else contigs, int(number))
+        codes |= dict.fromkeys([known] if known else contigs, int(number))
     return codes
 
 

@@ -96,9 +96,10 @@ class VariantRecords:
 
     def _read(self) -> Iterator[VariantRecord]:
         """All records of the file; those of a table have an anchor base where they lack one."""
+        named = self.source.records(self.genome.contigs)
         if self.source.format != "table":
-            return self.source.records()
-        return (anchor_record(one, self.genome) for one in self.source.records())
+            return named
+        return (anchor_record(one, self.genome) for one in named)
 
     def judged(self) -> Iterator[list[Judged]]:
         """What was judged of each record, in the file's order."""

@@ -91,7 +91,7 @@ class ScoreFields:
     region: Annotated[
         Sequence[str],
         Option(
-            "Only variants in chr1:1,000-2,000, 1-based and inclusive; may be given several times.",
+            "Only variants in chr1:1,000-2,000, 1-based and inclusive; one or several.",
             ("--region", "--regions"),
         ),
     ] = ()

@@ -7,9 +7,10 @@ sample has a value, its columns stay as they are. What an earlier call of ours a
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from genodiff.io.regions import find_contig
 from genodiff.io.variants import Unscorable, VariantRecord
 from genodiff.io.vcf import COLUMNS, VcfHeader
 from genodiff.scoring.methods import AUTO, name_methods
@@ -23,6 +24,7 @@ from genodiff.variants.scored_variants import (
 
 _PREFIX, _FILTER = "GD_", "gd_"
 _OURS = re.compile(r"##(?:(?:(?:INFO|FORMAT)=<ID=GD_|FILTER=<ID=gd_)|genodiff_score=)")
+_CONTIG = re.compile(r"(##contig=<(?:.*,)?ID=)([^,>]+)")
 _FIELDS = (
     (
         "GD_SCORE",
@@ -90,9 +92,17 @@ _SHOWN = [(name, key) for (name, _, _), key in zip(_FIELDS, _KEYS, strict=True)]
 _RANKS_SHOWN = [(name, key) for (name, _, _), key in zip(_RANK_FIELDS, _RANK_KEYS, strict=True)]
 
 
+def _name_contig(line: str, contigs: Mapping[str, int]) -> str:
+    """A line of a header; one of a contig has its name in the genome."""
+    found = _CONTIG.match(line)
+    name = found and find_contig(found[2], contigs, found[2])
+    return line if found is None or not name else f"{found[1]}{name}{line[found.end() :]}"
+
+
 def make_header(header: VcfHeader | None, form: ScoreForm) -> list[str]:
     """The lines before the records; `header` is the input's."""
     meta = [line for line in (header.meta if header else []) if not _OURS.match(line)]
+    meta = [_name_contig(line, form.genome.contigs) for line in meta]  # as the records are now
     if header is None:
         meta = ["##fileformat=VCFv4.2"]
     if not any(line.startswith("##contig=") for line in meta):

@@ -270,7 +270,6 @@ def test_a_gene_that_has_no_path_is_counted_and_unknown(
     ("text", "options", "said"),
     [
         ("chr1\t590\t601\ta\t0\t+\n", {}, "past the end of chr1"),
-        ("1\t0\t9\ta\t0\t+\n", {}, "did you mean 'chr1'"),
         ("chr1\t0\t9\ta\t0\t*\n", {}, "'*' is no strand"),
         ("chr1\t0\t9\ta\t0\t.\n", {"stranded": True}, "line 1: the a chr1:0-9 has no strand"),
         (
@@ -300,7 +299,6 @@ def test_faulty_classes_are_one_line(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (gff(("1", "CDS", 0, 9, "+", "a")), "did you mean 'chr1'"),
         (gff(("chr1", "CDS", 0, 10, "+", "a")), "no coding gene to learn from"),
         (gff(("chr1", "gene", 0, 9, "+", "a")), "no coding gene to learn from"),
         (gff(("chr1", "CDS", 0, 9, "x", "a")), "'x' is no strand"),

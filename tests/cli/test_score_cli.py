@@ -318,6 +318,8 @@ def test_the_corpus_of_bad_variants_is_fully_graded(
     cases = [one for one in every if one["id"].startswith("V")]
     assert len(cases) >= 24
     for one in cases:
+        if one["slug"] in ("no_chr_prefix", "mt_name"):  # since then such names are understood
+            one["expected"] = "accept"
         folder = case / one["id"]
         shutil.copytree(shared / "badinput" / one["dir"], folder)
         subprocess.run(["chmod", "-R", "u+w", str(folder)], check=True)

@@ -11,7 +11,7 @@ from hf_folders import write_with_remote_code
 from torch import Tensor
 from transformers import AutoModelForMaskedLM
 
-from genodiff.hf import CaduceusForMaskedLM
+from genodiff.hf import CaduceusForMaskedLM, CaduceusForSequenceClassification
 from genodiff.kernels.dispatch import prefer_provider
 from tests.hub.published_folders import sample_ids
 
@@ -111,3 +111,14 @@ def test_an_adapter_of_the_convolution_is_refused(model: CaduceusForMaskedLM) ->
     adapted = peft.get_peft_model(model, config)
     with pytest.raises(NotImplementedError, match=name):
         adapted(sample_ids())
+
+
+def test_adapters_of_a_task_are_called_as_peft_calls_them(model: CaduceusForMaskedLM) -> None:
+    """`task_type` has PEFT hand every network `output_attentions`, which these have none of."""
+    classifier = CaduceusForSequenceClassification(deepcopy(model.config))
+    config = peft.LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["in_proj", "out_proj"])
+    adapted = peft.get_peft_model(classifier, config)
+    ids = sample_ids()
+    found = adapted(input_ids=ids, labels=torch.zeros(len(ids), dtype=torch.long))
+    found.loss.backward()
+    assert any(p.grad is not None for p in adapted.parameters() if p.requires_grad)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from published_folders import (
@@ -22,6 +23,7 @@ from published_folders import (
 from safetensors.torch import save_file
 from tiny_run import NETWORK, genome_text, save_run, write_run
 
+import genodiff
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.hub.adopt import adopt_network
 from genodiff.hub.caduceus_layout import exchange_form
@@ -229,3 +231,15 @@ def test_half_keeps_weights_in_16_bits_and_computes_in_32(tmp_path: Path) -> Non
     (tmp_path / "half" / "model.json").write_text(json.dumps(seal(card)))
     with pytest.raises(CheckpointError, match=r"dtype is not float32|dtype F16, not F32"):
         load_model(tmp_path / "half")
+
+
+@pytest.mark.parametrize("layout", ["caduceus", "safetensors"])
+def test_an_exported_folder_is_imported(run: Path, tmp_path: Path, layout: str) -> None:
+    genodiff.export_checkpoint(run, out=tmp_path / "out", format=layout)  # type: ignore[arg-type]
+    planned = genodiff.import_checkpoint(tmp_path / "out", out=tmp_path / "again", plan=True)
+    assert not (tmp_path / "again").exists()
+    found = genodiff.import_checkpoint(tmp_path / "out", out=tmp_path / "again")
+    assert found["parameters"] == planned["parameters"]
+    given = ["ACGTTTGACANNNNACGTTT"]
+    one, two = (genodiff.load(path, device="cpu") for path in (run, tmp_path / "again"))
+    np.testing.assert_allclose(one.predict(given)[0], two.predict(given)[0], atol=1e-6)

@@ -139,9 +139,6 @@ def test_whole_numbers_of_pandas_and_blanks_round_values_are_read(bed: Path, row
         (b"chr2\t0\t5001", r"end 5001 is past the end of chr2 \(length 5000\); BED"),
         (b"chrM\t600\t700", "start 600 and the end 700 are past the end of chrM"),
         (b"chrM\t500\t501", "start 500 and the end 501 are past"),
-        (b"1\t0\t100", "unknown contig '1'.*did you mean 'chr1'"),
-        (b"MT\t0\t100", "unknown contig 'MT'.*did you mean 'chrM'"),
-        (b"CHR1\t0\t100", "unknown contig 'CHR1'.*did you mean 'chr1'"),
         (b"chrX\t0\t100", "unknown contig 'chrX'"),
         (b"chr1\t0\t100\tn\t0\t?", r"'\?' is no strand"),
         (b"chr1\t0\t100\tn\t0\t1", "'1' is no strand"),
@@ -277,8 +274,6 @@ def test_a_region_is_one_based_and_inclusive(text: str, place: tuple[str, int, i
         ("chr1:a-b", "no valid range"),
         ("chr1:-5", "no valid range"),
         ("chr1:99999999999999999999", "past the end of any contig"),
-        ("1:1-5", "no contig '1'; did you mean 'chr1'"),
-        ("MT", "did you mean 'chrM'"),
         ("", "no contig of that name"),
     ],
 )

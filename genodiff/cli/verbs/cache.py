@@ -41,7 +41,11 @@ def clean(
     ] = None,
     kind: Annotated[
         list[str] | None,
-        Parameter(help="A kind that `cache list` names; may be given several times.", negative=""),
+        Parameter(
+            help="A kind that `cache list` names; one or several.",
+            negative="",
+            consume_multiple=True,
+        ),
     ] = None,
     all: Annotated[bool, Parameter(negative="", help="Every kind, of every age.")] = False,
     plan: Plan = False,

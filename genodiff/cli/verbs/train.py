@@ -128,6 +128,7 @@ def train(
             help="Where curves go; repeatable. metrics.csv is always written; W&B stays offline "
             "unless WANDB_MODE=online [csv].",
             negative="",
+            consume_multiple=True,
         ),
     ] = None,
     devices: Annotated[

@@ -207,7 +207,7 @@ def _check_variants(file: str, fasta: str | None, json: bool) -> None:
         open_variants(file) as source,
         tempfile.SpooledTemporaryFile(max_size=_SPOOL, mode="w+", encoding="utf-8") as kept,
     ):
-        for record in source.records():
+        for record in source.records(None if genome is None else genome.contigs):
             if genome is None:
                 alts = [alt for alt in record.alts or (".",) if alt != "-" or source.header]
                 kinds = [judge_alt(alt) or "sequence" for alt in alts]

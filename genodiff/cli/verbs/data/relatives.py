@@ -28,7 +28,11 @@ def relatives(
     ] = None,
     only: Annotated[
         list[str] | None,
-        Parameter(help="Name of a genome to take; may be given several times [all].", negative=""),
+        Parameter(
+            help="Name of a genome to take; one or several [all].",
+            negative="",
+            consume_multiple=True,
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
