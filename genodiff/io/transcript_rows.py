@@ -240,16 +240,21 @@ class _Frame(NamedTuple):
 
 
 def _sort_by(rows: Sequence[AnnotationRow], word: str) -> list[AnnotationRow]:
-    """Rows by a number that each of them has and no two share; [] where they do not."""
-    numbers = [row.words.get(word, "") for row in rows]
-    if not all(text.isdecimal() for text in numbers) or len(set(numbers)) < len(rows):
+    """Rows by a number that each of them has and no two share; [] where they do not.
+
+    A stop codon comes behind the CDS of its exon.
+    """
+    keys = [(row.words.get(word, ""), row.type == "stop_codon") for row in rows]
+    if not all(text.isdecimal() for text, _ in keys) or len(set(keys)) < len(rows):
         return []
-    return [row for _, row in sorted(zip(map(int, numbers), rows, strict=True), key=lambda x: x[0])]
+    order = sorted(range(len(rows)), key=lambda i: (int(keys[i][0]), keys[i][1]))
+    return [rows[i] for i in order]
 
 
 def _is_usual(rows: Sequence[AnnotationRow]) -> bool:
     """Whether numbered parts of one strand run along it; on - some programs number them back."""
-    steps = {after.start > before.start for before, after in pairwise(rows)}
+    some = [row for row in rows if row.type != "stop_codon"]
+    steps = {after.start > before.start for before, after in pairwise(some)}
     return steps <= {True} or (steps <= {False} and rows[0].strand == "-")
 
 

@@ -285,3 +285,15 @@ def test_exon_numbers_of_gtf_say_the_order_over_an_origin(tmp_path: Path, header
     assert found == ["||intergenic_variant|"]
     if header:
         assert label(tmp_path, path) == "e" * 18 + "-" * 10 + "e" * 12
+
+
+@pytest.mark.parametrize("numbers", [(1, 2), (2, 1)])
+def test_exons_on_minus_may_be_numbered_either_way(
+    tmp_path: Path, numbers: tuple[int, int]
+) -> None:
+    size, about = len(SPLIT), 'gene_id "g"; transcript_id "t"; exon_number "{}";'
+    text = "".join(row("CDS", a + 1, b, about.format(n), "-") for n, a, b in (
+        (numbers[0], size - 59, size - 42), (numbers[1], size - 14, size - 4)))  # fmt: skip
+    text += row("stop_codon", size - 61, size - 59, about.format(numbers[0]), "-")
+    path = write(tmp_path, str(Seq(SPLIT).reverse_complement()), text, "g.gtf")
+    assert ask(tmp_path, path, size - 48, "A", "T") == ["t|g|missense_variant|C6S"]
