@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from columns_of import CODE, OURS, fit, open_contig, score_counts, score_ours, score_phast
 from ecoli_snvs import CODONS
-from paired import Draws, interval, make_auroc, write_lines
+from paired import interval, write_lines
 from yeast_setting import SHARED, read_table
 
 CHOOSING = ("chrV", "chrXIV", "chrXVI")
@@ -226,6 +226,33 @@ def pick(data: dict, name: str) -> dict:
     return {k: v[mine] for k, v in data.items() if not k.startswith("set:")}
 
 
+class BlockDraws:
+    """AUROC of all rows and of whole blocks drawn with replacement, from the pairs of blocks."""
+
+    def __init__(self, block: np.ndarray, draws: int, seed: int = SEED) -> None:
+        _, self._member = np.unique(block, return_inverse=True)
+        self._n = int(self._member.max()) + 1
+        rng = np.random.default_rng(seed)
+        drawn = [np.bincount(rng.integers(0, self._n, self._n), minlength=self._n)
+                 for _ in range(draws)]  # fmt: skip
+        self._counts = np.array([np.ones(self._n), *drawn], np.float64)
+
+    def measure(self, score: np.ndarray, truth: np.ndarray) -> tuple[float, np.ndarray]:
+        _, level = np.unique(score, return_inverse=True)
+        low = np.zeros((int(level.max()) + 1, self._n), np.float32)
+        np.add.at(low, (level[~truth], self._member[~truth]), 1)
+        below = low.cumsum(0) - low / 2
+        order = np.argsort(self._member[truth], kind="stable")
+        blocks, first = np.unique(self._member[truth][order], return_index=True)
+        pairs = np.zeros((self._n, self._n))
+        pairs[blocks] = np.add.reduceat(below[level[truth][order]], first, dtype=np.float64)
+        wins = ((self._counts @ pairs) * self._counts).sum(1)
+        both = [self._counts @ np.bincount(self._member[t], minlength=self._n)
+                for t in (truth, ~truth)]  # fmt: skip
+        found = wins / np.where(both[0] * both[1] > 0, both[0] * both[1], np.nan)
+        return float(found[0]), found[1:]
+
+
 def judge(data: dict, other: dict | None, name: str, common: bool) -> dict:
     one = pick(data, name)
     scores = {k[6:]: v for k, v in one.items() if k.startswith("score:")}
@@ -235,19 +262,20 @@ def judge(data: dict, other: dict | None, name: str, common: bool) -> dict:
     share = {k: float(np.isfinite(v).mean()) for k, v in scores.items()}
     scores = {k: np.nan_to_num(v) for k, v in scores.items()}
     scores["transition"] = one["turned"].astype(float)
-    if other is not None and 0 < one["turned"].mean() < 1:
+    if other is not None and not common and 0 < one["turned"].mean() < 1:
         past = pick(other, name)
         for k in [k for k in scores if k != "transition"]:
             known = np.nan_to_num(past[f"score:{k}"]), past["turned"], past["truth"]
             scores[f"{k} + transition prior"] = add_prior(scores[k], one["turned"], known)
-    draws = Draws(one["block"], draws=1000 if other is not None else 50)
-    known = {k: draws.measure(make_auroc(v, one["truth"])) for k, v in scores.items()}
+    draws = BlockDraws(one["block"], 1000)
+    known = {k: draws.measure(v, one["truth"]) for k, v in scores.items()}
     mine, drawn = known[OURS[0]]
     primed, drawn_primed = known.get(f"{OURS[0]} + transition prior", (mine, drawn))
     out: dict = {"n": len(one["truth"]), "positive": int(one["truth"].sum())}
     for k, (value, some) in known.items():
         out[k] = {"value": interval(value, some), "covered": round(share.get(k, 1.0), 4)}
-        own, own_drawn = (primed, drawn_primed) if k.endswith("prior") else (mine, drawn)
+        with_prior = k.endswith(" + transition prior")
+        own, own_drawn = (primed, drawn_primed) if with_prior else (mine, drawn)
         if k != OURS[0]:
             gap = own_drawn - some
             out[k]["one score ahead by"] = interval(own - value, gap)
@@ -278,7 +306,7 @@ def main() -> None:
             data = open_scores(genome, half)
             other = open_scores(genome, "choosing") if half == "judging" else None
             for key in data:
-                if key.startswith("set:"):
+                if key.startswith("set:") and data[key].any():
                     part[key[4:]] = judge(data, other, key[4:], common)
         correct(part)
         found |= {f"{k}, common sites" if common else k: v for k, v in part.items()}
