@@ -19,7 +19,7 @@ from pathlib import Path
 
 CHANGING = """
     argv command commit created date elapsed ended file fingerprint folder genodiff git host key
-    machine memory minute path per_s provenance second sha256 started time version wall
+    machine memory minute path per_s provenance request second sha256 started time version wall
     """.split()
 """Parts of the names of values that change from run to run, or with the package's version."""
 

@@ -11,6 +11,7 @@ from genodiff.errors import UsageError
 from genodiff.generate.request import BatchSize, DrawRequest, Guide, Stride
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.io.target import describe_file, is_stream, read_json_object
+from genodiff.jobs.file_request import OUT
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.options import COUNT, Memory, RegionsInPlace, Seed
 from genodiff.jobs.request import Option, Request
@@ -60,6 +61,7 @@ class DesignFields:
         Option(
             "States that the constraints of a region may need (default 8,388,608).",
             ("--max-states",),
+            decides="nothing",
         ),
     ] = None
     guide: Guide = None
@@ -167,7 +169,8 @@ class RedesignRequest(DesignFields, DrawRequest):
     work: ClassVar[str] = "genodiff.design.redesign_job:RedesignJob"
 
     out: Annotated[
-        str | Path, Option("FASTA file to write; - for stdout, .gz for BGZF.", ("--out", "-o"))
+        str | Path,
+        Option("FASTA file to write; - for stdout, .gz for BGZF.", OUT, decides="nothing"),
     ]
     fasta: Annotated[
         str | Path | None, Option("The genome that the regions are of.", is_input=True)
@@ -199,10 +202,15 @@ class RedesignRequest(DesignFields, DrawRequest):
     ] = None
     vcf: Annotated[
         str | Path | None,
-        Option("The edits, a sample for each design (default: OUT.vcf).", or_stream=True),
+        Option(
+            "The edits, a sample for each design (default: OUT.vcf).",
+            or_stream=True,
+            decides="nothing",
+        ),
     ] = None
     changes: Annotated[
-        str | Path | None, Option("BED file of what changed (default: OUT.bed).", or_stream=True)
+        str | Path | None,
+        Option("BED file of what changed (default: OUT.bed).", or_stream=True, decides="nothing"),
     ] = None
 
     def __post_init__(self) -> None:

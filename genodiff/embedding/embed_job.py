@@ -18,7 +18,6 @@ from genodiff.embedding.embedding_files import Kept, write_kept
 from genodiff.embedding.request import EmbedFields, EmbedRequest, HeldEmbeddingRequest
 from genodiff.errors import UsageError, format_count
 from genodiff.io import atomic
-from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.sequences import is_file
 from genodiff.io.target import describe_file, set_aside
 from genodiff.jobs import machine
@@ -26,7 +25,6 @@ from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.model import TrainedModel, name_relatives
 from genodiff.runs.relatives_time import describe_waiting
-from genodiff.version import __version__
 
 
 class EmbedJob(Job[EmbedRequest]):
@@ -65,19 +63,7 @@ class EmbedJob(Job[EmbedRequest]):
         }  # fmt: skip
 
     def identify(self) -> dict[str, Any]:
-        asked, how = self.request, self.how
-        self.files = {
-            "fasta": _identify(asked.sequences),
-            "bed": None if asked.bed is None else _identify(Path(asked.bed)),
-        }
-        self.about = {
-            "checkpoint": self.model.digest, "regions": list(asked.region),
-            "features": list(asked.features), "window": asked.window, "stride": asked.stride,
-            "layers": list(how.layers), "pool": how.pool, "strand": how.strand,
-            "format": asked.ending[1:], "version": __version__,
-            **{name: one and one["sha256"] for name, one in self.files.items()},
-        }  # fmt: skip
-        return {**self.about, "cut": self.cut}
+        return {"checkpoint": self.model.digest}
 
     def entries(self, first: int) -> Iterator[bytes]:
         for window, row in self._read(islice(self._windows(), first, None)):
@@ -92,12 +78,13 @@ class EmbedJob(Job[EmbedRequest]):
             "format": asked.ending[1:], "windows": written.windows, "bases": written.bases,
             "shape": list(written.shape), "axes": how.axes(), "layers": list(how.layers),
             "pool": how.pool, "strand": how.strand, "run": str(asked.run),
-            "checkpoint": self.model.digest, "step": self.model.step, **self.files,
+            "checkpoint": self.model.digest, "step": self.model.step,
+            "fasta": self.name_file("sequences"), "bed": self.name_file("bed"),
             **name_relatives(self.model),
             "regions": list(asked.region) or None, "features": list(asked.features) or None,
             "window": asked.window, "stride": asked.stride,
             "shard": None if asked.part is None else list(asked.part),
-            "cut": self.cut and list(self.cut), "request": sha256_json(self.about),
+            "cut": self.cut and list(self.cut), "request": self.name_request(whole=True),
         }  # fmt: skip
 
     def finish(self, told: dict[str, Any]) -> dict[str, Any]:
@@ -170,11 +157,3 @@ def _take_some(windows: Iterator[Window], most: int) -> Iterator[Window]:
         bases += len(window.letters)
         if bases >= machine.PROBE:
             return
-
-
-def _identify(given: Any) -> dict[str, Any] | None:
-    """A file's name and hash; None for sequences in memory."""
-    if not is_file(given):
-        return None
-    path = str(given)
-    return {"path": path, "sha256": None if path == "-" else sha256_file(path)}

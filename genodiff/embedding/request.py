@@ -10,7 +10,7 @@ from annotated_types import Ge
 from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_format
 from genodiff.errors import UsageError
 from genodiff.io.target import check_new_folder
-from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.file_request import OUT, FileRequest
 from genodiff.jobs.options import Regions, RelativeFiles, ShardWords, Strains, TurnedBed
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
@@ -58,7 +58,9 @@ class EmbedFields:
         Option("Both strands averaged, the window as it stands, or both apart."),
     ] = "average"
     batch_size: Annotated[
-        int, Ge(1), Option("Windows at a time: changes the speed, not the figures.")
+        int,
+        Ge(1),
+        Option("Windows at a time: changes the speed, not the figures.", decides="nothing"),
     ] = 32
 
     @property
@@ -110,7 +112,7 @@ class EmbedRequest(EmbedFields, FileRequest):
     work: ClassVar[str] = "genodiff.embedding.embed_job:EmbedJob"
 
     out: Annotated[
-        str | Path, Option("Ends in .npz, .parquet, .zarr, .csv or .tsv.", ("--out", "-o"))
+        str | Path, Option("Ends in .npz, .parquet, .zarr, .csv or .tsv.", OUT, decides="nothing")
     ]
     relatives: RelativeFiles = ()
     strains: Strains = False

@@ -78,11 +78,17 @@ class EvalOptions:
     ] = field(default=True, metadata=_OF_DNA)
     baselines: Annotated[
         bool,
-        Option("What counting achieves; counted on the train split, kept in the cache."),
+        Option(
+            "What counting achieves; counted on the train split, kept in the cache.",
+            decides="output",
+        ),
     ] = True
     mixture: Annotated[
         bool | None,
-        Option("Mixture of context orders 1 to 24 (default: where it takes little time)."),
+        Option(
+            "Mixture of context orders 1 to 24 (default: where it takes little time).",
+            decides="output",
+        ),
     ] = field(default=None, metadata=_OF_DNA)
     context: Annotated[
         Literal["window", "contig"],

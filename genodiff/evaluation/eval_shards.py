@@ -26,7 +26,6 @@ from genodiff.evaluation.exact_order import Order, OrderScorer, read_order
 from genodiff.evaluation.request import EvalRequest
 from genodiff.evaluation.window_memory import WindowMemory, open_window_memory
 from genodiff.io.atomic import open_atomic, write_json
-from genodiff.io.identity import sha256_json
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.shards import Shard, ShardFile
 from genodiff.memory.index_files import identify_memory
@@ -42,12 +41,12 @@ _ORDERED = -1  # in the place of a repeat: the exact likelihood under --order, t
 
 
 class ShardPlan(NamedTuple):
-    """The batches of a shard, what they are of, and the digest of the whole request."""
+    """The batches of a shard, and what opening found of the `whole` that they are part of."""
 
     batches: EvalBatches
     numbers: range  # of the batches of one repeat
     windows: range
-    request: str
+    whole: dict[str, Any]
     memory: WindowMemory | None = None
     order: Order | None = None
 
@@ -71,27 +70,12 @@ def plan_shard(model: TrainedModel, options: EvalOptions, shard: Shard) -> Shard
         what = f"--shard {shard.number}/{shard.of} has no batch of {len(windows):,} windows"
         raise UsageError(what, fix="give fewer shards, or a smaller --batch-size")
     size = options.batch_size
-    whole = {
-        "checkpoint": model.digest, "fingerprint": data.store.fingerprint,
-        "windows": len(windows), "options": _describe_options(options),
-    }  # fmt: skip
+    whole: dict[str, Any] = {"checkpoint": model.digest, "fingerprint": data.store.fingerprint}
     order = read_order(model, options)
     if memory is not None:
         whole["memory"], memory = identify_memory(memory.told), memory.of(windows)
     own = range(first * size, min(last * size, len(windows)))
-    return ShardPlan(batches, range(first, last), own, sha256_json(whole), memory, order)
-
-
-def _describe_options(options: EvalOptions) -> dict[str, Any]:
-    given = {key: value for key, value in options.describe().items() if key != "offline"}
-    if options.memory in (None, "off"):  # as in requests of before there was a memory
-        del given["memory"]
-    if options.block is None:
-        del given["block"]
-    if options.order is None:
-        for name in ("order", "order_options", "order_evaluations"):
-            del given[name]
-    return given
+    return ShardPlan(batches, range(first, last), own, whole, memory, order)
 
 
 class EvalShardJob(Job[EvalRequest]):
@@ -113,7 +97,7 @@ class EvalShardJob(Job[EvalRequest]):
         return {"windows": len(self.of.windows), self.noun: self.total}
 
     def identify(self) -> dict[str, Any]:
-        return {"request": self.of.request, "shard": list(self.request.part)}
+        return self.of.whole
 
     @torch.no_grad()
     def entries(self, first: int) -> Iterator[bytes]:
@@ -141,7 +125,8 @@ class EvalShardJob(Job[EvalRequest]):
             "holds": HOLDS, "format": "npy", "run": str(self.model.run),
             "checkpoint": self.model.digest, "options": self.options.describe(),
             "shard": list(asked.part), "cut": [of.windows.start, of.windows.stop],
-            "windows": len(of.windows), "request": of.request, **name_relatives(self.model),
+            "windows": len(of.windows), "request": self.name_request(whole=True),
+            **name_relatives(self.model),
         }  # fmt: skip
 
     def _join(self, rows: Iterable[bytes]) -> WindowDraws:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.evaluation.eval_options import EvalOptions
-from genodiff.jobs.file_request import RUN, RUN_NAMES, FileRequest
+from genodiff.jobs.file_request import OUT, RUN, RUN_NAMES, FileRequest
 from genodiff.jobs.options import RelativeFiles, Strains
 from genodiff.jobs.request import Option, find_named
 from genodiff.jobs.shards import Shard, parse_shard
@@ -37,25 +37,31 @@ class EvalRequest(EvalOptions, FileRequest):
 
     work: ClassVar[str] = "genodiff.evaluation.eval_shards:EvalShardJob"
 
-    run: Annotated[Any, Option(f"{RUN}.", RUN_NAMES, is_word=True)] = field(kw_only=False)
+    run: Annotated[Any, Option(f"{RUN}.", RUN_NAMES, is_word=True, is_opened=True)] = field(
+        kw_only=False
+    )
     out: Annotated[
         str | Path,
         Option(
             "File.json to add the evaluation to, in place of RUN/eval.json; with --shard the .npy "
             "file to write.",
-            ("--out", "-o"),
+            OUT,
+            decides="nothing",
         ),
     ] = ""
     relatives: RelativeFiles = ()
     strains: Strains = False
     domain: Annotated[
-        Literal["dna", "text"] | None, Option("What the run is expected to hold.")
+        Literal["dna", "text"] | None,
+        Option("What the run is expected to hold.", decides="nothing"),
     ] = None
     shard: Annotated[
         str | None,
         Option("i/n: the draws of the i-th of n parts, to --out; `genodiff merge` joins."),
     ] = None
-    keep: Annotated[bool, Option("Add the result to RUN/eval.json.", on_line=False)] = True
+    keep: Annotated[
+        bool, Option("Add the result to RUN/eval.json.", on_line=False, decides="nothing")
+    ] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -66,6 +66,7 @@ class BasesJob(Job[BasesRequest]):
     def open(self, stack: ExitStack) -> None:
         asked = self.request
         self.genome = stack.enter_context(Genome(asked.fasta))
+        self.hashes[str(asked.fasta)] = self.genome.sha256
         spec = parse_models([str(asked.run), SCRATCH], ())
         self.spec = spec[int(asked.scratch)]
         self.labels = _read_labels(asked, self.genome)
@@ -155,14 +156,8 @@ class BasesJob(Job[BasesRequest]):
         within = [] if asked.within is None else [asked.within]
         self.files = {str(one): sha256_file(one) for one in (*asked.label_files, *within)}
         return {
-            "model": [self.spec.kind, self.spec.digest], "genome": self.genome.sha256,
-            "labels": list(self.files.values()), "kind": self.task.kind, "names": self.task.names,
-            "how": [list(asked.types), asked.all_as, asked.mask_shared, asked.fill],
-            "spans": self.spans, "loss": self.task.loss, "head": asked.head, "chain": asked.chain,
-            "ends": asked.ends, "class_power": asked.class_power, "core": asked.core,
-            "context": asked.context, **self._name_relatives(),
-            "settings": self.settings.model_dump(mode="json"), "seed": asked.seed,
-            "device": self.device.partition(":")[0],
+            "model": [self.spec.kind, self.spec.digest], "labels": list(self.files.values()),
+            **self._name_relatives(), "device": self.device.partition(":")[0],
         }  # fmt: skip
 
     def entries(self, first: int) -> Iterator[bytes]:

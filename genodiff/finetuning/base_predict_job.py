@@ -27,12 +27,10 @@ from genodiff.finetuning.prediction_format import LABELS
 from genodiff.io import atomic
 from genodiff.io.bigwig_files import SUFFIX, sort_contigs
 from genodiff.io.faidx import Genome
-from genodiff.io.identity import sha256_json
 from genodiff.io.target import check_target, describe_file
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.shards import ShardFile, describe_merge
-from genodiff.version import __version__
 
 
 class BasePredictJob(Job[PredictRequest]):
@@ -46,6 +44,7 @@ class BasePredictJob(Job[PredictRequest]):
         if asked.part is None:
             check_kind(asked.out, self.model.card.kind)
         self.genome = stack.enter_context(Genome(asked.genome))
+        self.hashes[str(asked.genome)] = self.genome.sha256
         self.model.relate(self.genome)
         self.spans = merge_spans(self.genome.contigs, asked.region)
         whole = list(batch(list(tile_cores(self.spans, self.model.card.core))))
@@ -73,10 +72,7 @@ class BasePredictJob(Job[PredictRequest]):
         return {"bases": self.total, "seconds": round(each * self.total, 1), "device": self.device}
 
     def identify(self) -> dict[str, Any]:
-        return {
-            "weights": self.model.card.weights_sha256, "genome": self.genome.sha256,
-            "spans": self.spans, "cut": list(self.cut),
-        }  # fmt: skip
+        return {"weights": self.model.card.weights_sha256}
 
     def entries(self, first: int) -> Iterator[bytes]:
         for some in self.batches[first:]:
@@ -102,10 +98,9 @@ class BasePredictJob(Job[PredictRequest]):
     def finish(self, told: dict[str, Any]) -> dict[str, Any]:
         asked = self.request
         if asked.part is not None:
-            whole = {key: told[key] for key in ("weights", "fasta", "intervals")}
             told |= {
                 "holds": LABELS, "format": "npy", "shard": list(asked.part), "cut": list(self.cut),
-                "request": sha256_json({**whole, "version": __version__}),
+                "request": self.name_request(whole=True),
             }  # fmt: skip
         if asked.part is not None or Path(asked.out).suffix:
             return super().finish(told)

@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt
 from genodiff.errors import UsageError
 from genodiff.finetuning.unit_files import LABELLER
 from genodiff.io.target import check_new_folder, is_own_folder
-from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.file_request import OUT, FileRequest
 from genodiff.jobs.options import RelativeFiles, Strains, name_tracks
 from genodiff.jobs.request import Option
 from genodiff.runs.run_paths import check_input, check_run
@@ -50,7 +50,7 @@ class BasesRequest(FileRequest):
     fasta: Annotated[
         str | Path, Option("The genome: a FASTA file.", ("--fasta",), is_word=True, is_input=True)
     ] = field(kw_only=False)
-    out: Annotated[str | Path, Option("Folder of the model.", ("--out", "-o"))]
+    out: Annotated[str | Path, Option("Folder of the model.", OUT, decides="nothing")]
     genes: Annotated[
         str | Path | None,
         Option("Coding genes: GFF3, GTF, GenBank, EMBL or BED12.", is_input=True),

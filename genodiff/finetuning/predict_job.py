@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from genodiff.finetuning.predict_request import PredictRequest
 from genodiff.finetuning.prediction_files import write_predictions
 from genodiff.finetuning.predictions import Floats, make_frame
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
-from genodiff.io.identity import sha256_file
 from genodiff.io.sequences import is_file
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
@@ -116,15 +114,7 @@ class PredictJob(Job[PredictRequest]):
         }  # fmt: skip
 
     def identify(self) -> dict[str, Any]:
-        asked = self.request
-        self.files = {
-            "sequences": _identify(self.reader.given),
-            "fasta": None if asked.fasta is None else _identify(Path(asked.fasta)),
-        }
-        return {
-            "weights": [one.digest for one in self.reader.models], "format": asked.ending,
-            "column": list(asked.column), "region": list(asked.region), **self.files,
-        }  # fmt: skip
+        return {"weights": [one.digest for one in self.reader.models]}
 
     def entries(self, first: int) -> Iterator[bytes]:
         for name, scores in self._score(islice(self.reader, first, None)):
@@ -144,7 +134,8 @@ class PredictJob(Job[PredictRequest]):
                 {"key": one.card.unit.key, "seed": one.card.unit.seed, "weights": one.digest}
                 for one in reader.models
             ],
-            **self.files, "columns": list(asked.column), "regions": list(asked.region) or None,
+            "sequences": self.name_file("sequences"), "fasta": self.name_file("fasta"),
+            "columns": list(asked.column), "regions": list(asked.region) or None,
         }  # fmt: skip
 
     def _score(self, queries: Iterable[Query]) -> Iterator[tuple[str, Floats]]:
@@ -161,11 +152,3 @@ class PredictJob(Job[PredictRequest]):
             scores = np.stack(rows, 1)
             one = self.reader.card.kind == "regression"
             yield make_frame(names, scores[..., 0] if one else scores, self.reader.card)
-
-
-def _identify(given: Any) -> dict[str, Any] | None:
-    """A file's name and hash; None for sequences in memory."""
-    if not is_file(given):
-        return None
-    path = str(given)
-    return {"path": path, "sha256": None if path == _STDIN else sha256_file(path)}

@@ -12,7 +12,7 @@ from genodiff.finetuning.prediction_format import Format, find_format
 from genodiff.finetuning.unit_files import check_fitted, labels_bases
 from genodiff.io.input_file import open_input
 from genodiff.io.target import check_new_folder, is_own_folder
-from genodiff.jobs.file_request import FileRequest, choose_target
+from genodiff.jobs.file_request import OUT, FileRequest, choose_target
 from genodiff.jobs.options import JsonLines, Regions, ShardWords
 from genodiff.jobs.request import Option, find_named
 from genodiff.jobs.shards import Shard, parse_shard
@@ -58,6 +58,7 @@ class PredictRequest(FileRequest):
             "`finetune bases`.",
             ("--run", "--checkpoint"),
             is_word=True,
+            is_opened=True,
         ),
     ] = field(kw_only=False)
     sequences: Annotated[
@@ -68,10 +69,13 @@ class PredictRequest(FileRequest):
         Option(
             "Output: .csv, .tsv, .parquet, .jsonl, or - for CSV on stdout; of a model that labels "
             "bases a folder, .gff3 or .bed.",
-            ("--out", "-o"),
+            OUT,
+            decides="nothing",
         ),
     ] = ""
-    form: Annotated[Format | None, Option("The format of stdout [csv].", on_line=False)] = None
+    form: Annotated[
+        Format | None, Option("The format of stdout [csv].", on_line=False, decides="output")
+    ] = None
     column: Annotated[
         Sequence[str],
         Option("Column of sequences of a table [sequence, seq]; twice for pairs of sentences."),
@@ -86,6 +90,7 @@ class PredictRequest(FileRequest):
             "Of a model that labels bases with relatives: their genomes, where they are not where "
             "they were in training.",
             is_input=True,
+            is_opened=True,
         ),
     ] = ()
     task: Annotated[str | None, Option("Task, where a sweep has several.")] = None
@@ -96,7 +101,9 @@ class PredictRequest(FileRequest):
     ensemble: Annotated[
         bool, Option("Mean of all seeds, with their spread (standard deviation).")
     ] = False
-    batch_size: Annotated[int, Ge(1), Option("Sequences at a time: changes the speed alone.")] = 64
+    batch_size: Annotated[
+        int, Ge(1), Option("Sequences at a time: changes the speed alone.", decides="nothing")
+    ] = 64
     shard: ShardWords = None
     json: JsonLines = False
 

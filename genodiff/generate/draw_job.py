@@ -42,7 +42,7 @@ class DrawJob(Job[Asked]):
         return told | describe_waiting(self.drawing.model.relatives)
 
     def identify(self) -> dict[str, Any]:
-        return self.drawing.identify(self.request.seed)
+        return self.drawing.identify()
 
     def weigh(self, entry: bytes) -> int:
         return 0  # each evaluation is told on its way
@@ -68,7 +68,7 @@ class DrawJob(Job[Asked]):
 
     def finish(self, told: dict[str, Any]) -> dict[str, Any]:
         """Write the sidecar, which is a function of the request: no time and no machine."""
-        said = {"genodiff": told["genodiff"], **self.said}
+        said = {"genodiff": told["genodiff"], "requested": told["requested"], **self.said}
         if self.request.sidecar_file != "-":
             atomic.write_json(self.request.sidecar_file, said)
         replaced = sum(record.get("invalid_utf8", 0) for record in said["records"])

@@ -9,7 +9,6 @@ A filled template keeps its name; its own description follows ours.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -95,22 +94,13 @@ class Drawing(ABC):
         """What a record is called."""
         return f"genodiff_{number + 1:06d}"
 
-    def identify(self, seed: int) -> dict[str, Any]:
-        """Everything that decides the samples, and nothing else."""
-        how = asdict(self.how)
-        del how["batch_size"]
-        if self.memory is None:  # as it was before there was a memory
-            del how["memory"]
-        else:
-            how["memory"] = [self.how.memory, self.memory.identify()]
+    def identify(self) -> dict[str, Any]:
+        """What decides the samples beside the fields of a request."""
         return {
-            "domain": self.domain.name,
             "checkpoint": self.model.digest,
             "device": next(self.model.backbone.parameters()).device.type,
-            "seed": seed,
-            "n": self.n,
-            "how": how,
-            **find_block(self.model),
+            "steps": self.how.steps,
+            "memory": None if self.memory is None else self.memory.identify(),
             "of": self.describe(),
         }
 

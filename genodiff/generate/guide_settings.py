@@ -41,7 +41,11 @@ class GuideSettings:
     ] = None
     timeout: Annotated[
         float | None,
-        Option("Seconds that the oracle may take for a batch.", ("--oracle-timeout",)),
+        Option(
+            "Seconds that the oracle may take for a batch.",
+            ("--oracle-timeout",),
+            decides="nothing",
+        ),
     ] = None
     strength: Annotated[
         float,
@@ -58,7 +62,10 @@ class GuideSettings:
         ),
     ] = field(default_factory=dict)
     max_calls: Annotated[
-        int | None, Option("Refuse what may ask the oracle for more sequences for a record.")
+        int | None,
+        Option(
+            "Refuse what may ask the oracle for more sequences for a record.", decides="nothing"
+        ),
     ] = None
 
 

@@ -11,7 +11,7 @@ from genodiff.generate.guide_settings import GuideSettings, check_guide
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import Screener, open_screener
 from genodiff.io.target import is_stream
-from genodiff.jobs.file_request import FileRequest, OptionalRun
+from genodiff.jobs.file_request import OUT, FileRequest, OptionalRun
 from genodiff.jobs.options import COUNT, Block, RegionsInPlace, RelativeFiles, Seed, Strains
 from genodiff.jobs.request import Option, Request
 from genodiff.runs.run_paths import choose_run
@@ -22,13 +22,15 @@ _OTHER_FORMATS = {
 }  # fmt: skip
 
 Out = Annotated[
-    str | Path | None, Option("The same, and of text the file to write.", ("--out", "-o"))
+    str | Path | None, Option("The same, and of text the file to write.", OUT, decides="nothing")
 ]
 Temperature = Annotated[float, Option("1 is the model's own law, 0 its likeliest bases.")]
 Stride = Annotated[
     int | None, Option("New bases per window beyond the trained length (default: half of it).")
 ]
-BatchSize = Annotated[int | None, Option("Records at a time: changes the speed, never the bytes.")]
+BatchSize = Annotated[
+    int | None, Option("Records at a time: changes the speed, never the bytes.", decides="nothing")
+]
 MEMORY = (
     "on: with a memory of the training genome; novel: and no record copies more of it than 9 in "
     "10 held-out sequences (default: on for a run of train --memory). Of --bed and --region each "
@@ -125,10 +127,16 @@ class DrawRequest(FileRequest):
     holds: ClassVar[str] = "the samples"
 
     run: OptionalRun = field(default=None, kw_only=False)  # type: ignore[assignment]
-    line_width: Annotated[int, Option("Bases per line; 0: one line per sequence.")] = 60
+    line_width: Annotated[
+        int, Option("Bases per line; 0: one line per sequence.", decides="output")
+    ] = 60
     sidecar: Annotated[
         str | Path | None,
-        Option("Where the sidecar goes (default: OUT.json, beside the file).", or_stream=True),
+        Option(
+            "Where the sidecar goes (default: OUT.json, beside the file).",
+            or_stream=True,
+            decides="nothing",
+        ),
     ] = None
     label: Annotated[
         str | None, Option("Draw from this class of a run with labels; with cfg, guide to it.")
@@ -140,11 +148,12 @@ class DrawRequest(FileRequest):
         str | Sequence[str] | None,
         Option(
             "Command that sees the FASTA file, as its last argument, before anything is written; "
-            "another exit status than 0 refuses it."
+            "another exit status than 0 refuses it.",
+            decides="nothing",
         ),
     ] = None
     screen_timeout: Annotated[
-        float | None, Option("Seconds that --screen may take [no limit].")
+        float | None, Option("Seconds that --screen may take [no limit].", decides="nothing")
     ] = None
     seed: Seed = 1
 
@@ -212,6 +221,7 @@ class SampleRequest(SampleFields, DrawRequest):
             "FASTA file to write; - for stdout, .gz for BGZF. With --bed or --region and no "
             "--template: the genome that they are of.",
             or_stream=True,
+            decides="nothing",
         ),
     ] = None
     out: Out = None  # type: ignore[assignment]
@@ -252,7 +262,8 @@ class SampleRequest(SampleFields, DrawRequest):
         ),
     ] = None
     domain: Annotated[
-        Literal["dna", "text"] | None, Option("What the checkpoint is expected to hold.")
+        Literal["dna", "text"] | None,
+        Option("What the checkpoint is expected to hold.", decides="nothing"),
     ] = None
 
     def __post_init__(self) -> None:

@@ -14,8 +14,11 @@ from genodiff.runs.run_paths import check_run
 RUN_NAMES = ("--model", "--checkpoint", "--run")
 RUN = "Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model"
 ONLY_RUN = f"{RUN} (default: the one run under runs/)."
-Run = Annotated[str | Path, Option(f"{RUN}.", RUN_NAMES, is_word=True)]
-OptionalRun = Annotated[str | Path | None, Option(ONLY_RUN, RUN_NAMES, is_word=True)]
+Run = Annotated[str | Path, Option(f"{RUN}.", RUN_NAMES, is_word=True, is_opened=True)]
+OptionalRun = Annotated[
+    str | Path | None, Option(ONLY_RUN, RUN_NAMES, is_word=True, is_opened=True)
+]
+OUT = ("--out", "-o")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +31,13 @@ class FileRequest(Request[dict[str, Any]]):
     holds: ClassVar[str] = "the table"
 
     run: Run = field(kw_only=False)
-    out: Annotated[str | Path, Option("Output; - for stdout.", ("--out", "-o"))]
+    out: Annotated[str | Path, Option("Output; - for stdout.", OUT, decides="nothing")]
     device: Device = "auto"
     fresh: Annotated[
-        bool, Option("Do not go on after what is kept in OUT.partial.", is_general=True)
+        bool,
+        Option(
+            "Do not go on after what is kept in OUT.partial.", is_general=True, decides="nothing"
+        ),
     ] = False
     plan: Plan = False
     force: Force = False

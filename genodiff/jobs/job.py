@@ -12,20 +12,23 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from genodiff.errors import DataError, Interrupted, format_count
 from genodiff.io import atomic
-from genodiff.io.identity import sha256_json, stamp_time
+from genodiff.io.identity import sha256_file, sha256_json, stamp_time
 from genodiff.io.progress import ProgressDisplay, format_duration
+from genodiff.io.sequences import is_file
 from genodiff.io.target import describe_file
 from genodiff.jobs.file_request import FileRequest
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.machine import choose_device
+from genodiff.jobs.request import Option, list_fields
 from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.version import __version__
 
@@ -41,10 +44,10 @@ class EmptyOutputError(DataError):
 class Job(ABC, Generic[Asked]):
     """The work of one request.
 
-    `total` is of what progress counts, named by `noun`; 0 where it is not known. `keeps` is
-    False where what is read cannot be read again, so that nothing can be gone on with. `digest`
-    names the request once it is known. `unit` is what an entry is called. `journal` is open while
-    entries are made.
+    `hashes` are the sha256 of files that opening has read, by their names. `total` is of what
+    progress counts, named by `noun`; 0 where it is not known. `keeps` is False where what is read
+    cannot be read again, so that nothing can be gone on with. `digest` names the request once it is
+    known. `unit` is what an entry is called. `journal` is open while entries are made.
     """
 
     noun: ClassVar[str]
@@ -56,6 +59,7 @@ class Job(ABC, Generic[Asked]):
 
     def __init__(self, request: Asked) -> None:
         self.request, self.device = request, choose_device(request.device)
+        self.hashes: dict[str, str] = {}
 
     @abstractmethod
     def open(self, stack: ExitStack) -> None:
@@ -67,7 +71,29 @@ class Job(ABC, Generic[Asked]):
 
     @abstractmethod
     def identify(self) -> dict[str, Any]:
-        """All that decides the entries."""
+        """What opening found that decides the entries: which model it is, what is in memory."""
+
+    @cached_property
+    def requested(self) -> dict[str, Any]:
+        """The fields of the request that decide the output, as its sidecar says them."""
+        return describe_fields(self.request, self.hashes)
+
+    def name_file(self, field: str) -> dict[str, Any] | None:
+        """The file of an input, as a sidecar names it; None for sequences in memory, or none."""
+        given = getattr(self.request, field)
+        if given is None or not is_file(given):
+            return None
+        return {"path": str(given), "sha256": self.requested[field]}
+
+    def name_request(self, *, whole: bool = False) -> str:
+        """The digest of what decides the entries; of the `whole` output that a shard is part of."""
+        options = {one.name: one.option for one in list_fields(type(self.request))}
+        asked = {
+            name: value
+            for name, value in self.requested.items()
+            if (name != "shard" if whole else options[name].decides == "entries")
+        }
+        return sha256_json({"asked": asked, **self.identify(), "version": __version__})
 
     @abstractmethod
     def entries(self, first: int) -> Iterator[bytes]:
@@ -101,7 +127,7 @@ class Job(ABC, Generic[Asked]):
             if request.plan:
                 return {**self.plan(), "files": self.list_files()}
             keep_freed_memory()
-            self.digest = sha256_json({**self.identify(), "version": __version__})
+            self.digest = self.name_request()
             kept = request.partial
             if request.is_stream or not self.keeps:
                 kept = f"{stack.enter_context(tempfile.TemporaryDirectory())}/entries"
@@ -140,6 +166,7 @@ class Job(ABC, Generic[Asked]):
 
     def _finish(self, told: dict[str, Any], began: float) -> dict[str, Any]:
         told = {"genodiff": __version__, "out": str(self.request.out), **told}
+        told["requested"] = self.requested
         seconds = round(time.monotonic() - began, 3)
         told |= {"device": self.device, "argv": sys.argv, "seconds": seconds}
         return self.finish(told | {"created": stamp_time()})
@@ -161,6 +188,38 @@ class Job(ABC, Generic[Asked]):
             for entry in self.entries(first):
                 yield entry
                 self.tick(self.weigh(entry))
+
+
+def describe_fields(request: Any, hashes: Mapping[str, str]) -> dict[str, Any]:
+    """The fields that decide an output, as plain values; of a file its sha256, of `hashes` or read.
+
+    Left out is what only opening tells: what a run is, sequences in memory, a function.
+    """
+    return {
+        one.name: _describe(getattr(request, one.name), one.option, hashes)
+        for one in list_fields(request.__class__)
+        if one.option.decides != "nothing" and not one.option.is_opened
+    }
+
+
+def _describe(value: Any, option: Option, hashes: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        of = {one.name: one.option for one in (list_fields(option.group) if option.group else ())}
+        return {
+            str(name): _describe(one, of.get(name, option), hashes)
+            for name, one in value.items()
+            if name not in of or of[name].decides != "nothing"
+        }
+    if isinstance(value, list | tuple):
+        return [_describe(one, option, hashes) for one in value]
+    if option.is_input:
+        known = hashes.get(str(value)) if isinstance(value, str | Path) else None
+        reads = isinstance(value, str | Path) and Path(value).is_file()
+        return known or (sha256_file(value) if reads else None)
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, Path):
+        return str(value)
+    return value if isinstance(value, str | int | float) else None
 
 
 class _Progress(ProgressDisplay):

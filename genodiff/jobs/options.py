@@ -10,17 +10,25 @@ from genodiff.errors import UsageError
 from genodiff.jobs.request import Option
 
 Device = Annotated[
-    str, Option("Where to compute: auto, cpu or cuda.", on_line=False, is_general=True)
+    str,
+    Option(
+        "Where to compute: auto, cpu or cuda.", on_line=False, is_general=True, decides="nothing"
+    ),
 ]
-Plan = Annotated[bool, Option("Say what would be done, and stop.", is_general=True)]
+Plan = Annotated[
+    bool, Option("Say what would be done, and stop.", is_general=True, decides="nothing")
+]
 Force = Annotated[
-    bool, Option("Overwrite a file that genodiff did not write itself.", is_general=True)
+    bool,
+    Option(
+        "Overwrite a file that genodiff did not write itself.", is_general=True, decides="nothing"
+    ),
 ]
 Margin = Annotated[
     float | None,
     Option("Call two models equivalent where their difference is shown to be within this margin."),
 ]
-Offline = Annotated[bool, Option("Never touch the network.", on_line=False)]
+Offline = Annotated[bool, Option("Never touch the network.", on_line=False, decides="nothing")]
 
 STRAND_RULE = "a row on - is read as its reverse complement"
 """The rule of every verb that reads rows of BED in their own direction."""
@@ -51,7 +59,10 @@ MapSequences = Annotated[
     ),
 ]
 Context = Annotated[int | None, Ge(2), Option("Bases of a window (default: the trained length).")]
-Unit = Annotated[Literal["nats", "bits"], Option("Unit of what is written; 1 bit is 0.69 nats.")]
+Unit = Annotated[
+    Literal["nats", "bits"],
+    Option("Unit of what is written; 1 bit is 0.69 nats.", decides="output"),
+]
 Memory = Annotated[
     Literal["on", "off"] | None,
     Option(
@@ -62,10 +73,14 @@ Memory = Annotated[
 Genes = Annotated[
     str | Path | None,
     Option(
-        "GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.", is_input=True
+        "GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.",
+        is_input=True,
+        decides="output",
     ),
 ]
-WindowBatch = Annotated[int, Ge(1), Option("Windows at a time: changes the speed, never the map.")]
+WindowBatch = Annotated[
+    int, Ge(1), Option("Windows at a time: changes the speed, never the map.", decides="nothing")
+]
 Block = Annotated[
     int | None,
     Ge(1),
@@ -74,7 +89,10 @@ Block = Annotated[
     ),
 ]
 Seed = Annotated[int, Ge(0), Option("Seed of every random draw.", on_line=False)]
-JsonLines = Annotated[bool, Option("One JSON line on stdout for each row.", is_general=True)]
+JsonLines = Annotated[
+    bool,
+    Option("One JSON line on stdout for each row.", is_general=True, decides="output"),
+]
 ShardWords = Annotated[str | None, Option("i/n: the i-th of n parts; `genodiff merge` joins them.")]
 COUNT = ("--n", "-n", "--num")
 """How the flag of a number of things is spelled."""
@@ -84,7 +102,7 @@ RELATIVES = (
     "network. split:FILE reads each species of a file, or each record, as a genome of its own."
 )
 STRAINS = "Let in relatives of the model's own species, too: with them a test is a look-up."
-RelativeFiles = Annotated[Sequence[str | Path], Option(RELATIVES, is_input=True)]
+RelativeFiles = Annotated[Sequence[str | Path], Option(RELATIVES, is_input=True, is_opened=True)]
 Strains = Annotated[bool, Option(STRAINS)]
 
 

@@ -50,6 +50,10 @@ class Option(NamedTuple):
     there; `is_general` what many verbs have, and stands last. `alone` is what a flag means that no
     word follows, `negative` the flag of what is not to be. A `group` is a class of fields: they are
     flags of their own, and keys of the mapping that the field is.
+
+    `decides` says what depends on the value: the "entries" of a job, so that those of another value
+    are another request's; the "output" alone, which is written of the same entries; or "nothing".
+    Of what `is_opened` the value does not count: `Job.identify` says what opening found there.
     """
 
     help: str
@@ -64,6 +68,8 @@ class Option(NamedTuple):
     alone: str = ""
     negative: str = ""
     group: Any = None
+    decides: Literal["entries", "output", "nothing"] = "entries"
+    is_opened: bool = False
 
 
 class Field(NamedTuple):

@@ -75,7 +75,7 @@ class MapReader(ABC):
 
     @abstractmethod
     def identify(self) -> dict[str, Any]:
-        """All that decides the rows, beside the genome and its regions."""
+        """What opening found that decides the rows, beside the genome."""
 
     @abstractmethod
     def rows(self, skip: int) -> Iterator[bytes]:
@@ -118,6 +118,8 @@ class MapJob(Job[MapFileRequest]):
         _check_picture(asked.ending, self.regions)
         self.genes = list_genes(asked.genes, self.genome, self.regions)
         given, path = asked.relatives, getattr(self.genome, "path", None)
+        if path is not None:
+            self.hashes[str(path)] = identify_genome(self.genome)
         self.model = open_model(
             asked.run, self.device, given, strains=asked.strains, fasta=path, plan=asked.plan
         )
@@ -133,9 +135,7 @@ class MapJob(Job[MapFileRequest]):
 
     def identify(self) -> dict[str, Any]:
         self.genome_hash = identify_genome(self.genome)
-        places = [[*one[:4], one.strand] for one in self.regions]
-        about = self.reader.identify()
-        return {self.kind.__name__: about, "genome": self.genome_hash, "regions": places}
+        return {**self.reader.identify(), "genome": self.genome_hash}
 
     def entries(self, first: int) -> Iterator[bytes]:
         return self.reader.rows(first)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge
 
 from genodiff.errors import UsageError
-from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.file_request import OUT, FileRequest
 from genodiff.jobs.options import (
     Context,
     Genes,
@@ -113,7 +113,8 @@ class MapFileRequest(MapFields, FileRequest):
         str | Path,
         Option(
             ".tsv, .parquet, .npz, .svg, .png, .pdf or .html; - for a table on stdout.",
-            ("--out", "-o"),
+            OUT,
+            decides="nothing",
         ),
     ]
     genes: Genes = None

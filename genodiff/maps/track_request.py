@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge
 
 from genodiff.io.target import check_new_folder, is_own_folder
-from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.file_request import OUT, FileRequest
 from genodiff.jobs.options import (
     Context,
     Genes,
@@ -109,7 +109,7 @@ class TracksRequest(TrackFields, FileRequest):
 
     out: Annotated[
         str | Path,
-        Option("Folder to write; with --shard a .npy file of the part.", ("--out", "-o")),
+        Option("Folder to write; with --shard a .npy file of the part.", OUT, decides="nothing"),
     ]
     formats: Annotated[
         Sequence[str] | None,
@@ -117,22 +117,25 @@ class TracksRequest(TrackFields, FileRequest):
             f"{', '.join(list_formats())}; bigwig comes with a track hub, svg, png and pdf are of "
             "one region; one or several [bigwig, and html up to 100,000 bases].",
             ("--format",),
+            decides="output",
         ),
     ] = None
     genome: Annotated[
         str | None,
         Option(
             "UCSC's name of the genome, such as hg38, for the hub, whose names contigs then have "
-            "(default: the hub brings the sequence)."
+            "(default: the hub brings the sequence).",
+            decides="output",
         ),
     ] = None
-    email: Annotated[str, Option("Address that stands in the hub.")] = NO_EMAIL
+    email: Annotated[str, Option("Address that stands in the hub.", decides="output")] = NO_EMAIL
     genes: Genes = None
     track: Annotated[
         Sequence[str],
         Option(
             "NAME=FILE: values that are drawn below, bigWig or bedGraph; or a folder that "
-            "`genodiff predict` wrote: all its values, and its genes; one or several."
+            "`genodiff predict` wrote: all its values, and its genes; one or several.",
+            decides="output",
         ),
     ] = ()
     relatives: RelativeFiles = ()

@@ -8,7 +8,6 @@ from typing import Any
 
 from genodiff.errors import UsageError
 from genodiff.io import atomic
-from genodiff.io.identity import sha256_json
 from genodiff.io.sequences import is_file, is_single
 from genodiff.io.target import describe_file
 from genodiff.jobs.job import Job, Rows
@@ -29,7 +28,6 @@ from genodiff.runs.relatives_time import describe_waiting
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.track_tiles import count_bases, merge_intervals
 from genodiff.scoring.variant_scores import check_model
-from genodiff.version import __version__
 
 
 class TracksJob(Job[TracksRequest]):
@@ -42,6 +40,8 @@ class TracksJob(Job[TracksRequest]):
         self.genome = stack.enter_context(open_contigs(asked.sequences))
         wanted = list_intervals(self.genome, asked.region, asked.bed)
         self.path = getattr(self.genome, "path", None)
+        if self.path is not None:
+            self.hashes[str(self.path)] = identify_genome(self.genome)
         if asked.part is not None and self.path is None:
             what = "--shard needs a FASTA file"
             raise UsageError(what, fix="give the file, or leave out the shard")
@@ -95,10 +95,7 @@ class TracksJob(Job[TracksRequest]):
             "every": self.how.every, **name_memory(self.loci),
         }  # fmt: skip
         self.genome_hash = identify_genome(self.genome)
-        return {
-            "tracks": self.about, "genome": self.genome_hash,
-            "intervals": self.run_of.intervals, "cut": list(self.run_of.cut),
-        }  # fmt: skip
+        return {**self.about, "genome": self.genome_hash}
 
     def entries(self, first: int) -> Iterator[bytes]:
         self.reader = open_reader(self.model, batch_size=self.request.batch_size, loci=self.loci)
@@ -139,12 +136,10 @@ class TracksJob(Job[TracksRequest]):
         out, work, form = str(self.request.out), self.run_of, self.form.describe()
         bases = sum(one.end - one.start for one in work.pieces())
         write_chances(out, (bases, work.columns), self.rows())
-        keys = ("checkpoint", "context", "every", "fasta", "memory")
-        whole = {key: told[key] for key in keys} | {"intervals": work.intervals, **form}
         told |= {
             "holds": HOLDS, "format": "npy", **form, "cut": list(work.cut), "bases": bases,
             "intervals": [list(one) for one in work.intervals],
-            "request": sha256_json({**whole, "version": __version__}), "file": describe_file(out),
+            "request": self.name_request(whole=True), "file": describe_file(out),
         }  # fmt: skip
         atomic.write_json(self.request.sidecar_file, told)
         return told

@@ -9,7 +9,7 @@ from annotated_types import Ge
 
 from genodiff.errors import UsageError
 from genodiff.io.target import check_target
-from genodiff.jobs.file_request import FileRequest, choose_target
+from genodiff.jobs.file_request import OUT, FileRequest, choose_target
 from genodiff.jobs.options import (
     JsonLines,
     Memory,
@@ -63,7 +63,8 @@ class ScoreFields:
         int | str,
         Option(
             "Rank scores among random variants of the genome: off, on (10,000), or how many. They "
-            "cost evaluations once, and are kept (see --plan)."
+            "cost evaluations once, and are kept (see --plan).",
+            decides="output",
         ),
     ] = "off"
     haplotypes: Annotated[
@@ -79,13 +80,15 @@ class ScoreFields:
             "Genes (GFF3, GTF, BED12, GenBank): puts the consequence of each variant beside its "
             "score (missense, splice donor, ...).",
             is_input=True,
+            decides="output",
         ),
     ] = None
     genetic_code: Annotated[
         Sequence[str],
         Option(
             "CONTIG=N, with --features: NCBI's number of a contig's genetic code, where the "
-            "annotation does not say it; chrM=2. May be given several times."
+            "annotation does not say it; chrM=2. May be given several times.",
+            decides="output",
         ),
     ] = ()
     region: Annotated[
@@ -100,7 +103,8 @@ class ScoreFields:
         Ge(1),
         Option(
             "Windows at a time: changes speed and memory, never the scores (default: about 32,768 "
-            "bases)."
+            "bases).",
+            decides="nothing",
         ),
     ] = None
     memory: Memory = None
@@ -182,17 +186,24 @@ class ScoreRequest(ScoreFields, FileRequest):
         str | Path,
         Option(
             ".vcf, .tsv, .parquet or .jsonl; .vcf.gz and .tsv.gz get an index; - for stdout.",
-            ("--out", "-o"),
+            OUT,
+            decides="nothing",
         ),
     ] = ""
     shard: ShardWords = None
     allow_mismatches: Annotated[
-        bool, Option("Records that do not fit the FASTA are marked, and are no error.")
+        bool,
+        Option(
+            "Records that do not fit the FASTA are marked, and are no error.", decides="nothing"
+        ),
     ] = False
     relatives: RelativeFiles = ()
     strains: Strains = False
     page: Annotated[
-        bool, Option("Also write OUT.html: what `genodiff report OUT --model RUN` draws.")
+        bool,
+        Option(
+            "Also write OUT.html: what `genodiff report OUT --model RUN` draws.", decides="nothing"
+        ),
     ] = False
     json: JsonLines = False
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
-from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.io.identity import sha256_file
 from genodiff.io.variant_check import explain_contradictions
 from genodiff.io.variant_source import open_held_variants, open_variants
 from genodiff.jobs.job import Job, Rows
@@ -24,6 +24,7 @@ from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import Shard
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.model import name_relatives
+from genodiff.runs.own_loci import name_memory
 from genodiff.runs.run_paths import find_model_folder
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.methods import SCORE_METHODS, find_method
@@ -84,6 +85,9 @@ class ScoreJob(Job[ScoreRequest]):
         if str(asked.out).lower().endswith(".gz"):
             import_pysam(asked.out)
         self.work = _open_work(asked, stack, asked.part, mismatches=asked.allow_mismatches)
+        self.hashes[str(asked.fasta)] = self.work.genome.sha256
+        if str(asked.variants) == "-":
+            self.hashes["-"] = sha256_file(self.work.source.path)
         self.ending = asked.find_form(self.work.source.format)
         self.genes = _open_features(asked, self.work.genome)
         self.score: VariantScorer | None = None
@@ -110,15 +114,7 @@ class ScoreJob(Job[ScoreRequest]):
 
     def identify(self) -> dict[str, Any]:
         assert self.score is not None
-        self.variants = {
-            "path": str(self.request.variants), "sha256": sha256_file(self.work.source.path),
-        }  # fmt: skip
-        self.whole = {
-            **self.score.identify(), "genome": self.work.genome.sha256,
-            "variants": self.variants["sha256"], "region": list(self.request.region),
-            "features": self.genes and self.genes.digest,
-        }  # fmt: skip
-        return {**self.whole, "cut": self.work.cut}
+        return {"checkpoint": self.score.model.digest, **name_memory(self.score.loci)}
 
     def entries(self, first: int) -> Iterator[bytes]:
         assert self.score is not None
@@ -145,10 +141,11 @@ class ScoreJob(Job[ScoreRequest]):
             "format": self.ending[1:], "unit": asked.unit, "model": str(asked.run),
             "checkpoint": score.model.digest,
             "fasta": {"path": str(asked.fasta), "sha256": work.genome.sha256},
-            "variants": self.variants, **{name: getattr(asked, name) for name in _TOLD},
+            "variants": self.name_file("variants"),
+            **{name: getattr(asked, name) for name in _TOLD},
             "context": asked.context, "region": list(asked.region),
             "shard": None if asked.part is None else list(asked.part), "cut": list(work.cut),
-            "request": sha256_json(self.whole), **tally.describe(),
+            "request": self.name_request(whole=True), **tally.describe(),
             "background": drawn
             and {"n": asked.places, "seed": asked.seed, "classes": drawn.describe()},
             **({} if score.loci is None else {"memory": score.loci.told}),
