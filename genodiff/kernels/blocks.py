@@ -37,11 +37,11 @@ from genodiff.kernels.gemm import linear
 from genodiff.kernels.mixer import (
     Weights,
     native_accepts,
+    native_mixer,
     scan_direction,
     scan_piece,
     scan_projected,
 )
-from genodiff.kernels.native.mixer import native_mixer
 
 
 def mix_blocks(

@@ -5,10 +5,13 @@
 In reverse it looks ahead instead of back, as if time were flipped before and after. The version in
 torch goes through blocks of time that fit a core's cache. Only the inputs are saved for the
 backward pass.
+
+In C, in a mixer, the outputs are also projected, p_t = V y_t. The equations of its backward pass
+stand in `conv.h`. Its tensors are float32 on a CPU, with the last axis contiguous.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -19,11 +22,128 @@ from torch.autograd.function import once_differentiable
 from genodiff.kernels import library
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.graph import graph_conv
+from genodiff.kernels.library import call
 from genodiff.kernels.mamba_ssm import fits_published_conv, published_conv
-from genodiff.kernels.native.conv import native_conv
 from genodiff.kernels.parallel import map_parts
 from genodiff.kernels.triton import launch
 from genodiff.kernels.triton.mixer import MOST_TAPS, triton_conv
+
+
+def conv_forward(
+    x: Float[Tensor, "B L E"],
+    weight: Float[Tensor, "E K"],
+    bias: Float[Tensor, " E"] | None,
+    *,
+    reverse: bool,
+    silu: bool,
+    v: Float[Tensor, "P E"] | None = None,
+    p: Float[Tensor, "B L P"] | None = None,
+    block: int | None = None,
+) -> Float[Tensor, "B L E"]:
+    """The outputs y; where there is `v`, their projection is written to `p`.
+
+    With `block`, a divisor of L, each block is a sequence of its own.
+    """
+    y = x.new_empty(x.shape)
+    _run_conv(
+        dict(x=x, bias=bias, y=y, p=p),
+        weight,
+        None if v is None else v.t(),
+        reverse=reverse,
+        silu=silu,
+        backward=False,
+        block=block,
+    )
+    return y
+
+
+class ConvGradients(NamedTuple):
+    """The gradients of the convolution's weight and bias, and of the projection."""
+
+    weight: Float[Tensor, "E K"]
+    bias: Float[Tensor, " E"]
+    v: Float[Tensor, "P E"]
+
+
+def conv_backward(
+    gy: Float[Tensor, "B L E"],
+    x: Float[Tensor, "B L E"],
+    weight: Float[Tensor, "E K"],
+    bias: Float[Tensor, " E"] | None,
+    *,
+    reverse: bool,
+    silu: bool,
+    dx: Float[Tensor, "B L E"],
+    accumulate: bool = False,
+    v: Float[Tensor, "P E"] | None = None,
+    gp: Float[Tensor, "B L P"] | None = None,
+    block: int | None = None,
+) -> ConvGradients:
+    """Write the gradient of x to `dx`, or add it; `gp` is the gradient of the projection."""
+    pieces, width = x.shape[0] * -(-x.shape[1] // _steps_per_task(x)), weight.shape[1]
+    # One share for each task: dw (K rows), dbias (one), dv (P).
+    part = x.new_empty(pieces, width + 1 + (0 if v is None else len(v)), x.shape[2])
+    tensors = dict(x=x, bias=bias, gy=gy, gp=gp, dx=dx, part=part)
+    flags = dict(reverse=reverse, silu=silu, accumulate=accumulate)
+    _run_conv(tensors, weight, v, backward=True, block=block, **flags)
+    sums = part.sum(0)
+    return ConvGradients(sums[:width].t(), sums[width], sums[width + 1 :])
+
+
+def _run_conv(
+    tensors: dict[str, Tensor | None],
+    weight: Tensor,
+    v: Tensor | None,
+    block: int | None,
+    **numbers: Any,
+) -> None:
+    x = tensors["x"]
+    assert x is not None
+    if not x.numel():
+        return
+    batch, length, channels = x.shape
+    tensors |= {"w": weight.t().contiguous(), "v": None if v is None else v.contiguous()}
+    numbers |= {"batch": batch, "L": length, "E": channels, "K": weight.shape[1]}
+    numbers |= {"block": length if block is None else block}
+    numbers |= {"P": 0 if v is None else v.numel() // channels, "piece": _steps_per_task(x)}
+    call("conv", tensors, **numbers)
+
+
+def _steps_per_task(x: Float[Tensor, "B L E"]) -> int:
+    return library.rows_per_task(library.PIECE, x.shape[0] * x.shape[1])
+
+
+class _NativeConv(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool
+    ) -> Tensor:
+        x, weight = library.pack_channels(x), weight.contiguous()
+        bias = None if bias is None else bias.contiguous()
+        ctx.save_for_backward(x, weight, bias)
+        ctx.reverse, ctx.silu = reverse, silu
+        return conv_forward(x, weight, bias, reverse=reverse, silu=silu)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, bias = ctx.saved_tensors
+        gy, dx = library.pack_channels(gy), x.new_empty(x.shape)
+        found = conv_backward(gy, x, weight, bias, reverse=ctx.reverse, silu=ctx.silu, dx=dx)
+        return dx, found.weight.contiguous(), None if bias is None else found.bias, None, None
+
+
+def native_conv(
+    x: Float[Tensor, "B L E"],
+    weight: Float[Tensor, "E K"],
+    bias: Float[Tensor, " E"] | None,
+    reverse: bool,
+    activation: str | None,
+) -> Float[Tensor, "B L E"]:
+    """As `causal_conv1d`, for tensors that the library can take; differentiable."""
+    y: Tensor = _NativeConv.apply(x, weight, bias, reverse, activation == "silu")
+    return y
+
 
 _NUMBERS = 2**17  # numbers in a block, about
 

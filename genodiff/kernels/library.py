@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 ABI = 15  # as in native.c
 _MOST_THREADS = max(8, os.cpu_count() or 1)  # whoever set torch's: thousands end the process
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
+# How kernels divide their work into tasks, for threads to take. Sizes depend on shapes alone, and
+# partial sums are added in the order of the tasks: the same bits for any number of threads.
+PIECE = 256  # least rows (or time steps) of a task
+SUM_PIECE = 1024  # the same where a task also sums a share of a weight's gradient
+SHARES = 64  # about the most shares of a gradient; each is as large as the weight
 _AGAIN = "install genodiff again (in a source tree: python setup.py build_ext --inplace)"
 
 
@@ -262,3 +267,13 @@ def call(
         ctypes.byref(arguments), int(backward), count_threads()
     ):
         raise MemoryError(f"no memory for the scratch space of the {kernel}")
+
+
+def rows_per_task(least: int, rows: int) -> int:
+    """Rows of a task: `least`, or more where there would be over `SHARES` tasks."""
+    return max(least, -(-rows // SHARES))
+
+
+def pack_channels(x: Tensor) -> Tensor:
+    """`x` (B, L, C) with its channels contiguous; copied only if they are not."""
+    return x if x.stride(2) == 1 or x.shape[2] == 1 else x.contiguous()

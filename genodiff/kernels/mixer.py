@@ -6,29 +6,249 @@
 
 `mixer_by_parts` is the definition, part by part under autograd. It runs wherever no fused version
 can. Source: Gu and Dao, 2023, arXiv 2312.00752.
+
+In C the mixer is fused, forward and backward. For the backward pass h, x and z, Σ_d y_d, [r, B, C]_d and the scans' chunk states are kept; the
+convolutions are computed again. Two things never are in memory as a whole. The step sizes W_dt,d
+r_d are computed inside the scan. What is gated is projected by W_out where the gate has just put
+rows into the cache, and W_x,d is applied where the convolution has. No product is torch's: the bits
+do not depend on the number of threads.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from genodiff.kernels import library
-from genodiff.kernels.conv import causal_conv1d
+from genodiff.kernels.block_pairs import join, read_before, separate
+from genodiff.kernels.conv import ConvGradients, causal_conv1d, conv_backward, conv_forward
 from genodiff.kernels.direction import (
     DirectionState,
     DirectionWeights,
+    ScanInputs,
     join_weights,
     split_weights,
 )
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.gemm import linear
-from genodiff.kernels.native.mixer import native_mixer
+from genodiff.kernels.linear import linear_backward, linear_forward
+from genodiff.kernels.native.gate import gate_backward, gate_forward
+from genodiff.kernels.native.scan import (
+    Blocks,
+    LowRank,
+    allocate_states,
+    scan_backward,
+    scan_forward,
+)
 from genodiff.kernels.scan import selective_scan
 from genodiff.kernels.triton import launch
 from genodiff.kernels.triton.mixer import MOST_TAPS, triton_mixer
+
+
+def native_mixer(
+    h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor, mask: Tensor | None,
+    reverse: tuple[bool, ...], weights: Sequence[Tensor | None], recompute: bool = False,
+    size: int | None = None,
+) -> Tensor:  # fmt: skip
+    """As `mixer`, for tensors that the library can take; `weights` is from `join_weights`.
+
+    With `size`, as `mix_blocks`. States are kept, whatever `recompute` says.
+    """
+    inputs = (h, in_weight, in_bias, out_weight, mask, *weights)
+    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
+    out: Tensor = _Mixer.apply(
+        h, in_weight, in_bias, out_weight, mask, reverse, size, keep, *weights
+    )
+    return out
+
+
+def _contiguous(weights: Sequence[Tensor | None]) -> list[DirectionWeights]:
+    return split_weights([None if x is None else x.contiguous() for x in weights])
+
+
+class _Reading:
+    """A direction's way through x, (B, L, E): each row as one sequence, or in blocks of `size`.
+
+    Then a row has two streams, block after block (`kernels/blocks.py`). Ahead, the convolution
+    reads the clean stream and, as another row, the noised blocks, each after the `known` clean
+    inputs before it.
+    """
+
+    def __init__(self, weights: DirectionWeights, reverse: bool, size: int | None) -> None:
+        self.weights, self.reverse, self.size = weights, reverse, size
+        self.blocks = None if size is None else Blocks(size, 1 if reverse else 2)
+        self.known = weights.conv_weight.shape[1] - 1
+
+    def convolve(self, x: Tensor, project: bool) -> tuple[Tensor, Tensor | None]:
+        """c and, where it is asked for, its projection."""
+        if self.size is None or self.reverse:
+            return self._convolve(x, project, self.size)
+        noised, clean = separate(x, self.size)
+        c, p = self._convolve(clean, project, None)
+        c2, p2 = self._convolve(self._put_before(clean, noised), project, self.known + self.size)
+        both = join(self._own(c2), c, self.size)
+        return both, None if p is None or p2 is None else join(self._own(p2), p, self.size)
+
+    def _convolve(
+        self, x: Tensor, project: bool, block: int | None
+    ) -> tuple[Tensor, Tensor | None]:
+        w, p = self.weights, None
+        into: dict[str, Tensor] = {}
+        if project:
+            # Written in one pass with the convolution, while its outputs are in the cache.
+            p = x.new_empty(*x.shape[:2], len(w.x_weight))
+            into = {"v": w.x_weight, "p": p}
+        c = conv_forward(
+            x, w.conv_weight, w.conv_bias, reverse=self.reverse, silu=True, block=block, **into
+        )
+        return c, p
+
+    def convolve_back(
+        self, gc: Tensor, gp: Tensor, x: Tensor, dx: Tensor, accumulate: bool
+    ) -> ConvGradients:
+        """The gradients of the weights; that of x is written to `dx`, or added."""
+        if self.size is None or self.reverse:
+            return self._convolve_back(gc, gp, x, dx, self.size, accumulate)
+        (noised, clean), (gc_noised, gc), (gp_noised, gp) = (
+            separate(of, self.size) for of in (x, gc, gp)
+        )
+        wide, g_clean = self._put_before(clean, noised), torch.empty_like(clean)
+        first = self._convolve_back(gc, gp, clean, g_clean, None)
+        g_wide = torch.empty_like(wide)
+        gc, gp = (self._put_before(None, of) for of in (gc_noised, gp_noised))
+        second = self._convolve_back(gc, gp, wide, g_wide, self.known + self.size)
+        for k in range(self.known):
+            # Before block b stand the inputs at b size − known + k; those before the first are 0.
+            at = torch.arange(0, clean.shape[1], self.size) + (k - self.known)
+            inside = at >= 0
+            g_clean.index_add_(1, at[inside], self._split(g_wide)[:, inside, k])
+        both = join(self._own(g_wide), g_clean, self.size)
+        dx.add_(both) if accumulate else dx.copy_(both)
+        return ConvGradients(*(a + b for a, b in zip(first, second, strict=True)))
+
+    def _convolve_back(
+        self,
+        gc: Tensor,
+        gp: Tensor,
+        x: Tensor,
+        dx: Tensor,
+        block: int | None,
+        accumulate: bool = False,
+    ) -> ConvGradients:
+        w = self.weights
+        return conv_backward(
+            gc, x, w.conv_weight, w.conv_bias, reverse=self.reverse, silu=True, dx=dx,
+            accumulate=accumulate, v=w.x_weight, gp=gp, block=block,
+        )  # fmt: skip
+
+    def _put_before(self, clean: Tensor | None, x: Tensor) -> Tensor:
+        """Blocks of x, each after what is clean before it, or zeros: (B, n (known + size), E)."""
+        assert self.size is not None
+        parts = x.unflatten(1, (-1, self.size))
+        if clean is None:
+            return F.pad(parts, (0, 0, self.known, 0)).flatten(1, 2)
+        return torch.cat([read_before(clean, self.size, self.known), parts], 2).flatten(1, 2)
+
+    def _split(self, wide: Tensor) -> Tensor:
+        assert self.size is not None
+        return wide.unflatten(1, (-1, self.known + self.size))
+
+    def _own(self, wide: Tensor) -> Tensor:
+        return self._split(wide)[:, :, self.known :].flatten(1, 2)
+
+
+class _Projected:
+    """A direction's convolution and projections of x, in both passes: the inputs of its scan.
+
+    `projected` is [r, B, C], (B, L, R + 2N), where the forward pass has kept it.
+    """
+
+    def __init__(
+        self, reading: _Reading, x: Tensor, mask: Tensor | None, projected: Tensor | None = None
+    ) -> None:
+        weights = reading.weights
+        rank, self.n = weights.dt_weight.shape[1], weights.A.shape[1]
+        c, found = reading.convolve(x, projected is None)
+        if mask is not None:
+            c.mul_(mask)
+            if found is not None:
+                found.mul_(mask)
+        projected = found if projected is None else projected
+        assert projected is not None
+        self.projected = projected
+        r, B, C = projected.split([rank, self.n, self.n], -1)
+        delta = LowRank(r, weights.dt_weight.t().contiguous())
+        A = weights.A.t().contiguous()
+        self.inputs = ScanInputs(c, delta, A, B, C, weights.D, weights.dt_bias)
+
+
+class _Mixer(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, h: Tensor, in_weight: Tensor, in_bias: Tensor | None, out_weight: Tensor,
+        mask: Tensor | None, reverse: tuple[bool, ...], size: int | None, keep: bool,
+        *weights: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        batch, length, _ = h.shape
+        channels = out_weight.shape[1]
+        xz = linear_forward(h.reshape(batch * length, -1).contiguous(), in_weight, in_bias)
+        x, z = xz[:, :channels].unflatten(0, (batch, length)), xz[:, channels:]
+        if mask is not None:
+            x.mul_(mask)
+        y, kept = h.new_empty(batch, length, channels), []
+        for i, (direction, back) in enumerate(zip(_contiguous(weights), reverse, strict=True)):
+            way = _Reading(direction, back, size)
+            s = _Projected(way, x, mask)
+            states = allocate_states(x, s.n, way.blocks) if keep else None
+            # The first direction writes y, the second adds to it.
+            scan_forward(
+                y, s.inputs, softplus=True, reverse=back, states=states, accumulate=i > 0,
+                blocks=way.blocks,
+            )  # fmt: skip
+            kept += [s.projected, states]
+        out = gate_forward(y.view(batch * length, channels), z, out_weight)
+        ctx.save_for_backward(h, in_weight, in_bias, out_weight, mask, xz, y, *kept, *weights)
+        ctx.reverse, ctx.size = reverse, size
+        return out.view(h.shape)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g_out: Tensor) -> tuple[Tensor | None, ...]:
+        h, in_weight, in_bias, out_weight, mask, xz, y, *rest = ctx.saved_tensors
+        kept, weights = rest[: 2 * len(ctx.reverse)], rest[2 * len(ctx.reverse) :]
+        batch, length, channels = y.shape
+        tokens = batch * length
+        x, z = xz[:, :channels].unflatten(0, (batch, length)), xz[:, channels:]
+        g_out, dxz = g_out.reshape(tokens, -1).contiguous(), torch.empty_like(xz)
+        # The gradients of x and z are written into the two halves of one buffer: autograd would
+        # fill two buffers with zeros and add them.
+        dx, dz = dxz[:, :channels].unflatten(0, (batch, length)), dxz[:, channels:]
+        gy, d_out_weight = gate_backward(g_out, y.view(tokens, channels), z, dz, out_weight)
+        gy, grads = gy.view(y.shape), []
+        for i, (direction, back) in enumerate(zip(_contiguous(weights), ctx.reverse, strict=True)):
+            projected, states = kept[2 * i : 2 * i + 2]
+            way = _Reading(direction, back, ctx.size)
+            s = _Projected(way, x, mask, projected)
+            g = scan_backward(gy, s.inputs, states, softplus=True, reverse=back, blocks=way.blocks)
+            assert isinstance(g.delta, LowRank)
+            d_projected = torch.cat([g.delta.r, g.B, g.C], -1)
+            if mask is not None:
+                g.u.mul_(mask)
+                d_projected.mul_(mask)
+            conv = way.convolve_back(g.u, d_projected, x, dx, i > 0)
+            d_conv_bias = None if direction.conv_bias is None else conv.bias
+            grads += [conv.weight, d_conv_bias, conv.v, g.delta.w.t(), g.bias, g.A.t(), g.D]
+        if mask is not None:
+            dx.mul_(mask)
+        dh, d_in_weight, d_in_bias = linear_backward(
+            dxz, h.reshape(tokens, -1).contiguous(), in_weight, in_bias
+        )
+        return dh.view(h.shape), d_in_weight, d_in_bias, d_out_weight, *[None] * 4, *grads
+
 
 Weights = Sequence[Tensor | None]  # of all directions, from `join_weights`
 

@@ -1,6 +1,6 @@
 """RMSNorm over the last axis: y = w ⊙ x / √(mean(x²) + ε).
 
-For the backward pass the input and one number per row are kept.
+For the backward pass the input and one number per row are kept. In C it is float32, row by row.
 """
 
 from typing import Any
@@ -13,9 +13,43 @@ from torch.autograd.function import once_differentiable
 from genodiff.kernels import library
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.graph import graph_norm
-from genodiff.kernels.native.norm import native_rms_norm
+from genodiff.kernels.library import call
 from genodiff.kernels.triton import launch
 from genodiff.kernels.triton.norm import WIDEST, triton_add_norm, triton_rms_norm
+
+_PIECE = 256  # rows of a task, NORM_PIECE of native.c
+
+
+class _NativeNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
+        x, weight = x.contiguous(), weight.contiguous()
+        y, width = torch.empty_like(x), x.shape[-1]
+        rows = x.numel() // width
+        scale = x.new_empty(rows)  # 1 / √(mean(x²) + ε) of each row
+        # The structures of the library hold pointers and integers only: ε goes as a tensor.
+        tensors = dict(x=x, w=weight, scale=scale, eps=x.new_tensor([eps]), y=y)
+        call("norm", tensors, backward=False, rows=rows, D=width)
+        ctx.save_for_backward(x, weight, scale)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, scale = ctx.saved_tensors
+        gy, dx, rows, width = gy.contiguous(), torch.empty_like(x), len(scale), x.shape[-1]
+        part = x.new_empty(-(-rows // _PIECE), width)  # one share of the weight's gradient a task
+        tensors = dict(x=x, w=weight, scale=scale, gy=gy, dx=dx, part=part)
+        call("norm", tensors, backward=True, rows=rows, D=width)
+        return dx, part.sum(0), None
+
+
+def native_rms_norm(
+    x: Float[Tensor, "*shape D"], weight: Float[Tensor, " D"], eps: float
+) -> Float[Tensor, "*shape D"]:
+    """As `rms_norm`, for tensors that the library can take; differentiable."""
+    y: Tensor = _NativeNorm.apply(x, weight, eps)
+    return y
 
 
 def _triton_accepts(x: Tensor, weight: Tensor, eps: float) -> bool:

@@ -15,19 +15,8 @@ import torch
 from compiling import FLAGS, SOURCES
 from torch import Tensor
 
-from genodiff.kernels import library
-from genodiff.kernels.native import (
-    align,
-    chain,
-    columns,
-    conv,
-    gate,
-    linear,
-    norm,
-    recall,
-    sampled,
-    scan,
-)
+from genodiff.kernels import conv, library, linear, norm
+from genodiff.kernels.native import align, chain, columns, gate, recall, sampled, scan
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]

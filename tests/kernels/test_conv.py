@@ -9,8 +9,8 @@ from scans import PROVIDERS
 from torch import Tensor
 
 from genodiff.kernels import conv, library
+from genodiff.kernels import conv as native_conv
 from genodiff.kernels.conv import causal_conv1d
-from genodiff.kernels.native import conv as native_conv
 
 
 def plain(x: Tensor, weight: Tensor, bias: Tensor | None, reverse: bool, silu: bool) -> Tensor:

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from genodiff.kernels import library
 from genodiff.kernels.library import find_missing
 from genodiff.kernels.linear import linear
-from genodiff.kernels.native import tasks
 
 pytestmark = pytest.mark.skipif(
     find_missing() is not None, reason=f"there is no C library here: {find_missing()}"
@@ -55,8 +55,8 @@ def test_outputs_and_gradients(
     given_, gy = layer(rows, inputs, outputs, has_bias)
     with pytest.MonkeyPatch.context() as patch:
         if small_tasks:
-            patch.setattr(tasks, "PIECE", 37)
-            patch.setattr(tasks, "SUM_PIECE", 70)
+            patch.setattr(library, "PIECE", 37)
+            patch.setattr(library, "SUM_PIECE", 70)
         found = solve(given_, gy)
     for got, exact in zip(found, solve([v.double() for v in given_], gy.double()), strict=True):
         assert (got.double() - exact).norm() <= 2e-6 * (1 + exact.norm())

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from genodiff.kernels import library
+from genodiff.kernels import mixer as native_mixer
 from genodiff.kernels.direction import DirectionWeights, compute_rates
 from genodiff.kernels.library import find_missing
 from genodiff.kernels.mixer import mixer, mixer_by_parts
-from genodiff.kernels.native import mixer as native_mixer
-from genodiff.kernels.native import tasks
 
 pytestmark = pytest.mark.skipif(
     find_missing() is not None, reason=f"nothing is fused here: {find_missing()}"
@@ -276,9 +276,9 @@ def test_at_most_five_kilobytes_per_token_are_saved_at_width_128() -> None:
 
 
 def test_sums_over_several_tasks_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "PIECE", 37)
-    monkeypatch.setattr(tasks, "SUM_PIECE", 41)
-    monkeypatch.setattr(tasks, "SHARES", 100)
+    monkeypatch.setattr(library, "PIECE", 37)
+    monkeypatch.setattr(library, "SUM_PIECE", 41)
+    monkeypatch.setattr(library, "SHARES", 100)
     assert_agrees(problem(2, 130, 21, 16, rank=8, padding=9), monkeypatch)
 
 

@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from genodiff.kernels import library
 from genodiff.kernels.library import call
-from genodiff.kernels.native import tasks
 
 
 def gate_forward(
@@ -38,7 +38,7 @@ def gate_backward(
     if weight is None:
         _run_gate(tensors, backward=True)
         return gy, None
-    piece = tasks.rows_per_task(tasks.SUM_PIECE, len(y))
+    piece = library.rows_per_task(library.SUM_PIECE, len(y))
     part = y.new_empty(-(-len(y) // piece), *weight.shape)
     tensors |= dict(w=weight.contiguous(), part=part)
     _run_gate(tensors, backward=True, outputs=len(weight), piece=piece)
@@ -46,7 +46,11 @@ def gate_backward(
 
 
 def _run_gate(
-    tensors: dict[str, Tensor | None], *, backward: bool, outputs: int = 0, piece: int = tasks.PIECE
+    tensors: dict[str, Tensor | None],
+    *,
+    backward: bool,
+    outputs: int = 0,
+    piece: int = library.PIECE,
 ) -> None:
     y = tensors["y"]
     assert y is not None
@@ -58,7 +62,7 @@ def _run_gate(
 class _Gate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, z: Tensor) -> Tensor:
-        z = tasks.pack_channels(z)
+        z = library.pack_channels(z)
         ctx.save_for_backward(y, z)
         return gate_forward(y.flatten(0, 1), z.flatten(0, 1)).view(y.shape)
 

@@ -12,9 +12,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.direction import ScanInputs
-from genodiff.kernels.library import call
+from genodiff.kernels.library import call, pack_channels
 from genodiff.kernels.native.gate import native_gate
-from genodiff.kernels.native.tasks import pack_channels
 
 CHUNK = 64  # steps between saved states, as in native.c
 _FEW_SEQUENCES = 8  # below this many sequences, channels are divided over tasks as well
