@@ -78,9 +78,9 @@ def walk_step(words: str) -> Codes:
                 loss = plain(self, *given)
                 steps += 1
                 if number == 2 and steps == 4:  # noqa: B023
-                    stack.enter_context(record(codes))  # noqa: B023
+                    stack.enter_context(record(codes))
                 if steps == 5:
-                    stack.close()  # noqa: B023
+                    stack.close()
                 return loss
 
             Module.training_step = step  # type: ignore[method-assign]
@@ -104,7 +104,7 @@ WALKS = {
     "tracks, relatives": (
         walk_command,
         f"tracks yeast --fasta g.fa --region {CONTIG}:15001-15001 --relatives a.fa --relatives b.fa"
-        " --format npz -o @",
+        " --format npz -o t@",
     ),
 }
 

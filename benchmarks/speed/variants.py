@@ -24,9 +24,10 @@ from genodiff.io.variants import Allele
 from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.masked_reader import open_reader
+from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.shared_sites import Spacing, measure_spacing
 from genodiff.scoring.spelling_pair import Flags, Ids
-from genodiff.scoring.variant_scores import ScoreOptions, Scorer
+from genodiff.scoring.variant_scores import Scorer
 from genodiff.scoring.variant_windows import cut_window
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))

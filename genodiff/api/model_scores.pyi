@@ -12,21 +12,21 @@ class ModelScores:
         /,
         variants: typing.Any,
         *,
-        fasta: str | pathlib.Path,
         method: str = 'auto',
         se: float = 0.25,
         max_evaluations: int = 512,
         context: int | typing.Literal['2x'] | None = None,
         exact: bool = False,
+        batch_size: int | None = None,
+        memory: typing.Literal['on', 'off'] | None = None,
+        seed: int = 1,
+        fasta: str | pathlib.Path,
         unit: typing.Literal['nats', 'bits'] = 'nats',
         background: int | str = 'off',
         haplotypes: bool = False,
         features: str | pathlib.Path | None = None,
         genetic_code: collections.abc.Sequence[str] = (),
         region: collections.abc.Sequence[str] = (),
-        batch_size: int | None = None,
-        memory: typing.Literal['on', 'off'] | None = None,
-        seed: int = 1,
     ) -> typing.Any:
         """Scores of variants: a row for each ALT, in their order, as `genodiff score` writes them.
 
@@ -46,7 +46,6 @@ class ModelScores:
 
         Args:
             variants: VCF, BCF, CSV, TSV, JSON lines or parquet (chrom, pos, ref, alt); - for stdin.
-            fasta: The genome that the variants are of.
             method: llr: the bases that differ, masked together; chain: unmasked one after the other;
                 nelbo: the bound of the whole window; votes: of relatives, how many have each base (one
                 base for another alone); headcount: as votes, each relative counting once, and more
@@ -58,6 +57,12 @@ class ModelScores:
             context: Bases of a window (default: the trained length); 2x scores at double context as
                 well, and flags what moves.
             exact: Give every SNV an evaluation of its own.
+            batch_size: Windows at a time: changes speed and memory, never the scores (default: about
+                32,768 bases).
+            memory: on: with a memory of the training genome, each window's own locus left out (default:
+                on for a run of train --memory).
+            seed: Seed of every random draw.
+            fasta: The genome that the variants are of.
             unit: Unit of what is written; 1 bit is 0.69 nats.
             background: Rank scores among random variants of the genome: off, on (10,000), or how many.
                 They cost evaluations once, and are kept (see --plan).
@@ -68,11 +73,6 @@ class ModelScores:
             genetic_code: CONTIG=N, with --features: NCBI's number of a contig's genetic code, where the
                 annotation does not say it; chrM=2. May be given several times.
             region: Only variants in chr1:1,000-2,000, 1-based and inclusive; one or several.
-            batch_size: Windows at a time: changes speed and memory, never the scores (default: about
-                32,768 bases).
-            memory: on: with a memory of the training genome, each window's own locus left out (default:
-                on for a run of train --memory).
-            seed: Seed of every random draw.
         """
 
     def score(
@@ -80,21 +80,21 @@ class ModelScores:
         /,
         variants: typing.Any,
         *,
-        fasta: str | pathlib.Path,
         method: str = 'auto',
         se: float = 0.25,
         max_evaluations: int = 512,
         context: int | typing.Literal['2x'] | None = None,
         exact: bool = False,
+        batch_size: int | None = None,
+        memory: typing.Literal['on', 'off'] | None = None,
+        seed: int = 1,
+        fasta: str | pathlib.Path,
         unit: typing.Literal['nats', 'bits'] = 'nats',
         background: int | str = 'off',
         haplotypes: bool = False,
         features: str | pathlib.Path | None = None,
         genetic_code: collections.abc.Sequence[str] = (),
         region: collections.abc.Sequence[str] = (),
-        batch_size: int | None = None,
-        memory: typing.Literal['on', 'off'] | None = None,
-        seed: int = 1,
     ) -> typing.Any:
         """Scores of variants: a row for each ALT, in their order, as `genodiff score` writes them.
 
@@ -114,7 +114,6 @@ class ModelScores:
 
         Args:
             variants: VCF, BCF, CSV, TSV, JSON lines or parquet (chrom, pos, ref, alt); - for stdin.
-            fasta: The genome that the variants are of.
             method: llr: the bases that differ, masked together; chain: unmasked one after the other;
                 nelbo: the bound of the whole window; votes: of relatives, how many have each base (one
                 base for another alone); headcount: as votes, each relative counting once, and more
@@ -126,6 +125,12 @@ class ModelScores:
             context: Bases of a window (default: the trained length); 2x scores at double context as
                 well, and flags what moves.
             exact: Give every SNV an evaluation of its own.
+            batch_size: Windows at a time: changes speed and memory, never the scores (default: about
+                32,768 bases).
+            memory: on: with a memory of the training genome, each window's own locus left out (default:
+                on for a run of train --memory).
+            seed: Seed of every random draw.
+            fasta: The genome that the variants are of.
             unit: Unit of what is written; 1 bit is 0.69 nats.
             background: Rank scores among random variants of the genome: off, on (10,000), or how many.
                 They cost evaluations once, and are kept (see --plan).
@@ -136,11 +141,6 @@ class ModelScores:
             genetic_code: CONTIG=N, with --features: NCBI's number of a contig's genetic code, where the
                 annotation does not say it; chrM=2. May be given several times.
             region: Only variants in chr1:1,000-2,000, 1-based and inclusive; one or several.
-            batch_size: Windows at a time: changes speed and memory, never the scores (default: about
-                32,768 bases).
-            memory: on: with a memory of the training genome, each window's own locus left out (default:
-                on for a run of train --memory).
-            seed: Seed of every random draw.
         """
 
     def log_likelihood(

@@ -9,21 +9,21 @@ def score(
     variants: typing.Any,
     *,
     out: str | pathlib.Path = '',
-    fasta: str | pathlib.Path,
     method: str = 'auto',
     se: float = 0.25,
     max_evaluations: int = 512,
     context: int | typing.Literal['2x'] | None = None,
     exact: bool = False,
+    batch_size: int | None = None,
+    memory: typing.Literal['on', 'off'] | None = None,
+    seed: int = 1,
+    fasta: str | pathlib.Path,
     unit: typing.Literal['nats', 'bits'] = 'nats',
     background: int | str = 'off',
     haplotypes: bool = False,
     features: str | pathlib.Path | None = None,
     genetic_code: collections.abc.Sequence[str] = (),
     region: collections.abc.Sequence[str] = (),
-    batch_size: int | None = None,
-    memory: typing.Literal['on', 'off'] | None = None,
-    seed: int = 1,
     shard: str | None = None,
     allow_mismatches: bool = False,
     relatives: collections.abc.Sequence[str | pathlib.Path] = (),
@@ -57,7 +57,6 @@ def score(
         run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model.
         variants: VCF, BCF, CSV, TSV, JSON lines or parquet (chrom, pos, ref, alt); - for stdin.
         out: .vcf, .tsv, .parquet or .jsonl; .vcf.gz and .tsv.gz get an index; - for stdout.
-        fasta: The genome that the variants are of.
         method: llr: the bases that differ, masked together; chain: unmasked one after the other;
             nelbo: the bound of the whole window; votes: of relatives, how many have each base (one
             base for another alone); headcount: as votes, each relative counting once, and more
@@ -69,6 +68,12 @@ def score(
         context: Bases of a window (default: the trained length); 2x scores at double context as
             well, and flags what moves.
         exact: Give every SNV an evaluation of its own.
+        batch_size: Windows at a time: changes speed and memory, never the scores (default: about
+            32,768 bases).
+        memory: on: with a memory of the training genome, each window's own locus left out (default:
+            on for a run of train --memory).
+        seed: Seed of every random draw.
+        fasta: The genome that the variants are of.
         unit: Unit of what is written; 1 bit is 0.69 nats.
         background: Rank scores among random variants of the genome: off, on (10,000), or how many.
             They cost evaluations once, and are kept (see --plan).
@@ -79,11 +84,6 @@ def score(
         genetic_code: CONTIG=N, with --features: NCBI's number of a contig's genetic code, where the
             annotation does not say it; chrM=2. May be given several times.
         region: Only variants in chr1:1,000-2,000, 1-based and inclusive; one or several.
-        batch_size: Windows at a time: changes speed and memory, never the scores (default: about
-            32,768 bases).
-        memory: on: with a memory of the training genome, each window's own locus left out (default:
-            on for a run of train --memory).
-        seed: Seed of every random draw.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         allow_mismatches: Records that do not fit the FASTA are marked, and are no error.
         relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or

@@ -112,14 +112,20 @@ def list_kinds(kind: Any) -> list[Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(ABC, Generic[Answer]):
+class Options:
+    """Fields that requests share. Raises `UsageError` for a value that cannot be meant."""
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for one in list_fields(kind):
+            one.check(getattr(self, one.name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(Options, ABC, Generic[Answer]):
     """What a verb is asked. Raises `UsageError` for a value that cannot be meant."""
 
     work: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        for one in list_fields(type(self)):
-            one.check(getattr(self, one.name))
 
     def answer(self, *given: Any) -> Answer:
         """Do the work: a function of this request and of what is `given` beside it."""

@@ -17,6 +17,8 @@ MOST_DRAWN = 100_000
 SIDECAR = "tracks.json"
 SHARD_ENDING = ".npy"
 HOLDS = "chances of the bases of a shard of tracks"
+LEAST_CONTEXT = 8
+"""Bases of the smallest context; below, a tile may have no base."""
 NO_EMAIL = "nobody@example.org"
 """An address of nobody's, since a hub must have one."""
 

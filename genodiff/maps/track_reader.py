@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import Alphabet
 from genodiff.counter import Purpose, uniforms
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError
 from genodiff.runs.own_loci import Place
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.masked_reader import Logs, MaskedReader, leave_relatives_out
 from genodiff.scoring.related_sites import read_related
 from genodiff.scoring.spelling_pair import Ids
-from genodiff.scoring.track_tiles import LEAST_CONTEXT, TrackPiece, find_tile, place_tile
+from genodiff.scoring.track_tiles import TrackPiece, find_tile, place_tile
 from genodiff.scoring.variant_windows import Contigs
 
 Chances = NDArray[np.float32]
@@ -37,22 +37,13 @@ _TRIES = 20  # places for each, before a genome of N is given up
 _SEED = 1
 
 
-class TrackRequest(NamedTuple):
+class TrackReading(NamedTuple):
     """How bases are read: the context in bases, and every which base of a tile is masked at once
     (None: each alone).
     """
 
     context: int
     every: int | None = None
-
-    def check(self) -> None:
-        """Raises `UsageError` for settings that cannot be meant."""
-        if self.context < LEAST_CONTEXT:
-            what = f"--context {self.context} is below {LEAST_CONTEXT}"
-            raise UsageError(what, fix=f"give bases, {LEAST_CONTEXT} or more")
-        if self.every is not None and self.every < 2:
-            what = f"--every {self.every} is below 2"
-            raise UsageError(what, fix="give 2 or more; larger is more exact")
 
     def step(self, piece: TrackPiece) -> int:
         """The distance of two bases of this tile that are masked together."""
@@ -88,7 +79,7 @@ def read_pieces(
     genome: Contigs,
     alphabet: Alphabet,
     pieces: Iterable[TrackPiece],
-    request: TrackRequest,
+    request: TrackReading,
 ) -> Iterator[tuple[TrackPiece, Chances]]:
     """Each piece with the chances of its bases, in order.
 
@@ -126,7 +117,7 @@ def encode_window(genome: Contigs, alphabet: Alphabet, contig: str, start: int, 
 
 def _mask_piece(
     reader: MaskedReader, genome: Contigs, alphabet: Alphabet, piece: TrackPiece,
-    request: TrackRequest,
+    request: TrackReading,
 ) -> _PieceWindows:  # fmt: skip
     start, end = place_tile(piece, request.context, genome.contigs[piece.contig])
     ids = encode_window(genome, alphabet, piece.contig, start, end)
@@ -166,7 +157,7 @@ def measure_company(
     genome: Contigs,
     alphabet: Alphabet,
     intervals: Sequence[tuple[str, int, int]],
-    request: TrackRequest,
+    request: TrackReading,
 ) -> Company | None:
     """How far `request` is from leave-one-out, at random bases of the intervals.
 

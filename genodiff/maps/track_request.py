@@ -10,7 +10,6 @@ from annotated_types import Ge
 from genodiff.io.target import check_new_folder, is_own_folder
 from genodiff.jobs.file_request import OUT, FileRequest
 from genodiff.jobs.options import (
-    Context,
     Genes,
     Memory,
     Regions,
@@ -22,6 +21,7 @@ from genodiff.jobs.options import (
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.maps.track_format import (
+    LEAST_CONTEXT,
     NO_EMAIL,
     SIDECAR,
     check_formats,
@@ -57,7 +57,9 @@ class TrackFields:
         Ge(2),
         Option("Mask bases so far apart at once: quicker, not exact (default: each by itself)."),
     ] = None
-    context: Context = None
+    context: Annotated[
+        int | None, Ge(LEAST_CONTEXT), Option("Bases of a window (default: the trained length).")
+    ] = None
     memory: Memory = None
     batch_size: WindowBatch = 8
 

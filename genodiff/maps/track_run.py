@@ -13,7 +13,7 @@ from genodiff.io.atomic import open_atomic
 from genodiff.io.places import list_places
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.shards import Shard
-from genodiff.maps.track_reader import Chances, TrackRequest, read_pieces
+from genodiff.maps.track_reader import Chances, TrackReading, read_pieces
 from genodiff.maps.track_values import BaseTracks, make_blocks
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.track_tiles import (
@@ -85,7 +85,7 @@ class TrackRun(NamedTuple):
         contigs = dict(self.genome.contigs)
         return islice(cut_pieces(self.intervals, contigs, self.context), *self.cut)
 
-    def count_evaluations(self, request: TrackRequest) -> tuple[int, int]:
+    def count_evaluations(self, request: TrackReading) -> tuple[int, int]:
         """Its bases, and how many windows are read for them at most: N is not looked for."""
         bases = windows = 0
         for piece in self.pieces():
@@ -98,7 +98,7 @@ class TrackRun(NamedTuple):
         journal: Journal,
         reader: MaskedReader,
         alphabet: Alphabet,
-        request: TrackRequest,
+        request: TrackReading,
         tick: Callable[[int, int], None],
     ) -> None:
         """Read what the journal does not hold yet; `tick` is told the bases that it holds, and of

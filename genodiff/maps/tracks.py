@@ -17,7 +17,7 @@ from genodiff.maps.related_tracks import name_related
 from genodiff.maps.track_folder import TrackForm, write_folder
 from genodiff.maps.track_format import HOLDS, choose_formats
 from genodiff.maps.track_hub import name_assembly
-from genodiff.maps.track_reader import TrackRequest, measure_company, read_pieces
+from genodiff.maps.track_reader import TrackReading, measure_company, read_pieces
 from genodiff.maps.track_request import HeldTracksRequest, TracksRequest
 from genodiff.maps.track_run import TrackRun, list_intervals, write_chances
 from genodiff.maps.track_values import BaseTracks, join_intervals, make_blocks
@@ -60,8 +60,7 @@ class TracksJob(Job[TracksRequest]):
         )  # fmt: skip
         self.form = replace(self.form, relatives=self.model.relatives)
         check_model(self.model)
-        self.how = TrackRequest(asked.context or self.model.config.data.seq_len, asked.every)
-        self.how.check()
+        self.how = TrackReading(asked.context or self.model.config.data.seq_len, asked.every)
         self.related = name_related(self.model.relatives)
         self.run_of = TrackRun.make(self.genome, wanted, self.how.context, asked.part, self.related)
         self.total, self.evaluations = self.run_of.count_evaluations(self.how)
@@ -150,8 +149,7 @@ def map_tracks(asked: HeldTracksRequest, holder: ModelHolder) -> Any:
     model, given = refuse_fitted(holder.inner), asked.sequences
     check_model(model)
     asked = replace(asked, memory=asked.memory or holder.memory)  # type: ignore[arg-type]
-    how = TrackRequest(asked.context or model.config.data.seq_len, asked.every)
-    how.check()
+    how = TrackReading(asked.context or model.config.data.seq_len, asked.every)
 
     def read(one: tuple[str, int, int]) -> Iterator[BaseTracks]:
         work = TrackRun.make(genome, [one], how.context, None, related)

@@ -21,7 +21,8 @@ from genodiff.runs.model import TrainedModel, reopen_relatives
 from genodiff.runs.own_loci import OwnLoci, open_loci
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS
-from genodiff.scoring.variant_scores import ScoreOptions, score_alleles
+from genodiff.scoring.score_options import ScoreOptions
+from genodiff.scoring.variant_scores import score_alleles
 from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
 from genodiff.variants.logos import read_logos
 from genodiff.variants.relatives_around import read_relatives_around
@@ -148,7 +149,7 @@ def _draw_again(
     context = told.get("context")
     options = ScoreOptions(
         method=told["method"], se=told["se"], seed=told["seed"] + 1, exact=told["exact"],
-        most=told.get("max_evaluations", MAX_EVALUATIONS),
+        max_evaluations=told.get("max_evaluations", MAX_EVALUATIONS),
         context=context if isinstance(context, int) else None,
         memory="off" if loci is None else "on",
     )  # fmt: skip

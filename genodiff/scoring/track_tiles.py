@@ -15,9 +15,6 @@ from typing import NamedTuple
 
 from genodiff.scoring.variant_windows import place_window
 
-LEAST_CONTEXT = 8
-"""Bases of the smallest context; below, a tile may have no base."""
-
 
 class TrackPiece(NamedTuple):
     """The bases [start, end) of a contig, 0-based, which stand in the tile [first, last)."""

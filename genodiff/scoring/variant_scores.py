@@ -6,7 +6,6 @@ two spellings alone.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,11 +21,10 @@ from genodiff.runs.own_loci import OwnLoci, Place, open_loci
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.masked_reader import MaskedReader, leave_relatives_out, open_reader
-from genodiff.scoring.methods import AUTO, check_method, choose_method, find_method
-from genodiff.scoring.methods.chain import ORDERS
-from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS, STANDARD_ERROR
+from genodiff.scoring.methods import choose_method, find_method
 from genodiff.scoring.methods.votes import Votes
 from genodiff.scoring.related_sites import RelatedSites
+from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.shared_sites import (
     SiteScores,
     Spacing,
@@ -52,41 +50,6 @@ _HELD = 4096  # scores that are computed together: in all,
 _SITES_HELD, _SPANS_HELD = 4096, 64  # of one window each (shared ones count once), and of more
 _BYTES_HELD = 1 << 26  # of windows that are held at once
 _WINDOWS = 128  # of one score, at most, at one time
-
-
-@dataclass(frozen=True)
-class ScoreOptions:
-    """How variants are scored.
-
-    `se` is the standard error that `nelbo` goes on to, in nats, and `most` the windows after which
-    it stops. `context` is in bases, None for the trained length. `double` scores twice, the second
-    time at double context. `exact` gives every SNV an evaluation of its own. `batch_size` is in
-    windows, None for as many as one call of the network is worth. `memory` "on" mixes in what the
-    training genome holds, but for each window's own locus; None does so where the network was
-    trained with a memory.
-    """
-
-    method: str = AUTO
-    se: float = STANDARD_ERROR
-    seed: int = 1
-    context: int | None = None
-    double: bool = False
-    exact: bool = False
-    orders: int = ORDERS
-    most: int = MAX_EVALUATIONS
-    batch_size: int | None = None
-    memory: str | None = None
-
-    def __post_init__(self) -> None:
-        check_method(self.method)
-        if not self.se > 0 or math.isinf(self.se):
-            raise UsageError(f"a standard error of {self.se}", fix="give nats, above 0")
-        for name, value, least in (
-            ("context", self.context, 2), ("orders", self.orders, 2), ("most", self.most, 1),
-            ("batch size", self.batch_size, 1), ("seed", self.seed, 0),
-        ):  # fmt: skip
-            if value is not None and value < least:
-                raise UsageError(f"{name} {value} is below {least}", fix=f"give {least} or more")
 
 
 class _ScoreJob(NamedTuple):
@@ -123,7 +86,7 @@ def score_alleles(
     """
     check_model(model)
     options = options or ScoreOptions()
-    context = options.context or model.config.data.seq_len
+    context = options.find_context(model.config.data.seq_len)
     loci = loci or open_score_loci(model, genome, options)
     reader = open_reader(model, batch_size=options.batch_size, loci=loci)
     spacing = None
@@ -142,7 +105,7 @@ def score_alleles(
 def open_score_loci(model: TrainedModel, genome: Contigs, options: ScoreOptions) -> OwnLoci | None:
     """The memory that scores of a genome are given; None without one. Raises as `open_loci`."""
     check_model(model)
-    context = options.context or model.config.data.seq_len
+    context = options.find_context(model.config.data.seq_len)
     longest = context * (1 + options.double) + LONGEST_SPAN
     return open_loci(model, genome, options.memory, longest=longest)
 

@@ -12,7 +12,7 @@ from genodiff.scoring.plan_time import time_evaluations, time_related_sites
 from genodiff.scoring.related_sites import RelatedSites
 from genodiff.variants.background import BackgroundRequest, count_background, find_kinds
 from genodiff.variants.records import VariantRecords
-from genodiff.variants.request import TWICE, ScoreFields
+from genodiff.variants.request import ScoreFields
 from genodiff.variants.scorer import VariantScorer
 
 Windows = tuple[int, int]
@@ -29,7 +29,7 @@ def describe_plan(
     """
     own = work.survey
     least, most = (count_windows(own, asked.method, n) for n in (None, asked.max_evaluations))
-    twice = 1 + (asked.context == TWICE)
+    twice = 1 + asked.double
     told: dict[str, Any] = {"evaluations": twice * sum(least)}
     if most != least:
         told["evaluations_at_most"] = twice * sum(most)
@@ -101,7 +101,7 @@ def time_windows(
 
     What relatives say of substitutions is timed as it is read: beside the network, not through it.
     """
-    options, alleles = score.options, list(islice(work.alleles(), 64))
+    options, alleles = score.asked, list(islice(work.alleles(), 64))
     reader = open_reader(score.model, batch_size=options.batch_size, loci=score.loci)
     genome, alphabet, context = work.genome, score.model.alphabet, score.context
     places = [(one.chrom, min(one.start, genome.contigs[one.chrom] - 1)) for one in alleles]

@@ -3,35 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
-
-from annotated_types import Ge
+from typing import Annotated, Any, ClassVar
 
 from genodiff.errors import UsageError
 from genodiff.io.target import check_target
 from genodiff.jobs.file_request import OUT, FileRequest, choose_target
 from genodiff.jobs.options import (
     JsonLines,
-    Memory,
     RelativeFiles,
-    Seed,
     ShardWords,
     Strains,
     Unit,
 )
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
-from genodiff.scoring.methods import AUTO, check_method, describe_methods
-from genodiff.scoring.methods.nelbo import LEAST_WINDOWS, MAX_EVALUATIONS, STANDARD_ERROR
+from genodiff.scoring.score_options import ScoreOptions
 
 ENDINGS = (".vcf", ".vcf.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl")
-TWICE = "2x"
 PLACES, LEAST_PLACES = 10_000, 100
 """Places of SNVs that `--background on` draws, and the fewest that may be asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreFields:
+class ScoreFields(ScoreOptions):
     """Which variants are scored, how, and what stands beside a score."""
 
     variants: Annotated[
@@ -43,21 +37,6 @@ class ScoreFields:
         ),
     ] = field(kw_only=False)
     fasta: Annotated[str | Path, Option("The genome that the variants are of.", is_input=True)]
-    method: Annotated[str, Option(describe_methods())] = AUTO
-    se: Annotated[float, Option("Standard error, in nats, that nelbo goes on to.")] = STANDARD_ERROR
-    max_evaluations: Annotated[
-        int,
-        Ge(LEAST_WINDOWS),
-        Option("Evaluations of one variant after which nelbo stops above --se, with a flag."),
-    ] = MAX_EVALUATIONS
-    context: Annotated[
-        int | Literal["2x"] | None,
-        Option(
-            "Bases of a window (default: the trained length); 2x scores at double context as well, "
-            "and flags what moves."
-        ),
-    ] = None
-    exact: Annotated[bool, Option("Give every SNV an evaluation of its own.")] = False
     unit: Unit = "nats"
     background: Annotated[
         int | str,
@@ -98,27 +77,9 @@ class ScoreFields:
             ("--region", "--regions"),
         ),
     ] = ()
-    batch_size: Annotated[
-        int | None,
-        Ge(1),
-        Option(
-            "Windows at a time: changes speed and memory, never the scores (default: about 32,768 "
-            "bases).",
-            decides="nothing",
-        ),
-    ] = None
-    memory: Memory = None
-    seed: Seed = 1
 
-    def check_score(self) -> None:
-        """Raises `UsageError` for what no bound says."""
-        check_method(self.method)
-        if not 0 < self.se < float("inf"):
-            raise UsageError(f"--se {self.se} is no standard error", fix="give nats, above 0")
-        if isinstance(self.context, int) and self.context < 2:
-            raise UsageError(
-                f"--context {self.context} is no length", fix=f"give bases, or {TWICE}"
-            )
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.genetic_code and self.features is None:
             raise UsageError("--genetic-code without --features", fix="give an annotation")
         count_places(self.background)
@@ -127,10 +88,6 @@ class ScoreFields:
     def places(self) -> int | None:
         """How many places the background draws; None without one."""
         return count_places(self.background)
-
-    def find_context(self, trained: int) -> int:
-        """Bases of a window, where those of training have `trained`."""
-        return self.context if isinstance(self.context, int) else trained
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,10 +110,6 @@ class HeldScoreRequest(ScoreFields, Request[Any]):
     """
 
     work: ClassVar[str] = "genodiff.variants.score_job:score_held"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_score()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +165,6 @@ class ScoreRequest(ScoreFields, FileRequest):
             what = f"a {type(self.variants).__name__} is no file of variants"
             raise UsageError(what, fix="give its path; score_variants takes variants in memory")
         super().__post_init__()
-        self.check_score()
         object.__setattr__(self, "out", choose_target(self.out, json=self.json, plan=self.plan))
         _ = self.part
         if self.page and self.is_stream:

@@ -99,7 +99,7 @@ class ScoreJob(Job[ScoreRequest]):
         )  # fmt: skip
         self.score = VariantScorer(asked, self.work, model, self.genes)
         # Those that go on until a standard error count by the least that they take
-        times = 1 + self.score.options.double
+        times = 1 + asked.double
         self._least = {
             name: times * method().windows(1, 1)
             for name, method in SCORE_METHODS.items()

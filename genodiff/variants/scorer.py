@@ -9,7 +9,7 @@ from genodiff.io.progress import ProgressDisplay
 from genodiff.runs.model import TrainedModel, name_genomes
 from genodiff.runs.own_loci import name_memory
 from genodiff.scoring.allele_score import AlleleScore, Item
-from genodiff.scoring.variant_scores import ScoreOptions, open_score_loci, score_alleles
+from genodiff.scoring.variant_scores import open_score_loci, score_alleles
 from genodiff.variants.background import (
     Background,
     BackgroundRequest,
@@ -19,7 +19,7 @@ from genodiff.variants.background import (
 from genodiff.variants.consequences import Consequences
 from genodiff.variants.haplotype_scores import find_span
 from genodiff.variants.records import VariantRecords
-from genodiff.variants.request import TWICE, ScoreFields
+from genodiff.variants.request import ScoreFields
 from genodiff.variants.scored_variants import ScoreForm
 from genodiff.version import __version__
 
@@ -36,19 +36,14 @@ class VariantScorer:
     ) -> None:
         self.asked, self.work, self.model, self.genes = asked, work, model, genes
         self.context = asked.find_context(model.config.data.seq_len)
-        self.options = ScoreOptions(
-            method=asked.method, se=asked.se, most=asked.max_evaluations, seed=asked.seed,
-            context=self.context, double=asked.context == TWICE, exact=asked.exact,
-            batch_size=asked.batch_size, memory=asked.memory,
-        )  # fmt: skip
-        self.loci = open_score_loci(model, work.genome, self.options)
+        self.loci = open_score_loci(model, work.genome, asked)
         self.joint: tuple[Counter[str], int] = Counter(), 0
         """The haplotypes of several variants by method, and about how many windows they take."""
         if asked.haplotypes:
             self.joint = work.ask_haplotypes(find_span(self.context), asked.method)
 
     def __call__(self, alleles: Iterable[Item]) -> Iterator[AlleleScore]:
-        return score_alleles(self.model, self.work.genome, alleles, self.options, self.loci)
+        return score_alleles(self.model, self.work.genome, alleles, self.asked, self.loci)
 
     def request_background(self) -> BackgroundRequest | None:
         """What a background is asked for, and all that its scores depend on; None without one."""

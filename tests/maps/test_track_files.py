@@ -25,7 +25,7 @@ from genodiff.maps.track_format import (
     choose_formats,
 )
 from genodiff.maps.track_hub import HubRequest, list_tracks, name_assembly, write_hub
-from genodiff.maps.track_reader import TrackRequest, read_pieces
+from genodiff.maps.track_reader import TrackReading, read_pieces
 from genodiff.maps.track_run import Interval, TrackRun, list_intervals
 from genodiff.maps.track_values import TRACKS, BaseTracks, count_tracks, join_intervals
 from genodiff.scoring.variant_windows import HeldContigs
@@ -51,7 +51,7 @@ def blocks() -> Callable[[], Iterable[BaseTracks]]:
     reader = make_reader(make_chain().denoiser)
     found = [
         p.tobytes()
-        for _, p in read_pieces(reader, GENOME, DNA, run.pieces(), TrackRequest(run.context))
+        for _, p in read_pieces(reader, GENOME, DNA, run.pieces(), TrackReading(run.context))
     ]
     return lambda: run.blocks(found)
 
@@ -344,7 +344,7 @@ def test_shards_are_all_pieces_once() -> None:
     for of in (1, 2, 5, len(whole)):
         parts = [TrackRun.make(GENOME, INTERVALS, 16, Shard(i, of)) for i in range(1, of + 1)]
         assert [piece for one in parts for piece in one.pieces()] == whole
-        counts = [one.count_evaluations(TrackRequest(16)) for one in parts]
+        counts = [one.count_evaluations(TrackReading(16)) for one in parts]
         assert sum(bases for bases, _ in counts) == parts[0].bases
     with pytest.raises(UsageError, match="none of"):
         TrackRun.make(GENOME, [("Z", 0, 1)], 16, Shard(1, 2))

@@ -14,11 +14,12 @@ from genodiff.errors import DataError, UsageError
 from genodiff.jobs.machine import time_steps
 from genodiff.maps.naive_tracks import naive_tracks
 from genodiff.maps.track_reader import (
-    TrackRequest,
+    TrackReading,
     find_information,
     measure_company,
     read_pieces,
 )
+from genodiff.maps.track_request import HeldTracksRequest
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.track_tiles import (
     count_pieces,
@@ -47,7 +48,7 @@ def read(
     genome = HeldContigs({"c": contig})
     spans = spans or ((0, len(contig)),)
     pieces = cut_pieces([("c", *span) for span in spans], genome.contigs, CONTEXT)
-    found = [p for _, p in read_pieces(reader, genome, DNA, pieces, TrackRequest(CONTEXT, every))]
+    found = [p for _, p in read_pieces(reader, genome, DNA, pieces, TrackReading(CONTEXT, every))]
     return np.concatenate(found)
 
 
@@ -183,18 +184,18 @@ def test_the_difference_of_every_to_leave_one_out_is_that_of_all_bases() -> None
     genome = HeldContigs({"c": contig})
     spans = [("c", 0, 60)]
     for every in (2, 4):
-        found = measure_company(reader, genome, DNA, spans, TrackRequest(CONTEXT, every))
+        found = measure_company(reader, genome, DNA, spans, TrackReading(CONTEXT, every))
         one, other = (read(reader, contig, every=m).astype(np.float64) for m in (None, every))
         nats = np.ptp(np.log(one) - np.log(other), axis=1)
         assert found is not None
         assert found.sites == 60
         assert 0 < found.nats[0] <= found.nats[1] <= nats.max() + 1e-9
         assert found.nats[1] > np.median(nats)
-    alone = measure_company(reader, genome, DNA, spans, TrackRequest(CONTEXT, 16))
+    alone = measure_company(reader, genome, DNA, spans, TrackReading(CONTEXT, 16))
     assert alone is not None
     assert alone.nats == (0, 0)
     assert measure_company(reader, HeldContigs({"c": b"NNN"}), DNA, [("c", 0, 3)],
-                           TrackRequest(CONTEXT, 2)) is None  # fmt: skip
+                           TrackReading(CONTEXT, 2)) is None  # fmt: skip
 
 
 def test_information_is_two_bits_less_the_entropy() -> None:
@@ -203,9 +204,9 @@ def test_information_is_two_bits_less_the_entropy() -> None:
 
 
 def test_settings_and_letters_that_cannot_be_meant_are_refused() -> None:
-    for request in (TrackRequest(1), TrackRequest(16, 1)):
-        with pytest.raises(UsageError):
-            request.check()
+    for how in ({"context": 7}, {"every": 1}):
+        with pytest.raises(UsageError, match="is below"):
+            HeldTracksRequest("ACGT", **how)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"between 1 and 12: 'x' at position 3"):
         read(read_network(), b"ACxTACGTACGT")
 

@@ -17,8 +17,9 @@ from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.naive_variants import naive_headcount, naive_llr
+from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.span_scores import run_steps
-from genodiff.scoring.variant_scores import ScoreOptions, score_alleles, start_score
+from genodiff.scoring.variant_scores import score_alleles, start_score
 from genodiff.scoring.variant_windows import HeldContigs, cut_window
 from tests.related_genomes import differ
 from tests.tiny_run import SEQ_LEN, genome_text
@@ -80,7 +81,7 @@ def test_exact_is_the_network_with_relatives_at_a_masked_site(
         pair = cut_window(GENOME, DNA, [allele], SEQ_LEN).pair
         expected = naive_llr(model.backbone, model.diffusion, pair)
         assert found.value == pytest.approx(expected, abs=1e-4)
-        votes = run_steps(start_score(reader, pair, ScoreOptions("votes")), reader)
+        votes = run_steps(start_score(reader, pair, ScoreOptions(method="votes")), reader)
         assert found.votes == pytest.approx(votes.value, abs=1e-6)
 
 

@@ -27,8 +27,9 @@ from genodiff.scoring.methods import (
     find_method,
     name_methods,
 )
+from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.span_scores import Estimate, run_steps
-from genodiff.scoring.variant_scores import ScoreOptions, score_alleles, start_score
+from genodiff.scoring.variant_scores import score_alleles, start_score
 from genodiff.scoring.variant_windows import cut_window
 from genodiff.variants.background import BackgroundRequest, draw_background, find_kinds
 from genodiff.variants.background_draws import VariantDraws
@@ -75,7 +76,7 @@ def list_alleles(item: Item) -> list[Allele]:
 def test_a_method_gives_its_own_number_for_every_kind(
     name: str, kind: str, model: TrainedModel, genome: Genome
 ) -> None:
-    item, options = make_variant(genome, kind), ScoreOptions(name, se=9.0, exact=True)
+    item, options = make_variant(genome, kind), ScoreOptions(method=name, se=9.0, exact=True)
     (found,) = score_alleles(model, genome, [item], options)
     reader = open_reader(model)
     cut = cut_window(genome, DNA, list_alleles(item), SEQ_LEN)
@@ -86,7 +87,7 @@ def test_a_method_gives_its_own_number_for_every_kind(
     method = find_method(cut.pair.widths, name)
     planned = method.windows(*cut.pair.widths)
     assert alone.windows == found.evaluations
-    assert reader.evaluations <= (options.most if method.until_se else planned)
+    assert reader.evaluations <= (options.max_evaluations if method.until_se else planned)
 
 
 @pytest.mark.few(8)
@@ -96,7 +97,11 @@ def test_a_method_gives_its_own_number_for_every_kind(
 def test_both_strands_have_one_score_and_the_way_back_the_opposite(
     name: str, widths: tuple[int, int], strands: str
 ) -> None:
-    reader, pair, options = read_network(strands), make_pair(4, *widths), ScoreOptions(name, se=9.0)
+    reader, pair, options = (
+        read_network(strands),
+        make_pair(4, *widths),
+        ScoreOptions(method=name, se=9.0),
+    )
     one, turned, back = (
         run_steps(start_score(reader, some, options), reader)
         for some in (pair, pair.turn(COMPLEMENT), pair.swap())
@@ -170,7 +175,7 @@ def test_a_method_that_nothing_else_knows_of_gives_its_own_numbers(
     exact: bool, double: bool, model: TrainedModel, genome: Genome
 ) -> None:
     items = [make_variant(genome, kind) for kind in KINDS]
-    options = ScoreOptions("letters", exact=exact, double=double)
+    options = ScoreOptions(method="letters", exact=exact, context="2x" if double else None)
     found = list(score_alleles(model, genome, items, options))
     assert [one.value for one in found] == [count_gc(one) for one in items]
     assert {(one.method, one.flags, one.evaluations) for one in found} == {
@@ -188,7 +193,7 @@ def test_a_method_may_have_no_score_and_says_why(
 
     monkeypatch.setitem(SCORE_METHODS._pieces, "silent", Silent)
     items = [make_variant(genome, kind) for kind in KINDS]
-    found = list(score_alleles(model, genome, items, ScoreOptions("silent")))
+    found = list(score_alleles(model, genome, items, ScoreOptions(method="silent")))
     assert {(one.value, one.se, one.method, one.flags) for one in found} == {
         (None, None, "silent", ("not_scored", "no_relatives"))
     }
@@ -203,7 +208,7 @@ def test_a_background_of_such_a_method_holds_its_numbers(
     request = BackgroundRequest(100, 1, "letters", {"model": model.digest})
 
     def score(some):  # type: ignore[no-untyped-def]
-        return score_alleles(model, genome, some, ScoreOptions("letters"))
+        return score_alleles(model, genome, some, ScoreOptions(method="letters"))
 
     drawn = draw_background(genome, genome.sha256, kinds, request, score)
     for size, scores in drawn.classes.items():
@@ -248,7 +253,7 @@ def test_sharing_moves_an_snv_by_less_than_its_tolerance(
     item = make_variant(genome, "SNV")
 
     def score(exact: bool) -> float | None:
-        options = ScoreOptions(name, se=9.0, exact=exact)
+        options = ScoreOptions(method=name, se=9.0, exact=exact)
         return next(score_alleles(model, genome, [item], options)).value
 
     assert score(False) == pytest.approx(score(True), abs=2e-3)

@@ -17,9 +17,10 @@ from genodiff.diffusion.schedule import Linear
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.methods import SCORE_METHODS
 from genodiff.scoring.naive_variants import naive_chain, naive_llr, naive_nelbo
+from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.span_scores import Estimate, run_steps, score_chain, score_llr
 from genodiff.scoring.spelling_pair import SpellingPair
-from genodiff.scoring.variant_scores import ScoreOptions, run_together, start_score
+from genodiff.scoring.variant_scores import run_together, start_score
 from genodiff.scoring.window_scores import DRAWS, FIRST_ROUNDS, score_nelbo
 
 COMPLEMENT = np.array(tiny_networks.COMPLEMENT, np.uint8)
@@ -131,7 +132,9 @@ def test_drawn_orders_agree_with_all_orders() -> None:
 
 
 def score(reader: MaskedReader, pair: SpellingPair, method: Any, seed: int = 1) -> Estimate:
-    return run_steps(start_score(reader, pair, ScoreOptions(method, se=9.0, seed=seed)), reader)
+    return run_steps(
+        start_score(reader, pair, ScoreOptions(method=method, se=9.0, seed=seed)), reader
+    )
 
 
 @pytest.mark.few(8)
@@ -172,7 +175,7 @@ def test_company_batches_and_threads_change_no_bit() -> None:
 
     def run(order: Sequence[int], batch_size: int, method: Any) -> dict[int, Estimate]:
         reader = read_network(batch_size=batch_size)
-        jobs = [start_score(reader, pairs[i], ScoreOptions(method, se=9.0)) for i in order]
+        jobs = [start_score(reader, pairs[i], ScoreOptions(method=method, se=9.0)) for i in order]
         return dict(zip(order, run_together(jobs, reader), strict=True))
 
     for method, batch_size in (("chain", 5), ("nelbo", 32)):
@@ -225,7 +228,7 @@ def test_nelbo_stops_at_the_wanted_error_or_at_its_limit() -> None:
 def test_nelbo_never_reads_more_windows_than_it_may() -> None:
     reader, pair = read_network(), make_pair(10, 2, 5)
     for most, rounds in ((104, FIRST_ROUNDS), (200, 24), (203, 24)):  # (200 - 8) / 8
-        options = ScoreOptions("nelbo", se=1e-9, most=most)
+        options = ScoreOptions(method="nelbo", se=1e-9, max_evaluations=most)
         found = run_steps(start_score(reader, pair, options), reader)
         assert found.freedom == rounds - 1
         assert found.windows <= most

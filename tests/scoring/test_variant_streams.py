@@ -22,8 +22,9 @@ from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring import shared_sites
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
+from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.shared_sites import Spacing, keep_spacing, measure_spacing, share_window
-from genodiff.scoring.variant_scores import ScoreOptions, Scorer, compare_contexts, score_alleles
+from genodiff.scoring.variant_scores import Scorer, compare_contexts, score_alleles
 from genodiff.scoring.variant_windows import (
     HeldContigs,
     UnscorableError,
@@ -278,7 +279,7 @@ def test_double_context_scores_twice(model: TrainedModel, genome: Genome) -> Non
     alleles = make_alleles(genome, 4)
     options = ScoreOptions(exact=True)
     once = list(score_alleles(model, genome, alleles, options))
-    twice = list(score_alleles(model, genome, alleles, ScoreOptions(exact=True, double=True)))
+    twice = list(score_alleles(model, genome, alleles, ScoreOptions(exact=True, context="2x")))
     wide = score_alleles(model, genome, alleles, ScoreOptions(exact=True, context=2 * SEQ_LEN))
     assert [one.value for one in twice] == [one.value for one in once]
     assert [one.doubled for one in twice] == [one.value for one in wide]
@@ -301,7 +302,7 @@ def test_memory_does_not_grow_with_the_number(model: TrainedModel, genome: Genom
 
 @pytest.mark.parametrize(
     "options",
-    [{"method": "best"}, {"se": 0.0}, {"context": 1}, {"orders": 1}, {"batch_size": 0}],
+    [{"method": "best"}, {"se": 0.0}, {"context": 1}, {"batch_size": 0}],
 )
 def test_options_are_judged(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):

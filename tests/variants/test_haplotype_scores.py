@@ -17,7 +17,8 @@ from genodiff.io.phasing import CopyCall, PhasedHaplotype, PhasedRecord
 from genodiff.io.variants import Allele, VariantRecord
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.variant_scores import ScoreOptions, Scorer
+from genodiff.scoring.score_options import ScoreOptions
+from genodiff.scoring.variant_scores import Scorer
 from genodiff.scoring.variant_windows import HeldContigs, cut_window
 from genodiff.variants.haplotype_scores import HaplotypeWalk, count_haplotypes, find_span
 from genodiff.variants.scored_variants import CopyScore, ScoredRecord
@@ -33,7 +34,7 @@ def make_scorer(letters: str, method: Any = "chain") -> Scorer:
     """An exact denoiser of a Markov chain, on one contig."""
     reader = MaskedReader(CHAIN.denoiser, MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets))
     genome = HeldContigs({"chr1": letters.encode()})
-    return Scorer(reader, DNA, genome, ScoreOptions(method, se=9.0, exact=True), CONTEXT)
+    return Scorer(reader, DNA, genome, ScoreOptions(method=method, se=9.0, exact=True), CONTEXT)
 
 
 def log_p(ids: Sequence[int]) -> float:
@@ -107,7 +108,7 @@ def test_distant_variants_of_one_haplotype_are_heard_together() -> None:
     process = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
     reader = MaskedReader(world.denoiser, process)
     genome = HeldContigs({"chr1": b"ACGTCA"})
-    scorer = Scorer(reader, DNA, genome, ScoreOptions("chain", exact=True), 6)
+    scorer = Scorer(reader, DNA, genome, ScoreOptions(method="chain", exact=True), 6)
 
     def log_p_of(letters: str) -> float:
         ids = torch.from_numpy(DNA.encode(letters.encode()).astype(np.int64))

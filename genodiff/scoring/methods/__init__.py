@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from genodiff.runs.own_loci import Place
     from genodiff.runs.related_backbone import RelatedBackbone
     from genodiff.scoring.masked_reader import MaskedReader
-    from genodiff.scoring.variant_scores import ScoreOptions
+    from genodiff.scoring.score_options import ScoreOptions
 
 AUTO = "auto"
 """Chooses a method for each variant, by the lengths of its spans."""
@@ -45,7 +45,7 @@ class ScoreMethod(ABC):
     `start` is not called for them."""
     until_se: ClassVar[bool] = False
     """Whether it goes on until the standard error is `options.se`. Then `windows` is the least that
-    it takes, and `options.most` the most."""
+    it takes, and `options.max_evaluations` the most."""
 
     needs_relatives: ClassVar[bool] = False
     """Whether it counts a model's relatives (`--relatives`) at the base of an SNV, and is refused

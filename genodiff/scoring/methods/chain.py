@@ -9,7 +9,7 @@ from genodiff.scoring.spelling_pair import SpellingPair
 if TYPE_CHECKING:
     from genodiff.runs.own_loci import Place
     from genodiff.scoring.masked_reader import MaskedReader
-    from genodiff.scoring.variant_scores import ScoreOptions
+    from genodiff.scoring.score_options import ScoreOptions
 
 LONGEST_CHAIN = 8
 """Bases of the longest span that `auto` scores by chain."""
@@ -43,4 +43,4 @@ class SpanChain(ScoreMethod):
         """See `score_chain`; one base has one order, which is that of `score_llr`."""
         if pair.widths == (1, 1):
             return score_llr(reader, pair)
-        return score_chain(reader, pair, options.seed, options.orders)
+        return score_chain(reader, pair, options.seed, ORDERS)

@@ -9,7 +9,7 @@ from genodiff.scoring.spelling_pair import SpellingPair
 if TYPE_CHECKING:
     from genodiff.runs.own_loci import Place
     from genodiff.scoring.masked_reader import MaskedReader
-    from genodiff.scoring.variant_scores import ScoreOptions
+    from genodiff.scoring.score_options import ScoreOptions
 
 
 @SCORE_METHODS.register("llr")

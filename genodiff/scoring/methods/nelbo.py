@@ -10,7 +10,7 @@ from genodiff.scoring.window_scores import CONTROLS, DRAWS, FIRST_ROUNDS, score_
 if TYPE_CHECKING:
     from genodiff.runs.own_loci import Place
     from genodiff.scoring.masked_reader import MaskedReader
-    from genodiff.scoring.variant_scores import ScoreOptions
+    from genodiff.scoring.score_options import ScoreOptions
 
 LEAST_WINDOWS = CONTROLS + 2 * DRAWS * FIRST_ROUNDS
 """Windows that a score takes at least."""
@@ -44,4 +44,6 @@ class Nelbo(ScoreMethod):
         place: "Place | None",
     ) -> Steps:
         """See `score_nelbo`."""
-        return score_nelbo(reader, pair, options.seed, options.se, options.most - CONTROLS)
+        return score_nelbo(
+            reader, pair, options.seed, options.se, options.max_evaluations - CONTROLS
+        )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from genodiff.runs.own_loci import Place
     from genodiff.runs.related_backbone import RelatedBackbone
     from genodiff.scoring.masked_reader import MaskedReader
-    from genodiff.scoring.variant_scores import ScoreOptions
+    from genodiff.scoring.score_options import ScoreOptions
 
 _UNKNOWN = 4  # the code of a base that is not visible
 
