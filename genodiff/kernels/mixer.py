@@ -7,11 +7,11 @@
 `mixer_by_parts` is the definition, part by part under autograd. It runs wherever no fused version
 can. Source: Gu and Dao, 2023, arXiv 2312.00752.
 
-In C the mixer is fused, forward and backward. For the backward pass h, x and z, Σ_d y_d, [r, B, C]_d and the scans' chunk states are kept; the
-convolutions are computed again. Two things never are in memory as a whole. The step sizes W_dt,d
-r_d are computed inside the scan. What is gated is projected by W_out where the gate has just put
-rows into the cache, and W_x,d is applied where the convolution has. No product is torch's: the bits
-do not depend on the number of threads.
+In C the mixer is fused, forward and backward. For the backward pass h, x and z, Σ_d y_d, [r, B,
+C]_d and the scans' chunk states are kept; the convolutions are computed again. Two things never are
+in memory as a whole. The step sizes W_dt,d r_d are computed inside the scan. What is gated is
+projected by W_out where the gate has just put rows into the cache, and W_x,d is applied where the
+convolution has. No product is torch's: the bits do not depend on the number of threads.
 """
 
 from collections.abc import Sequence

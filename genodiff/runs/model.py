@@ -4,8 +4,10 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -50,8 +52,9 @@ _POINTER = 1024  # bytes: what is left in place of weights is smaller than any
 _log = logging.getLogger("genodiff")
 
 
-class TrainedModel(NamedTuple):
-    """A trained model, ready to use."""
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A trained model, ready to use, with what is established of it once."""
 
     backbone: Backbone
     diffusion: MaskedDiffusion
@@ -60,11 +63,14 @@ class TrainedModel(NamedTuple):
     step: int
     digest: str
     run: Path
-    data: dict[str, Any] = {}  # noqa: RUF012
+    data: dict[str, Any] = field(default_factory=dict)
     label: str | None = None
     """The class that its network is of; None is all."""
     relatives: dict[str, Any] | None = None
     """What an output says of the relatives that its network is told of (`related_model.py`)."""
+
+    def _replace(self, **changes: Any) -> "TrainedModel":
+        return replace(self, **changes)
 
     def of_class(self, label: str) -> "TrainedModel":
         """This model, its weights shared, for one of the classes that it was trained with.
@@ -102,7 +108,7 @@ class TrainedModel(NamedTuple):
         """Whether its network was trained with a memory, and reads one."""
         return self.config.backbone.reads_memory
 
-    @property
+    @cached_property
     def objective(self) -> Objective:
         """What the network was trained with, and is to be judged by."""
         return build_objective(self.config, self.diffusion)

@@ -5,7 +5,7 @@ two spellings alone.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -84,6 +84,16 @@ def score_alleles(
     their number. `loci` is the memory, where it is open already. Raises `UsageError` for a model of
     text or one that reads from left to right.
     """
+    yield from open_scorer(model, genome, options, loci)(alleles)
+
+
+def open_scorer(
+    model: TrainedModel,
+    genome: Contigs,
+    options: ScoreOptions | None = None,
+    loci: OwnLoci | None = None,
+) -> Callable[[Iterable[Item]], Iterator[AlleleScore]]:
+    """`score_alleles` for alleles that come at several times: all that it opens is opened once."""
     check_model(model)
     options = options or ScoreOptions()
     context = options.find_context(model.config.data.seq_len)
@@ -92,14 +102,18 @@ def score_alleles(
     spacing = None
     if not options.exact and find_method((1, 1), options.method).takes_sites:
         spacing = find_spacing(leave_relatives_out(reader), model, genome, context)
-    scorer = Scorer(reader, model.alphabet, genome, options, context, spacing)
-    if not options.double:
-        yield from scorer.score(alleles)
-        return
-    wider = Scorer(reader, model.alphabet, genome, options, 2 * context, None)
-    for some in _groups(alleles, _SPANS_HELD):
-        pairs = zip(scorer.score(some), wider.score(some), strict=True)
-        yield from (compare_contexts(one, two) for one, two in pairs)
+
+    def score(alleles: Iterable[Item]) -> Iterator[AlleleScore]:
+        scorer = Scorer(reader, model.alphabet, genome, options, context, spacing)
+        if not options.double:
+            yield from scorer.score(alleles)
+            return
+        wider = Scorer(reader, model.alphabet, genome, options, 2 * context, None)
+        for some in _groups(alleles, _SPANS_HELD):
+            pairs = zip(scorer.score(some), wider.score(some), strict=True)
+            yield from (compare_contexts(one, two) for one, two in pairs)
+
+    return score
 
 
 def open_score_loci(model: TrainedModel, genome: Contigs, options: ScoreOptions) -> OwnLoci | None:

@@ -1,7 +1,7 @@
 """What scores the variants of a request, and what stands beside their scores."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +9,7 @@ from genodiff.io.progress import ProgressDisplay
 from genodiff.runs.model import TrainedModel, name_genomes
 from genodiff.runs.own_loci import name_memory
 from genodiff.scoring.allele_score import AlleleScore, Item
-from genodiff.scoring.variant_scores import open_score_loci, score_alleles
+from genodiff.scoring.variant_scores import open_score_loci, open_scorer
 from genodiff.variants.background import (
     Background,
     BackgroundRequest,
@@ -43,7 +43,11 @@ class VariantScorer:
             self.joint = work.ask_haplotypes(find_span(self.context), asked.method)
 
     def __call__(self, alleles: Iterable[Item]) -> Iterator[AlleleScore]:
-        return score_alleles(self.model, self.work.genome, alleles, self.asked, self.loci)
+        return self._scores(alleles)
+
+    @cached_property
+    def _scores(self) -> Callable[[Iterable[Item]], Iterator[AlleleScore]]:
+        return open_scorer(self.model, self.work.genome, self.asked, self.loci)
 
     def request_background(self) -> BackgroundRequest | None:
         """What a background is asked for, and all that its scores depend on; None without one."""
