@@ -63,6 +63,7 @@ class Registry(Generic[Piece]):
         self.noun, self._taken = noun, taken
         self._package = package
         self._pieces: dict[str, Piece] = {}
+        self._is_loaded = False
 
     def add(self, name: str, piece: Piece) -> Piece:
         """Register `piece`; returns it. Raises `UsageError` where the name is taken."""
@@ -76,6 +77,9 @@ class Registry(Generic[Piece]):
         return lambda piece: self.add(name, piece)
 
     def _load(self) -> None:
+        if self._is_loaded:
+            return
+        self._is_loaded = True
         if self._package is not None:
             name, self._package = self._package, None  # first: a module may itself look a piece up
             package = importlib.import_module(name)

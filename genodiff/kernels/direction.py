@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.graph import is_recorded
+from genodiff.kernels.library import is_recorded
 
 
 @dataclass(frozen=True)

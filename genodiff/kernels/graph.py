@@ -19,12 +19,6 @@ LONGEST = 1 << 20
 """Positions that a recorded program of any length can take."""
 
 
-def is_recorded() -> bool:
-    """Whether the calls of this moment are being recorded."""
-    exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)  # torch 2.6
-    return bool(exporting()) or torch.jit.is_tracing()
-
-
 def graph_scan(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None, z: Tensor | None,
     delta_bias: Tensor | None, delta_softplus: bool, reverse: bool, h0: Tensor | None,

@@ -36,11 +36,12 @@ from genodiff.kernels.direction import (
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.gemm import linear
 from genodiff.kernels.linear import linear_backward, linear_forward
-from genodiff.kernels.native.gate import gate_backward, gate_forward
 from genodiff.kernels.native.scan import (
     Blocks,
     LowRank,
     allocate_states,
+    gate_backward,
+    gate_forward,
     scan_backward,
     scan_forward,
 )

@@ -16,7 +16,7 @@ from compiling import FLAGS, SOURCES
 from torch import Tensor
 
 from genodiff.kernels import conv, library, linear, norm
-from genodiff.kernels.native import align, chain, columns, gate, recall, sampled, scan
+from genodiff.kernels.native import align, chain, columns, recall, sampled, scan
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
@@ -62,7 +62,7 @@ class Arm64:
         for kernel in library._STRUCTURES:
             setattr(self, f"genodiff_{kernel}", partial(self._run, kernel))
         monkeypatch.setattr(library, "_library", lambda: (self, "arm64"))
-        modules = (scan, conv, gate, linear, norm, recall, sampled, align, columns, chain)
+        modules = (scan, conv, linear, norm, recall, sampled, align, columns, chain)
         for module in modules:
             monkeypatch.setattr(module, "call", self._call)
 
