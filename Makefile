@@ -1,6 +1,7 @@
 # make demo   set up, train the embedded default, sample, report
 # make test   set up, run the tests
 # make docs   set up, build the documentation into site/, strictly
+# make walk   count the files that a score, a training step, a redesign and tracks pass through
 # make faults break runs in every way that is known here, and count what they survive; about an hour
 # make clean  remove the environment and what was built
 # make check  lint and the quick tests of every room: the habit before a commit
@@ -22,7 +23,7 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     data/test_splits.py data/test_windows.py design/test_circular_designs.py diagnosis/test_doctor.py diffusion/test_loss.py diffusion/test_masked.py \
     diffusion/test_objectives.py diffusion/test_schedule.py finetuning/test_baselines.py \
     generate/test_infill.py hf/test_hf_tokenizer.py hub/test_caduceus_names.py quality/test_match_index.py \
-    io/test_atomic.py io/test_bed.py jobs/test_request.py \
+    io/test_atomic.py io/test_bed.py jobs/test_digest.py jobs/test_request.py \
     kernels/test_conv.py kernels/test_norm.py memory/test_copying.py reports/test_comparison.py \
     reports/test_figures.py \
     runs/test_checkpoint.py runs/test_config.py statistics/test_interval.py evaluation/test_markov.py \
@@ -30,7 +31,7 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     tasks/test_metrics_of_tasks.py \
     training/test_head_rows.py training/test_optimizer.py variants/test_scored_file.py)
 
-.PHONY: demo test test-all check lint bench docs faults clean
+.PHONY: demo test test-all check lint bench docs faults walk clean
 
 demo: $(VENV)/.run
 	$(BIN)/genodiff demo
@@ -55,6 +56,9 @@ bench: $(VENV)/.run
 
 faults: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/robustness/run.py
+
+walk: $(VENV)/.run
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/walk.py
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
