@@ -11,8 +11,6 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from genodiff.kernels.library import is_recorded
-
 
 @dataclass(frozen=True)
 class DirectionWeights:
@@ -94,3 +92,9 @@ def zero_state(weights: DirectionWeights, batch: int = 1) -> DirectionState:
     (channels, width), n = weights.conv_weight.shape, weights.A.shape[1]
     inputs = weights.D.new_zeros(batch, width - 1, channels)
     return DirectionState(inputs, weights.D.new_zeros(batch, channels, n))
+
+
+def is_recorded() -> bool:
+    """Whether the calls of this moment are being recorded."""
+    exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)  # torch 2.6
+    return bool(exporting()) or torch.jit.is_tracing()

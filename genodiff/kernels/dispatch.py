@@ -27,7 +27,7 @@ import torch
 from genodiff.errors import UsageError
 from genodiff.kernels import library, mamba_ssm
 from genodiff.kernels.defaults import own_defaults
-from genodiff.kernels.library import is_recorded
+from genodiff.kernels.direction import is_recorded
 from genodiff.kernels.mamba_ssm import mamba_ssm_scan
 from genodiff.kernels.native.scan import native_scan
 from genodiff.kernels.scan_check import ScanFunction, find_error

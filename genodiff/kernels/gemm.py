@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from genodiff.kernels.defaults import own_defaults
-from genodiff.kernels.library import is_recorded
+from genodiff.kernels.direction import is_recorded
 from genodiff.kernels.parallel import map_parts
 
 _ROUTED = "bf16"

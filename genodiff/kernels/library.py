@@ -277,9 +277,3 @@ def rows_per_task(least: int, rows: int) -> int:
 def pack_channels(x: Tensor) -> Tensor:
     """`x` (B, L, C) with its channels contiguous; copied only if they are not."""
     return x if x.stride(2) == 1 or x.shape[2] == 1 else x.contiguous()
-
-
-def is_recorded() -> bool:
-    """Whether the calls of this moment are being recorded."""
-    exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)  # torch 2.6
-    return bool(exporting()) or torch.jit.is_tracing()

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from genodiff.kernels.conv import causal_conv1d
+from genodiff.kernels.direction import is_recorded
 from genodiff.kernels.graph import graph_conv, graph_norm, graph_scan
-from genodiff.kernels.library import is_recorded
 from genodiff.kernels.naive import naive_scan
 from genodiff.kernels.norm import rms_norm
 
