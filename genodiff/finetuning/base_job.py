@@ -57,6 +57,9 @@ from genodiff.runs.relatives_time import describe_waiting
 _log = logging.getLogger("genodiff")
 
 
+_LONG = 1800.0  # seconds from which on a plan names what takes less
+
+
 class BasesJob(Job[BasesRequest]):
     """The folder of `genodiff finetune bases`."""
 
@@ -144,11 +147,13 @@ class BasesJob(Job[BasesRequest]):
             return 1
 
         self.network.train()
+        seconds = round(machine.time_steps(step) * self.total, 1)
+        quicker = "--max-steps 1000" if self.request.method == "frozen" else "--method frozen"
         return {
             **self._count(), "names": list(self.task.names), "steps": self.total,
             "trained": self.loop.trained,
-            "seconds": round(machine.time_steps(step) * self.total, 1), "device": self.device,
-            **self.waiting,
+            "seconds": seconds, "device": self.device, **self.waiting,
+            **({"quicker": quicker} if seconds > _LONG else {}),
         }  # fmt: skip
 
     def identify(self) -> dict[str, Any]:
