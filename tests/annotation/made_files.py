@@ -255,19 +255,15 @@ def write_prokka(genome: MadeGenome) -> Written:
     """Prokka's: a CDS in one part, by locus tag, with the letters below the rows."""
     rows, said = _Rows(genome, _gff), []
     for gene in list_genes(genome):
-        parts = gene.coding
-        plain = not gene.words and not gene.recoded and len(parts) == 1 and gene.table == 1
-        if (
-            not plain
-            or gene.location
-            or not (gene.starts and gene.ends)
-            or gene.exons
-            or (parts[0][1] > len(genome.letters))
-        ):
+        parts = gene.coding or gene.exons
+        said_by_words = gene.words or gene.recoded or gene.location or gene.table != 1
+        whole = gene.starts and gene.ends and parts[0][1] <= len(genome.letters)
+        if said_by_words or not whole or len(parts) > 1 or (gene.coding and gene.exons):
             continue
         said.append(gene)
-        rows.add("CDS", parts[0], {"ID": gene.name, "inference": "ab initio", "Name": gene.name,
-                                   "locus_tag": gene.name}, 0)  # fmt: skip
+        kind, phase = ("CDS", 0) if gene.coding else ("tRNA", ".")
+        rows.add(kind, parts[0], {"ID": gene.name, "inference": "ab initio", "Name": gene.name,
+                                  "locus_tag": gene.name}, phase)  # fmt: skip
     text = f"##gff-version 3\n##sequence-region {genome.name} 1 {len(genome.letters)}\n"
     return text + "\n".join(rows.lines) + f"\n##FASTA\n>{genome.name}\n{genome.letters}\n", said
 

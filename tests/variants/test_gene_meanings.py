@@ -209,6 +209,8 @@ def test_rows_of_several_names_are_one_cds_only_where_exons_or_letters_say_so(
     two = "CC" + GENE + "CCCCCCCCCCC" + GENE + "CC"
     text = row("mRNA", 1, 75, "ID=t") + row("exon", 1, 75, "Parent=t") + "".join(
         row("CDS", a, a + 29, f"ID=c{a};Parent=t", phase=0) for a in (3, 44))  # fmt: skip
+    bare = write(tmp_path, two, text.replace("\texon\t", "\tregion\t"))
+    assert label(tmp_path, bare) == "--" + "e" * 30 + "-" * 11 + "e" * 30 + "--"
     path = write(tmp_path, two, text)
     assert label(tmp_path, path) == "--" + "e" * 30 + "-" * 11 + "e" * 30 + "--"
     told = ask(tmp_path, path, 43 + 4, "C", "A")
