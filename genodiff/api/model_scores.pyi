@@ -16,6 +16,7 @@ class ModelScores:
         se: float = 0.25,
         max_evaluations: int = 512,
         context: int | typing.Literal['2x'] | None = None,
+        longest: int = 1024,
         exact: bool = False,
         batch_size: int | None = None,
         memory: typing.Literal['on', 'off'] | None = None,
@@ -56,6 +57,7 @@ class ModelScores:
             max_evaluations: Evaluations of one variant after which nelbo stops above --se, with a flag.
             context: Bases of a window (default: the trained length); 2x scores at double context as
                 well, and flags what moves.
+            longest: Bases that may differ in one variant: a longer one is not scored, but counted.
             exact: Give every SNV an evaluation of its own.
             batch_size: Windows at a time: changes speed and memory, never the scores (default: about
                 32,768 bases).
@@ -84,6 +86,7 @@ class ModelScores:
         se: float = 0.25,
         max_evaluations: int = 512,
         context: int | typing.Literal['2x'] | None = None,
+        longest: int = 1024,
         exact: bool = False,
         batch_size: int | None = None,
         memory: typing.Literal['on', 'off'] | None = None,
@@ -124,6 +127,7 @@ class ModelScores:
             max_evaluations: Evaluations of one variant after which nelbo stops above --se, with a flag.
             context: Bases of a window (default: the trained length); 2x scores at double context as
                 well, and flags what moves.
+            longest: Bases that may differ in one variant: a longer one is not scored, but counted.
             exact: Give every SNV an evaluation of its own.
             batch_size: Windows at a time: changes speed and memory, never the scores (default: about
                 32,768 bases).

@@ -13,6 +13,7 @@ def score(
     se: float = 0.25,
     max_evaluations: int = 512,
     context: int | typing.Literal['2x'] | None = None,
+    longest: int = 1024,
     exact: bool = False,
     batch_size: int | None = None,
     memory: typing.Literal['on', 'off'] | None = None,
@@ -67,6 +68,7 @@ def score(
         max_evaluations: Evaluations of one variant after which nelbo stops above --se, with a flag.
         context: Bases of a window (default: the trained length); 2x scores at double context as
             well, and flags what moves.
+        longest: Bases that may differ in one variant: a longer one is not scored, but counted.
         exact: Give every SNV an evaluation of its own.
         batch_size: Windows at a time: changes speed and memory, never the scores (default: about
             32,768 bases).

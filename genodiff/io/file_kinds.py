@@ -139,14 +139,17 @@ def find_other_format(head: bytes, wanted: str) -> Diagnosis | None:
     """
     lines = [line.rstrip() for line in head[:HEAD].decode("utf-8", "replace").splitlines()]
     lines = [line for line in lines if line.strip()]
+    wanted = wanted.lower()
     if not lines or wanted == "text":
         return None
     if lines[0].lstrip().startswith(("{", "[")) and not re.match(r"\s*\[[\w. -]+\]$", lines[0]):
         known = _name_json(head)
-        return None if known is None or "JSON" in wanted or "codon" in wanted else known
+        return None if known is None or "json" in wanted or "codon" in wanted else known
     for one in _FORMATS:
         if one.begins(lines):
-            return None if any(word in wanted for word in one.words) else (one.what, one.fix)
+            return (
+                None if any(word.lower() in wanted for word in one.words) else (one.what, one.fix)
+            )
     return None
 
 

@@ -17,7 +17,7 @@ from genodiff.io.cells import is_bed_comment, read_whole
 from genodiff.io.features import NAMES
 from genodiff.io.genbank import FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import name_input, open_input
-from genodiff.io.regions import find_contig, refuse_contigs
+from genodiff.io.regions import find_contig, refuse_contigs, warn_of_contigs
 from genodiff.io.text_lines import split_lines
 from genodiff.io.transcript_model import BEYOND, Part, Transcript
 from genodiff.io.transcript_records import is_of_record, list_record
@@ -90,6 +90,7 @@ def read_genes(
         if not strangers:
             raise DataError("has no gene", file=shown, fix="give GFF3, GTF, BED or GenBank")
         raise refuse_contigs(next(iter(strangers)), contigs, shown)
+    warn_of_contigs(strangers, contigs, shown)
     return sorted(found, key=lambda one: (one.contig, one.start, -one.end))
 
 

@@ -2,10 +2,10 @@
 
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 
-from genodiff.errors import DataError, UsageError, did_you_mean
+from genodiff.errors import DataError, UsageError, did_you_mean, format_count
 from genodiff.io.topology import MITOCHONDRIA
 
 _log = logging.getLogger("genodiff")
@@ -127,6 +127,14 @@ def _write_roman(n: int) -> str:
 
 
 _said: set[tuple[str, bool, bool]] = set()
+
+
+def warn_of_contigs(names: Iterable[str], contigs: Mapping[str, int], shown: str) -> None:
+    """Log how many `names` of contigs in a file the genome lacks: what is on them is left out."""
+    if left := sorted(name for name in set(names) if find_contig(name, contigs) is None):
+        some = ", ".join(left[:4]) + (", ..." if len(left) > 4 else "")
+        what = "%s: what is on %s is left out: the FASTA has none of them (%s)"
+        _log.warning(what, shown, format_count(len(left), "contig"), some)
 
 
 def refuse_contigs(first: str, contigs: Mapping[str, int], shown: str) -> DataError:

@@ -16,7 +16,7 @@ from genodiff.io.faidx import Genome
 from genodiff.io.genbank import find_flat_format, parse_flat_records
 from genodiff.io.genes import read_blocks, read_rows
 from genodiff.io.input_file import name_input, open_input
-from genodiff.io.regions import find_contig, refuse_contigs
+from genodiff.io.regions import find_contig, refuse_contigs, warn_of_contigs
 from genodiff.io.text_lines import split_lines
 from genodiff.io.transcript_model import (
     BEYOND,
@@ -80,6 +80,7 @@ def read_transcripts(
         raise refuse_contigs(next(iter(seen)), contigs, shown)
     if all(one.unknown == BEYOND for one in found):
         raise DataError("has no gene on the genome's contigs", file=shown, fix=f"give {_FORMATS}")
+    warn_of_contigs(seen, contigs, shown)
     _report_unknown(found, shown)
     listed = sorted(found, key=lambda one: one[:3])
     return TranscriptFile(listed, frozenset(known), frozenset(circular))

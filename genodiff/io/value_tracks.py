@@ -4,7 +4,6 @@ A base that a file says nothing of is NaN. A bedGraph is BED with the value in t
 bigWig is known by its first bytes and a wiggle by its first line, not by their names.
 """
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -13,15 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.errors import DataError, MachineError, format_count
+from genodiff.errors import DataError, MachineError
 from genodiff.io.bed import parse_bed_lines
 from genodiff.io.cells import is_bed_comment, read_number, read_whole
 from genodiff.io.file_names import find_plain_path
 from genodiff.io.input_file import name_input, open_input
-from genodiff.io.regions import find_contig, refuse_contigs, suggest_contig
+from genodiff.io.regions import find_contig, refuse_contigs, suggest_contig, warn_of_contigs
 from genodiff.io.text_lines import split_lines
-
-log = logging.getLogger("genodiff")
 
 _STEPS = ("fixedStep", "variableStep")
 _BIGWIG = (b"\x26\xfc\x8f\x88", b"\x88\x8f\xfc\x26")
@@ -84,11 +81,7 @@ def _read_bigwig(path: str | Path, contigs: Mapping[str, int]) -> Track:
                     raise DataError(what, file=shown, fix="give the genome that it was made for")
             if lengths and not known:
                 raise refuse_contigs(next(iter(lengths)), contigs, shown)
-            if left := lengths.keys() - known:
-                what = "%s: %s of %s left out: the FASTA has no such contig (%s%s)"
-                some, more = ", ".join(sorted(left)[:4]), ", …" if len(left) > 4 else ""
-                of = format_count(len(lengths), "contig")
-                log.warning(what, shown, f"{len(left):,}", of, some, more)
+            warn_of_contigs(lengths, contigs, shown)
             return {
                 name: np.asarray(file.values(called[name], 0, n, numpy=True), np.float32)
                 for name, n in contigs.items()

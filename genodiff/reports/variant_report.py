@@ -19,11 +19,12 @@ from genodiff.models.opening import open_language
 from genodiff.reports.variant_page import Redraws, TopVariant, render_variant_page
 from genodiff.runs.model import TrainedModel, reopen_relatives
 from genodiff.runs.own_loci import OwnLoci, open_loci
+from genodiff.scoring.allele_score import LONGEST_SPAN
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS
 from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.variant_scores import score_alleles
-from genodiff.scoring.variant_windows import LONGEST_SPAN, UnscorableError
+from genodiff.scoring.variant_windows import UnscorableError
 from genodiff.variants.logos import read_logos
 from genodiff.variants.relatives_around import read_relatives_around
 from genodiff.variants.scored_file import ScoredFile, ScoredRow

@@ -97,6 +97,8 @@ def fit_related(
             for one in kept
         ],
     }
+    if left := sorted(kin.keys() - {one.name for one in kept}):
+        told["left_out"] = [{"name": name, "why": "of the target's species"} for name in left]
     digest = sha256_json({"fit": _dump(relatives), "of": identify_relatives(kept)})[:8]
     return RelatedGenomes(relatives, votes, told, digest)
 

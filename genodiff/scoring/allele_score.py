@@ -5,6 +5,10 @@ from typing import NamedTuple, Self
 
 from genodiff.io.variants import Allele
 
+LONGEST_SPAN = 1024
+"""Bases of the longest allele that is scored unless another limit is asked for, and of the stretch
+that the alleles of a haplotype cover."""
+TOO_LONG = "too_long"
 Item = Allele | Sequence[Allele]
 """What is scored: an allele, or the alleles of one haplotype."""
 

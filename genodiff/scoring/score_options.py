@@ -8,6 +8,7 @@ from annotated_types import Ge
 from genodiff.errors import UsageError
 from genodiff.jobs.options import Memory, Seed
 from genodiff.jobs.request import Option, Options
+from genodiff.scoring.allele_score import LONGEST_SPAN
 from genodiff.scoring.methods import AUTO, check_method, describe_methods
 from genodiff.scoring.methods.nelbo import LEAST_WINDOWS, MAX_EVALUATIONS, STANDARD_ERROR
 
@@ -38,6 +39,11 @@ class ScoreOptions(Options):
             "and flags what moves."
         ),
     ] = None
+    longest: Annotated[
+        int,
+        Ge(1),
+        Option("Bases that may differ in one variant: a longer one is not scored, but counted."),
+    ] = LONGEST_SPAN
     exact: Annotated[bool, Option("Give every SNV an evaluation of its own.")] = False
     batch_size: Annotated[
         int | None,

@@ -19,7 +19,7 @@ from genodiff.memory.index_files import identify_memory
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place, open_loci
 from genodiff.runs.related_backbone import RelatedBackbone
-from genodiff.scoring.allele_score import AlleleScore, Item
+from genodiff.scoring.allele_score import LONGEST_SPAN, AlleleScore, Item
 from genodiff.scoring.masked_reader import MaskedReader, leave_relatives_out, open_reader
 from genodiff.scoring.methods import choose_method, find_method
 from genodiff.scoring.methods.votes import Votes
@@ -34,7 +34,6 @@ from genodiff.scoring.shared_sites import (
 from genodiff.scoring.span_scores import Estimate, Steps
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
 from genodiff.scoring.variant_windows import (
-    LONGEST_SPAN,
     Contigs,
     CutWindow,
     UnscorableError,
@@ -214,7 +213,9 @@ class Scorer:
                 raise UnscorableError("no_alt", "no allele", "give one at least")
             if self._of_bases.shares_windows and len(alleles) == 1 and alleles[0].kind == "snv":
                 return self._start_site(alleles[0])
-            cut = cut_window(self.genome, self.alphabet, alleles, self.context)
+            cut = cut_window(
+                self.genome, self.alphabet, alleles, self.context, self.options.longest
+            )
             self._check(cut)
             place = cut.contig, cut.start, cut.end
             steps = start_score(self.reader, cut.pair, self.options, place)

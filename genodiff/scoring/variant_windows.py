@@ -16,11 +16,8 @@ import numpy as np
 from genodiff.alphabet import Alphabet
 from genodiff.errors import DataError
 from genodiff.io.variants import Allele
+from genodiff.scoring.allele_score import LONGEST_SPAN, TOO_LONG
 from genodiff.scoring.spelling_pair import Ids, SpellingPair
-
-LONGEST_SPAN = 1024
-"""Bases of the longest allele, and of the stretch that the alleles of a haplotype cover."""
-
 
 _OTHER_GENOME = "give the genome that the variants are of"
 
@@ -95,13 +92,17 @@ def place_window(first: int, last: int, width: int, context: int, length: int) -
 
 
 def cut_window(
-    genome: Contigs, alphabet: Alphabet, alleles: Sequence[Allele], context: int
+    genome: Contigs,
+    alphabet: Alphabet,
+    alleles: Sequence[Allele],
+    context: int,
+    longest: int = LONGEST_SPAN,
 ) -> CutWindow:
     """The window of one allele, or of several of one haplotype.
 
     Raises `UnscorableError` for alleles that cannot be scored: on several contigs or overlapping, a
     contig that is not there, a reference that disagrees, a letter that is no base, or more than
-    `LONGEST_SPAN` bases.
+    the `longest` bases.
     """
     some = sorted(alleles, key=lambda one: (one.start, one.start + len(one.ref)))
     contig = some[0].chrom
@@ -109,9 +110,9 @@ def cut_window(
     first, last = some[0].start, some[-1].start + len(some[-1].ref)
     grown = sum(len(one.alt) - len(one.ref) for one in some)
     width = max(last - first, last - first + grown)
-    if width > LONGEST_SPAN:
-        what = f"{width:,} bases differ, more than {LONGEST_SPAN:,}"
-        raise UnscorableError("too_long", what, "score shorter variants")
+    if width > longest:
+        what = f"{width:,} bases differ, more than {longest:,}"
+        raise UnscorableError(TOO_LONG, what, "score shorter variants, or give --longest")
     start, end = place_window(first, last, width, context, genome.contigs[contig])
     letters = genome.fetch(contig, start, end)
     parts: list[WindowPart] = []

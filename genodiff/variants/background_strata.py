@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 from genodiff.alphabet import reverse_complement
 from genodiff.io.variants import BASES, Allele
-from genodiff.scoring.variant_windows import LONGEST_SPAN, Contigs
+from genodiff.scoring.allele_score import LONGEST_SPAN
+from genodiff.scoring.variant_windows import Contigs
 
 _EXACT = 8
 _FLANK = 2  # bases on either side of an SNV that its finest stratum knows

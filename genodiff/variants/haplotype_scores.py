@@ -12,9 +12,8 @@ from weakref import WeakKeyDictionary
 
 from genodiff.io.phasing import CopyCall, PhasedHaplotype, PhasedRecord
 from genodiff.io.variants import Allele, VariantRecord
-from genodiff.scoring.allele_score import AlleleScore
+from genodiff.scoring.allele_score import LONGEST_SPAN, AlleleScore
 from genodiff.scoring.methods import choose_method, find_method
-from genodiff.scoring.variant_windows import LONGEST_SPAN
 from genodiff.variants.scored_variants import CopyScore, HaplotypeTally, ScoredRecord
 
 OVERLAP, INCOMPLETE = "overlap", "incomplete"

@@ -143,7 +143,7 @@ class ScoreJob(Job[ScoreRequest]):
             "fasta": {"path": str(asked.fasta), "sha256": work.genome.sha256},
             "variants": self.name_file("variants"),
             **{name: getattr(asked, name) for name in _TOLD},
-            "context": asked.context, "region": list(asked.region),
+            "context": asked.context, "longest": asked.longest, "region": list(asked.region),
             "shard": None if asked.part is None else list(asked.part), "cut": list(work.cut),
             "request": self.name_request(whole=True), **tally.describe(),
             "background": drawn

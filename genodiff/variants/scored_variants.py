@@ -113,7 +113,7 @@ class ScoreTally:
     scored: int = 0
     """ALTs with a score."""
     unscored: Counter[str] = field(default_factory=Counter)
-    """ALTs without, by reason."""
+    """ALTs without, by reason; the header says what each means."""
     evaluations: int = 0
     haplotypes: HaplotypeTally | None = None
 
@@ -123,7 +123,7 @@ class ScoreTally:
         for one in scores:
             self.evaluations += one.evaluations
             if one.value is None:
-                self.unscored[one.flags[0]] += 1
+                self.unscored[name_reason(one.flags)] += 1
             else:
                 self.scored += 1
 
@@ -132,6 +132,11 @@ class ScoreTally:
         told = {**vars(self), "unscored": dict(sorted(self.unscored.items()))}
         del told["haplotypes"]
         return told | ({"haplotypes": self.haplotypes.describe()} if self.haplotypes else {})
+
+
+def name_reason(flags: Sequence[str]) -> str:
+    """Why an ALT has no score, in one word: the model's own reason where it has one."""
+    return flags[1] if flags[0] == Unscorable.FAILED and len(flags) > 1 else flags[0]
 
 
 def score_records(

@@ -13,6 +13,7 @@ from dataclasses import replace
 from genodiff.io.regions import find_contig
 from genodiff.io.variants import Unscorable, VariantRecord
 from genodiff.io.vcf import COLUMNS, VcfHeader
+from genodiff.scoring.allele_score import LONGEST_SPAN
 from genodiff.scoring.methods import AUTO, name_methods
 from genodiff.variants.scored_variants import (
     CopyScore,
@@ -34,7 +35,12 @@ _FIELDS = (
     ("GD_SE", "Float", "standard error of GD_SCORE over random masks, {unit}; 0: nothing drawn"),
     ("GD_METHOD", "String", "how it was scored: {methods}"),
     ("GD_N", "Integer", "windows that the network read for it"),
-    ("GD_FLAGS", "String", "why there is no score, or what to know about it; joined by &"),
+    (
+        "GD_FLAGS",
+        "String",
+        "why there is no score, or what to know about it; joined by &; too_long: more than "
+        "{longest:,} bases differ (--longest moves this limit)",
+    ),
     ("GD_NORMAL", "String", "CHROM:POS:REF:ALT, trimmed and left-aligned, where it differs"),
 )
 _KEYS = ("score", "se", "method", "n_evaluations", "flags", "normal")
@@ -108,10 +114,10 @@ def make_header(header: VcfHeader | None, form: ScoreForm) -> list[str]:
     if not any(line.startswith("##contig=") for line in meta):
         meta += [f"##contig=<ID={name},length={n}>" for name, n in form.genome.contigs.items()]
     asked = str(form.about.get("method", AUTO))
-    methods = name_methods(asked)
+    methods, longest = name_methods(asked), form.about.get("longest", LONGEST_SPAN)
     fields = _FIELDS + (() if form.find_rank is None else _RANK_FIELDS)
     for name, kind, meaning in fields + (_VOTES_FIELDS if form.votes else ()):
-        told = f"genodiff: {meaning.format(unit=form.unit, methods=methods)}"
+        told = f"genodiff: {meaning.format(unit=form.unit, methods=methods, longest=longest)}"
         meta.append(f'##INFO=<ID={name},Number=A,Type={kind},Description="{told}">')
     if form.samples is not None:
         meta += list_format_lines(form.unit, asked)

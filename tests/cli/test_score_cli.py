@@ -421,3 +421,19 @@ def test_features_put_the_consequence_beside_each_score_whatever_the_form(
     code, _, err = command(capsys, *words(run, "q.tsv", "--features", "none.gff3"))
     assert (code, len(err.strip().splitlines())) == (3, 1), err
     assert not (case / "q.tsv").exists()
+
+
+def test_what_is_too_long_is_counted_beside_the_option_that_moves_the_limit(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_vcf(case / "in.vcf", [ROWS[0], f"chr1\t8\t.\tA\tA{'C' * 30}\t.\t.\t."])
+    code, _, err = command(capsys, *words(run, "o.vcf", "--longest", 29))
+    assert code == 0
+    assert "2 records, 2 ALTs scored, 1 not: 1 too_long (more than 29 bases: --longest)" in err
+    told = json.loads((case / "o.vcf.json").read_text())
+    assert (told["unscored"], told["longest"]) == ({"too_long": 1}, 29)
+    text = (case / "o.vcf").read_text()
+    assert "more than 29 bases differ (--longest moves this limit)" in text
+    assert "GD_FLAGS=not_scored&too_long" in text
+    code, _, err = command(capsys, *words(run, "p.vcf", "--longest", 30))
+    assert "3 ALTs scored, 0 not" in err

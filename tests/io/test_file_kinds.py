@@ -161,7 +161,8 @@ def test_a_folder_that_is_no_model_is_named(
         (">name,x\nA,1\n", "a table"), ("chr1\t0\t9\t4\t5\n", "BED"), ("404 is x\n1\n", "a table"),
         ("a\t1\t2\t3\t2\n", "BED"), ("key: value\n", "a table"), ("<html>\n", "text"),
         ("track type=bedGraph\na\t0\t1\t2\n", "BED"), (">a\nACGT\n", "FASTA"), ("[1]\n", "text"),
-        ("{}\n", "JSON lines"), ("a\t0\t9\t3\t4\n", "BED"),
+        ("{}\n", "JSON lines"),
+        ("##fileformat=VCFv4.2\n", "vcf"), ("{}\n", "jsonl"), ("a\t0\t9\t3\t4\n", "BED"),
     ],
 )  # fmt: skip
 def test_good_files_are_nothing_else(text: str, wanted: str) -> None:

@@ -13,6 +13,7 @@ from genodiff.io.bed import read_bed
 from genodiff.io.delimited import read_delimited
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
+from genodiff.io.genes import read_genes
 from genodiff.io.value_tracks import read_values
 from genodiff.io.variant_alignment import anchor_record
 from genodiff.io.variant_source import open_variants
@@ -92,6 +93,14 @@ def test_a_dash_is_no_base_as_annovar_maf_and_vep_mean_it(
 def test_starts_that_may_count_from_0_are_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(DataError, match=said):
         list_variants(write(tmp_path / "a.csv", text))
+
+
+def test_contigs_that_the_genome_lacks_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = "".join(f"{name}\tx\tgene\t1\t9\t.\t+\t.\tID=g\n" for name in ("a", "b", "c", "b"))
+    assert len(read_genes(write(tmp_path / "a.gff3", rows), {"a": 99, "d": 9})) == 1
+    assert "what is on 2 contigs is left out: the FASTA has none of them (b, c)" in caplog.text
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

@@ -12,11 +12,16 @@ from typing import Any
 from genodiff.api.score import score as write_scores
 from genodiff.cli.request_flags import make_verb
 from genodiff.errors import format_count
+from genodiff.scoring.allele_score import LONGEST_SPAN, TOO_LONG
 
 
 def _say(told: Mapping[str, Any]) -> str:
     records, scored = format_count(told["records"], "record"), format_count(told["scored"], "ALT")
-    return f"{records}, {scored} scored, {sum(told['unscored'].values()):,} not"
+    unscored = dict(told["unscored"])
+    said = f"{records}, {scored} scored, {sum(unscored.values()):,} not"
+    limit = f" (more than {told.get('longest', LONGEST_SPAN):,} bases: --longest)"
+    why = [f"{n:,} {one}{limit if one == TOO_LONG else ''}" for one, n in unscored.items()]
+    return said + (f": {', '.join(why)}" if why else "")
 
 
 score = make_verb(write_scores, _say)
