@@ -12,15 +12,16 @@ from typing import Any
 from genodiff.api.score import score as write_scores
 from genodiff.cli.request_flags import make_verb
 from genodiff.errors import format_count
-from genodiff.scoring.allele_score import LONGEST_SPAN, TOO_LONG
 
 
 def _say(told: Mapping[str, Any]) -> str:
     records, scored = format_count(told["records"], "record"), format_count(told["scored"], "ALT")
     unscored = dict(told["unscored"])
     said = f"{records}, {scored} scored, {sum(unscored.values()):,} not"
-    limit = f" (more than {told.get('longest', LONGEST_SPAN):,} bases: --longest)"
-    why = [f"{n:,} {one}{limit if one == TOO_LONG else ''}" for one, n in unscored.items()]
+    why = [f"{n:,} {one}" for one, n in unscored.items()]
+    if "too_long" in unscored:
+        limit = f"(more than {told['longest']:,} bases: --longest)"
+        why = [f"{one} {limit}" if one.endswith("too_long") else one for one in why]
     return said + (f": {', '.join(why)}" if why else "")
 
 
