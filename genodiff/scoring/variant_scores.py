@@ -19,7 +19,7 @@ from genodiff.memory.index_files import identify_memory
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.own_loci import OwnLoci, Place, open_loci
 from genodiff.runs.related_backbone import RelatedBackbone
-from genodiff.scoring.allele_score import LONGEST_SPAN, AlleleScore, Item
+from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.masked_reader import MaskedReader, leave_relatives_out, open_reader
 from genodiff.scoring.methods import choose_method, find_method
 from genodiff.scoring.methods.votes import Votes
@@ -119,7 +119,7 @@ def open_score_loci(model: TrainedModel, genome: Contigs, options: ScoreOptions)
     """The memory that scores of a genome are given; None without one. Raises as `open_loci`."""
     check_model(model)
     context = options.find_context(model.config.data.seq_len)
-    longest = context * (1 + options.double) + LONGEST_SPAN
+    longest = context * (1 + options.double) + options.longest
     return open_loci(model, genome, options.memory, longest=longest)
 
 
