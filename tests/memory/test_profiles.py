@@ -146,3 +146,21 @@ def test_kappa_is_counted_between_the_nearest() -> None:
     over = np.eye(4)[np.stack([near, far])]
     distances = np.array([[0, 0.03, 0.6], [0.03, 0, 0.6], [0.6, 0.6, 0]])
     assert measure_near_kappa(over, codes, distances) == pytest.approx(2 * 7 / 3)
+    apart = np.array([[0, 0.6, 0.6], [0.6, 0, 0.03], [0.6, 0.03, 0]])
+    both = np.eye(4)[np.stack([np.full(40, 1), np.where(np.arange(40) < 4, 3, 1)])]
+    assert measure_near_kappa(both, codes, apart) == pytest.approx(2 * 5 / 2)
+
+
+def test_few_positions_of_a_bin_leave_its_weights_near_those_of_the_whole() -> None:
+    over, codes, _ = make_world(80, 5)  # ten a bin
+    weights = np.array(fit_world(over, codes).weights)
+    assert np.abs(weights - weights.mean(0)).sum(1).max() < 0.3
+
+
+def test_many_positions_are_scored_as_one_by_one() -> None:
+    over, codes, change = make_world(700, 6)
+    scores = ProfileScores(TREE, GC, fit_world(over, codes))
+    every, at = scores.score(over, codes, change), [3, 600]
+    for i in at:
+        one = scores.score(over[:, [i]], codes[[i]], change[[i]])
+        np.testing.assert_allclose(every[i], one[0], atol=1e-9)
