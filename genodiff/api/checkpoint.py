@@ -8,7 +8,6 @@ from typing import Any, Literal
 from genodiff.io.target import check_new_folder
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
-from genodiff.runs.checkpoint import CARD
 from genodiff.runs.ready_models import check_may_write
 from genodiff.runs.run_paths import check_run
 
@@ -62,6 +61,7 @@ def import_checkpoint(
     choose_device(device)
     from genodiff.hub.adopt import adopt_network, copy_model
     from genodiff.hub.source import find_published_folder, read_source
+    from genodiff.runs.checkpoint import CARD
 
     if (own := find_published_folder(source) / CARD).exists():  # as `export --format safetensors`
         return copy_model(own.parent, out, plan=plan, force=force)
