@@ -27,6 +27,7 @@ _DOOR = {
     "clean_cache": "genodiff.api.cache",
     "compare": "genodiff.api.compare",
     "compare_designs": "genodiff.api.scorecard",
+    "constraint": "genodiff.api.constraint",
     "deletion_effect": "genodiff.api.effects",
     "demo": "genodiff.api.demo",
     "dependencies": "genodiff.api.maps",
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from genodiff.api.checkpoint import export_checkpoint as export_checkpoint
     from genodiff.api.checkpoint import import_checkpoint as import_checkpoint
     from genodiff.api.compare import compare as compare
+    from genodiff.api.constraint import constraint as constraint
     from genodiff.api.data import build_store as build_store
     from genodiff.api.data import check_documents as check_documents
     from genodiff.api.data import fetch_data as fetch_data

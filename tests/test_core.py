@@ -11,8 +11,8 @@ from tests.test_floors import FLOOR
 
 PACKAGE = Path(__file__).resolve().parent.parent / "genodiff"
 WINGS = (
-    "annotation", "design", "diagnosis", "embedding", "finetuning", "hf", "hub", "maps", "quality",
-    "reports", "studies", "tasks",
+    "annotation", "conservation", "design", "diagnosis", "embedding", "finetuning", "hf", "hub",
+    "maps", "quality", "reports", "studies", "tasks",
 )  # fmt: skip
 """What no part of the core imports. ARCHITECTURE.md draws them beside it."""
 

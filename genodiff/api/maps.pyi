@@ -181,9 +181,9 @@ def tracks(
         memory: on: with a memory of the training genome, each window's own locus left out (default:
             on for a run of train --memory).
         batch_size: Windows at a time: changes the speed, never the map.
-        formats: bigwig, bedgraph, bedgraph.gz, npz, parquet, svg, png, pdf, html; bigwig comes with
-            a track hub, svg, png and pdf are of one region; one or several [bigwig, and html up to
-            100,000 bases].
+        formats: bigwig, bedgraph, bedgraph.gz, npz, parquet, svg, png, pdf, html, wig, wig.gz;
+            bigwig comes with a track hub, svg, png and pdf are of one region; one or several
+            [bigwig, and html up to 100,000 bases].
         genome: UCSC's name of the genome, such as hg38, for the hub, whose names contigs then have
             (default: the hub brings the sequence).
         email: Address that stands in the hub.

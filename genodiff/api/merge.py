@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from genodiff.conservation.request import HOLDS as CONSTRAINT
 from genodiff.errors import UsageError
 from genodiff.finetuning.prediction_format import LABELS
 from genodiff.io.target import (
@@ -38,6 +39,10 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
         from genodiff.maps.track_folder import merge_tracks
 
         return merge_tracks(open_shards(shards), target, force=force)
+    if any(read_json_object(f"{one}.json").get("holds") == CONSTRAINT for one in shards[:1]):
+        from genodiff.conservation.job import merge_constraint
+
+        return merge_constraint(open_shards(shards), target, force=force)
     if any(read_json_object(f"{one}.json").get("holds") == LABELS for one in shards[:1]):
         from genodiff.finetuning.base_predict_job import merge_bases
 

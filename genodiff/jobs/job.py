@@ -27,7 +27,7 @@ from genodiff.io.sequences import is_file
 from genodiff.io.target import describe_file
 from genodiff.jobs.file_request import FileRequest
 from genodiff.jobs.journal import Journal
-from genodiff.jobs.machine import choose_device
+from genodiff.jobs.machine import choose_device, use_cpu
 from genodiff.jobs.request import Option, list_fields
 from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.version import __version__
@@ -47,18 +47,21 @@ class Job(ABC, Generic[Asked]):
     `hashes` are the sha256 of files that opening has read, by their names. `total` is of what
     progress counts, named by `noun`; 0 where it is not known. `keeps` is False where what is read
     cannot be read again, so that nothing can be gone on with. `digest` names the request once it is
-    known. `unit` is what an entry is called. `journal` is open while entries are made.
+    known. `needs_torch` is False for work without a network. `unit` is what an entry is called.
+    `journal` is open while entries are made.
     """
 
     noun: ClassVar[str]
     unit: ClassVar[str] = "row"
     total = 0
     keeps = True
+    needs_torch = True
     digest = ""
     journal: Journal
 
     def __init__(self, request: Asked) -> None:
-        self.request, self.device = request, choose_device(request.device)
+        self.request = request
+        self.device = choose_device(request.device) if self.needs_torch else use_cpu()
         self.hashes: dict[str, str] = {}
 
     @abstractmethod

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from genodiff.errors import MachineError, UsageError
 from genodiff.io.limits import count_default_threads, limit_threads
+from genodiff.kernels.library import set_threads
 
 
 class _Wanted(NamedTuple):
@@ -62,6 +63,15 @@ def choose_device(device: str = "auto") -> str:
         what = f"--device {device}: torch sees {torch.cuda.device_count()} CUDA devices here"
         raise MachineError(what, fix="give a smaller number")
     return "cuda" if device == "auto" else device
+
+
+def use_cpu() -> str:
+    """Let the kernels use the threads that were asked for, on the CPU, without importing torch."""
+    wanted = _pending[-1].threads if _pending else None
+    threads = count_default_threads() if wanted is None else limit_threads(wanted)
+    if threads is not None:
+        set_threads(threads)
+    return "cpu"
 
 
 def _apply_pending() -> None:

@@ -95,6 +95,7 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
         ),
         (),
     ),
+    "segments": (_structure("scores drop ends count sums", "n"), ()),
     "kmers": (_structure("codes start at", "n k pieces"), ()),
     "sampled": (
         _structure("planes totals ends jumps at", "plane_bytes size k piece_bits"),

@@ -19,6 +19,7 @@ from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.scoring.variant_windows import Contigs, HeldContigs
 
 BASES = "ACGT"
+Interval = tuple[str, int, int]
 
 
 class MapRegion(NamedTuple):
@@ -102,3 +103,17 @@ def list_map_regions(
 def _read_letters(genome: Contigs, place: Place) -> str:
     letters = place.read(genome.fetch).decode("latin-1").upper()
     return "".join(letter if letter in BASES else "N" for letter in letters)
+
+
+def list_intervals(
+    genome: Contigs, regions: Sequence[str] = (), bed: str | Path | None = None
+) -> list[Interval]:
+    """The intervals (0-based, half-open) as they are asked for; all contigs where none is.
+
+    The strand of a row is not used: tracks run along the genome. Raises `UsageError` for a region
+    outside the genome and for both kinds at once, `DataError` for a faulty BED file.
+    """
+    if bed is None and not regions:
+        return [(contig, 0, length) for contig, length in genome.contigs.items() if length]
+    along = "tracks run along the genome"
+    return [one[:3] for one in list_places(genome.contigs, regions, bed, along=along)]

@@ -26,7 +26,7 @@ from genodiff.maps.track_format import (
     check_hub_options,
     check_track_output,
 )
-from genodiff.maps.track_hub import HubRequest, name_assembly, write_hub
+from genodiff.maps.track_hub import HubRequest, describe_reading, name_assembly, write_hub
 from genodiff.maps.track_run import TrackRun, read_chances
 from genodiff.maps.track_values import BaseTracks, TrackKinds, count_tracks, join_intervals
 from genodiff.maps.value_rows import ValueRow, add_rows, read_rows
@@ -121,7 +121,7 @@ def write_folder(
             assembly = name_assembly(told["fasta"]["path"])
             view = run.intervals[0]
             hub = HubRequest(form.genome, assembly, form.email, told["checkpoint"], view)
-            write_hub(folder, run.genome, hub, told)
+            write_hub(folder, run.genome, hub, describe_reading(told), form.kinds)
         files = sorted(one.name for one in folder.iterdir())
         summary = {
             **form.describe(), **told,

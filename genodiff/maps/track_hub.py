@@ -19,7 +19,6 @@ from genodiff.io.atomic import write_text
 from genodiff.io.bigwig_files import sort_contigs
 from genodiff.io.two_bit import write_two_bit
 from genodiff.maps.map_regions import BASES
-from genodiff.maps.related_tracks import list_kinds
 from genodiff.maps.track_values import TRACKS, TrackKinds
 from genodiff.scoring.variant_windows import Contigs
 
@@ -51,9 +50,13 @@ def name_assembly(path: str | None) -> str:
     return found or "genome"
 
 
-def write_hub(folder: Path, genome: Contigs, request: HubRequest, told: Mapping[str, Any]) -> None:
-    """Write the files of a hub into `folder`, where the bigWigs are."""
-    kinds = list_kinds(told.get("relatives"))
+def write_hub(
+    folder: Path, genome: Contigs, request: HubRequest, facts: Mapping[str, str], kinds: TrackKinds
+) -> None:
+    """Write the files of a hub into `folder`, where the bigWigs are of `kinds`.
+
+    `facts` are shown on its page of description.
+    """
     name = request.genome or request.assembly
     hub = {
         "hub": f"genodiff_{request.digest}",
@@ -66,7 +69,7 @@ def write_hub(folder: Path, genome: Contigs, request: HubRequest, told: Mapping[
     write_text(folder / "hub.txt", format_stanzas([hub]))
     write_text(folder / "genomes.txt", format_stanzas([_describe_genome(request)]))
     write_text(folder / "trackDb.txt", format_stanzas(list_tracks(request.digest, kinds)))
-    write_text(folder / "description.html", _describe_hub(name, told, kinds))
+    write_text(folder / "description.html", _describe_hub(name, facts, kinds))
     if request.genome is None:
         write_two_bit(folder / f"{name}.2bit", genome.contigs, genome.fetch)
 
@@ -86,6 +89,8 @@ def list_tracks(digest: str, kinds: TrackKinds = TRACKS) -> list[Stanza]:
         ("p", "chances", "Chances of A, C, G and T given all other bases", {}),
     )
     for number, (key, short, long, more) in enumerate(containers, 1):
+        if f"{key}_A" not in kinds:
+            continue
         parent, limits = f"genodiff_{key}", kinds[f"{key}_A"].limits
         found.append(
             {
@@ -108,7 +113,8 @@ def list_tracks(digest: str, kinds: TrackKinds = TRACKS) -> list[Stanza]:
         for place, base in enumerate(BASES, 1):
             line = _describe_track(f"{key}_{base}", kinds, place)
             found.append({**line, "shortLabel": base, "parent": parent})
-    alone = ["information", "entropy", "surprisal", *(key for key in kinds if key not in TRACKS)]
+    first = ("information", "entropy", "surprisal")
+    alone = [*(key for key in first if key in kinds), *(key for key in kinds if key not in TRACKS)]
     for number, key in enumerate(alone, 3):
         line = _describe_track(key, kinds, number)
         more = {"autoScale": "off", "maxHeightPixels": _WIDE, "windowingFunction": "mean"}
@@ -149,15 +155,18 @@ def _describe_genome(request: HubRequest) -> Stanza:
     }
 
 
-def _describe_hub(name: str, told: Mapping[str, Any], kinds: TrackKinds) -> str:
+def describe_reading(told: Mapping[str, Any]) -> dict[str, str]:
+    """The facts of a hub of a model's tracks; `told` is what the sidecar says."""
     every = told.get("every")
-    how = f"every {every} bases masked together" if every else "each base masked by itself"
-    rows = {
+    return {
         "model": f"{Path(told['model']).name} ({told['checkpoint']})",
-        "genome": name,
-        "masked": how,
+        "masked": f"every {every} bases masked together" if every else "each base masked by itself",
         "bases of a window": f"{told['context']:,}",
     }
+
+
+def _describe_hub(name: str, facts: Mapping[str, str], kinds: TrackKinds) -> str:
+    rows = {"genome": name, **facts}
     cells = "".join(
         f"<tr><td>{escape(key)}</td><td>{escape(str(value))}</td></tr>\n"
         for key, value in rows.items()

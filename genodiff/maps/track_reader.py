@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from genodiff.alphabet import Alphabet
 from genodiff.counter import Purpose, uniforms
 from genodiff.errors import DataError
+from genodiff.maps.track_values import Chances, find_information
 from genodiff.runs.own_loci import Place
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.scoring.masked_reader import Logs, MaskedReader, leave_relatives_out
@@ -26,10 +27,6 @@ from genodiff.scoring.related_sites import read_related
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.track_tiles import TrackPiece, find_tile, place_tile
 from genodiff.scoring.variant_windows import Contigs
-
-Chances = NDArray[np.float32]
-"""(bases, 4): p(A), p(C), p(G), p(T); NaN where the reference has no base. With relatives there are
-the columns of `related_tracks.py` beside them."""
 
 SITES = 64
 """Bases at which `measure_company` compares the two."""
@@ -178,15 +175,6 @@ def measure_company(
         (float(np.median(nats)), float(nats.max())),
         (float(np.median(bits)), float(bits.max())),
     )
-
-
-def find_information(chances: NDArray[np.floating]) -> NDArray[np.float64]:
-    """2 − H bits of each row of chances (..., 4); NaN stays NaN."""
-    p = chances.astype(np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(p > 0, p * np.log2(p), np.where(np.isnan(p), np.nan, 0.0))
-    found: NDArray[np.float64] = np.clip(2 + terms.sum(-1), 0, 2)
-    return found
 
 
 def _draw_sites(

@@ -10,9 +10,9 @@ import numpy as np
 from genodiff.alphabet import Alphabet
 from genodiff.errors import DataError, UsageError
 from genodiff.io.atomic import open_atomic
-from genodiff.io.places import list_places
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.shards import Shard
+from genodiff.maps.map_regions import Interval
 from genodiff.maps.track_reader import Chances, TrackReading, read_pieces
 from genodiff.maps.track_values import BaseTracks, make_blocks
 from genodiff.scoring.masked_reader import MaskedReader
@@ -24,22 +24,6 @@ from genodiff.scoring.track_tiles import (
     merge_intervals,
 )
 from genodiff.scoring.variant_windows import Contigs
-
-Interval = tuple[str, int, int]
-
-
-def list_intervals(
-    genome: Contigs, regions: Sequence[str] = (), bed: str | Path | None = None
-) -> list[Interval]:
-    """The intervals (0-based, half-open) as they are asked for; all contigs where none is.
-
-    The strand of a row is not used: tracks run along the genome. Raises `UsageError` for a region
-    outside the genome and for both kinds at once, `DataError` for a faulty BED file.
-    """
-    if bed is None and not regions:
-        return [(contig, 0, length) for contig, length in genome.contigs.items() if length]
-    along = "tracks run along the genome"
-    return [one[:3] for one in list_places(genome.contigs, regions, bed, along=along)]
 
 
 class TrackRun(NamedTuple):

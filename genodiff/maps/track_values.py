@@ -19,9 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.maps.map_regions import BASES
-from genodiff.maps.track_reader import Chances, find_information
 from genodiff.scoring.track_tiles import TrackPiece
 from genodiff.scoring.variant_windows import Contigs
+
+Chances = NDArray[np.float32]
+"""(bases, 4): p(A), p(C), p(G), p(T); NaN where the reference has no base. With relatives there are
+the columns of `related_tracks.py` beside them."""
 
 Track = NDArray[np.float32]
 """(L,), NaN where there is no value."""
@@ -136,6 +139,15 @@ def find_columns(letters: str) -> NDArray[np.int64]:
 
 
 _AS_N = bytes(c if chr(c) in BASES else ord("N") for c in range(256))
+
+
+def find_information(chances: NDArray[np.floating]) -> NDArray[np.float64]:
+    """2 − H bits of each row of chances (..., 4); NaN stays NaN."""
+    p = chances.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(p > 0, p * np.log2(p), np.where(np.isnan(p), np.nan, 0.0))
+    found: NDArray[np.float64] = np.clip(2 + terms.sum(-1), 0, 2)
+    return found
 
 
 def read_letters(genome: Contigs, contig: str, start: int, end: int) -> str:

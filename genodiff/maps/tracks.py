@@ -12,14 +12,14 @@ from genodiff.io.sequences import is_file, is_single
 from genodiff.io.target import describe_file
 from genodiff.jobs.job import Job, Rows
 from genodiff.maps.map_job import identify_genome, list_genes, tell_time
-from genodiff.maps.map_regions import open_contigs
+from genodiff.maps.map_regions import list_intervals, open_contigs
 from genodiff.maps.related_tracks import name_related
 from genodiff.maps.track_folder import TrackForm, write_folder
 from genodiff.maps.track_format import HOLDS, choose_formats
 from genodiff.maps.track_hub import name_assembly
 from genodiff.maps.track_reader import TrackReading, measure_company, read_pieces
 from genodiff.maps.track_request import HeldTracksRequest, TracksRequest
-from genodiff.maps.track_run import TrackRun, list_intervals, write_chances
+from genodiff.maps.track_run import TrackRun, write_chances
 from genodiff.maps.track_values import BaseTracks, join_intervals, make_blocks
 from genodiff.maps.value_rows import find_genes, find_tracks, read_rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted

@@ -230,6 +230,16 @@ def infer_rates_slowly(over: Floats, codes: Codes, numbers: ColumnNumbers) -> Po
     )
 
 
+def read_context(over: Floats, codes: Codes, numbers: ColumnNumbers) -> Floats:
+    """(B, L, K): the probability of each state given all columns of a window but its own.
+
+    `over` and `codes` as in `infer_rates`. So sites may be chosen by it without choosing columns.
+    """
+    states = list_states(numbers)
+    prior = np.broadcast_to(share_bases(numbers.gc), (*codes.shape, 4))
+    return run_chain(_emit(observe(over, codes, prior, numbers), states), states).told
+
+
 def _fits_c(numbers: ColumnNumbers) -> bool:
     return is_loaded() and len(numbers.rate) <= MOST_RATES
 

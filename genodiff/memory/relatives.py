@@ -17,6 +17,8 @@ from genodiff.memory.memory import Intervals, Memory
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.text import Codes
 
+UNLIKE = 0.6
+"""The share of differences above which a class of divergence says nothing of homology."""
 Loci = tuple[tuple[int, int], ...]
 """Of one window: for each genome the interval of its text that counts as if it were not there."""
 
@@ -42,14 +44,25 @@ class Relatives(NamedTuple):
         `windows` (B, L): codes, 4 where no base is visible. `without`: for each window the interval
         of each genome to leave out.
         """
+        return self.align_homologs(windows, without)[0]
+
+    def align_homologs(
+        self, windows: Codes, without: Sequence[Loci] | None = None
+    ) -> tuple[Floats, Floats]:
+        """As `align`; and the part of it of classes whose bases differ in at most `UNLIKE`.
+
+        What is left is a stretch that resembles nothing between two that are homologous.
+        """
         over = np.zeros((len(self.genomes), *windows.shape, 4))
+        homologous = np.zeros_like(over)
         for g, genome in enumerate(self.genomes):
             own: Intervals | None = None if without is None else [loci[g] for loci in without]
             prepared, found = genome.memory.search(windows, own)
-            text = genome.memory.text
+            text, alike = genome.memory.text, np.array(genome.numbers.divergence) <= UNLIKE
             for b, one in enumerate(align_windows(text, prepared, found, genome.numbers)):
                 over[g, b] = one.over.sum(1)
-        return over
+                homologous[g, b] = one.over[:, alike].sum(1)
+        return over, homologous
 
     def weigh(self, windows: Codes, prior: Floats, without: Sequence[Loci] | None = None) -> Floats:
         """(B, L, 4): L, the factor of each base, the largest of a place being 1.

@@ -120,7 +120,9 @@ def weigh_columns(tree: Tree, leaves: Floats, chances: Floats) -> Floats:
     partial: dict[int, Floats] = {g + 1: leaves[g] for g in range(len(leaves))}
     out = np.ones((rates, m, 4))
     for node in tree.order_nodes()[:-1]:
-        passed = partial[node] @ chances[:, node].transpose(0, 2, 1)
+        own, passed = partial[node], np.zeros((rates, m, 4))
+        for base in range(4):  # no BLAS: a column has the same bits in any batch
+            passed += own[..., base, None] * chances[:, node, None, :, base]
         above = tree.parent[node]
         if above:
             partial[above] = partial[above] * passed if above in partial else passed

@@ -30,6 +30,7 @@ from genodiff.runs.strains import Kinship, draw_windows, leave_strains_out
 FIT_WINDOWS, FIT_LENGTH = 128, 1024
 """Windows that numbers are fitted on, and their bases."""
 _VERSION = 6  # of the fit: what another version has cached is not used
+_DIGITS = 9
 
 
 class RelatedGenomes(NamedTuple):
@@ -126,7 +127,7 @@ def _fit(kept: Sequence[Relative], windows: Codes) -> tuple[Relatives, VoteNumbe
             memories = [one.memory for one in kept]
             with ProgressDisplay() as display:
                 fitted = fit_relatives(memories, windows, tell=FitClock(display, len(kept)).show)
-            numbers = {**_dump(fitted), "votes": _measure_votes(fitted, windows)}
+            numbers = _round({**_dump(fitted), "votes": _measure_votes(fitted, windows)})
             atomic.write_json(path, numbers)
     genomes = tuple(
         RelativeGenome(one.memory.with_numbers(RELATIVE_SEARCH), RelativeNumbers(**own))
@@ -145,6 +146,15 @@ def _measure_votes(relatives: Relatives, windows: Codes) -> dict[str, Any]:
     profiles = fit_profiles(over, windows, distances, relatives.columns.tree, relatives.columns.gc)
     votes = VoteNumbers(weights=tuple(weights.tolist()), kappa=kappa, profiles=profiles)
     return votes.model_dump(mode="json")
+
+
+def _round(numbers: Any) -> Any:
+    """Round fitted numbers, whose last bits may differ from machine to machine, to `_DIGITS`."""
+    if isinstance(numbers, dict):
+        return {name: _round(one) for name, one in numbers.items()}
+    if isinstance(numbers, list):
+        return [_round(one) for one in numbers]
+    return float(f"{numbers:.{_DIGITS}g}") if isinstance(numbers, float) else numbers
 
 
 def _dump(relatives: Relatives) -> dict[str, Any]:

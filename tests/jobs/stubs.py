@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 STUBBED = tuple(
     f"genodiff.api.{name}"
     for name in (
-        "compare", "embedding", "evaluate", "finetune", "finetune_bases", "judge", "maps",
-        "model_maps", "model_samples", "model_scores", "predict", "redesign", "sample", "score",
-        "scorecard",
+        "compare", "constraint", "embedding", "evaluate", "finetune", "finetune_bases", "judge",
+        "maps", "model_maps", "model_samples", "model_scores", "predict", "redesign", "sample",
+        "score", "scorecard",
     )
 )  # fmt: skip
 HEAD = "# Made by `python -m tests.jobs.stubs` of the requests; a test compares.\n"

@@ -16,6 +16,7 @@ from test_track_reader import letters
 from genodiff.alphabet import DNA
 from genodiff.errors import UsageError
 from genodiff.jobs.shards import Shard
+from genodiff.maps.map_regions import Interval, list_intervals
 from genodiff.maps.track_files import FORMATS, TrackContent, write_format
 from genodiff.maps.track_folder import _draw
 from genodiff.maps.track_format import (
@@ -24,9 +25,15 @@ from genodiff.maps.track_format import (
     check_track_output,
     choose_formats,
 )
-from genodiff.maps.track_hub import HubRequest, list_tracks, name_assembly, write_hub
+from genodiff.maps.track_hub import (
+    HubRequest,
+    describe_reading,
+    list_tracks,
+    name_assembly,
+    write_hub,
+)
 from genodiff.maps.track_reader import TrackReading, read_pieces
-from genodiff.maps.track_run import Interval, TrackRun, list_intervals
+from genodiff.maps.track_run import TrackRun
 from genodiff.maps.track_values import TRACKS, BaseTracks, count_tracks, join_intervals
 from genodiff.scoring.variant_windows import HeldContigs
 from tests.hub_check import check_hub
@@ -294,7 +301,7 @@ def test_a_hub_has_what_hubcheck_asks_for(
 ) -> None:
     write_format(tmp_path, "bigwig", hold(blocks))
     request = HubRequest(genome, "my_genome", "a@b.org", TOLD["checkpoint"], INTERVALS[0])  # type: ignore[arg-type]
-    write_hub(tmp_path, GENOME, request, TOLD)
+    write_hub(tmp_path, GENOME, request, describe_reading(TOLD), TRACKS)
     tracks = check_hub(tmp_path)
     assert {one["bigDataUrl"] for one in tracks.values() if "bigDataUrl" in one} == {
         f"{name}.bw" for name in TRACKS
@@ -311,7 +318,7 @@ def test_the_check_of_hubs_notices_faults(
     tmp_path: Path, blocks: Callable[..., Iterable[BaseTracks]]
 ) -> None:
     write_format(tmp_path, "bigwig", hold(blocks))
-    write_hub(tmp_path, GENOME, HubRequest("x", "x", "a@b.org", "0", INTERVALS[0]), TOLD)
+    write_hub(tmp_path, GENOME, HubRequest("x", "x", "a@b.org", "0", INTERVALS[0]), {}, TRACKS)
     whole = {name: (tmp_path / name).read_text() for name in ("hub.txt", "trackDb.txt")}
     for name, old, new in (
         ("hub.txt", "email a@b.org\n", ""),

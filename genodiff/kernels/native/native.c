@@ -130,6 +130,13 @@ typedef struct {
 } columns_args;
 
 typedef struct {
+    const double *scores, *drop; /* (n), (1) */
+    int64_t *ends, *count; /* (n, 2), (1) */
+    double *sums; /* (n) */
+    int64_t n;
+} segments_args;
+
+typedef struct {
     const uint8_t *codes;
     uint32_t *start, *at;
     int64_t n, k, pieces;
@@ -175,6 +182,7 @@ typedef struct {
 #include "align.h"
 #include "columns.h"
 #include "chain.h"
+#include "segments.h"
 
 /* Raised with every change of a structure or of what its fields mean. Python refuses another
    number. */
@@ -192,6 +200,7 @@ int genodiff_align_size(void) { return (int)sizeof(align_args); }
 int genodiff_columns_size(void) { return (int)sizeof(columns_args); }
 int genodiff_kmers_size(void) { return (int)sizeof(kmers_args); }
 int genodiff_sampled_size(void) { return (int)sizeof(sampled_args); }
+int genodiff_segments_size(void) { return (int)sizeof(segments_args); }
 int genodiff_chain_size(void) { return (int)sizeof(chain_args); }
 
 /* Run tasks on the threads of this OpenMP from now on; null: on POSIX threads. */
@@ -238,6 +247,10 @@ int genodiff_kmers(const kmers_args *s, int backward, int threads) {
 /* "Backward", the table is filled; before, the words of each piece are counted. */
 int genodiff_sampled(const sampled_args *s, int backward, int threads) {
     return sampled_run(s, backward, threads);
+}
+int genodiff_segments(const segments_args *s, int backward, int threads) {
+    (void)backward, (void)threads;
+    return segments_run(s);
 }
 int genodiff_chain(const chain_args *s, int backward, int threads) {
     (void)backward, (void)threads;

@@ -27,11 +27,14 @@ class Npz(TrackFormat):
         """Write tracks.npz into `folder`."""
         intervals, path = content.intervals, folder / f"tracks{self.suffix}"
         total = sum(end - start for _, start, end in intervals)
-        columns: dict[str, tuple[str, tuple[int, ...], Callable[[BaseTracks], NDArray[Any]]]] = {
+        of_model = {
             "p": ("<f4", (total, 4), lambda one: one.p),
             "entropy": ("<f4", (total,), lambda one: one.entropy),
             "information": ("<f4", (total,), lambda one: one.information),
             "surprisal": ("<f4", (total,), lambda one: one.surprisal),
+        }
+        columns: dict[str, tuple[str, tuple[int, ...], Callable[[BaseTracks], NDArray[Any]]]] = {
+            **(of_model if TRACKS.keys() <= content.kinds.keys() else {}),
             **{
                 name: ("<f4", (total,), kind.compute)
                 for name, kind in content.kinds.items()

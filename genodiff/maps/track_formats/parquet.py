@@ -11,7 +11,6 @@ from genodiff.maps.track_files import FORMATS, TrackContent, TrackFormat
 from genodiff.maps.track_values import TRACKS, BaseTracks, TrackKinds
 
 _PART = 1 << 18  # bases of a part
-_TABLE = ("p_A", "p_C", "p_G", "p_T", "entropy", "information", "surprisal")
 
 
 @FORMATS.register("parquet")
@@ -59,7 +58,8 @@ def make_track_frame(block: BaseTracks, kinds: TrackKinds = TRACKS) -> pl.DataFr
             "ref": pl.Series(letters.tolist(), dtype=pl.String),
             **{
                 name: pl.Series(np.ascontiguousarray(kinds[name].compute(block)[known]))
-                for name in (*_TABLE, *block.related)
+                for name in kinds
+                if not name.startswith("logo_")
             },
         }
     )

@@ -1,0 +1,115 @@
+"""What `genodiff constraint` is given. No torch, and nothing heavy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from annotated_types import Gt
+
+from genodiff.errors import UsageError
+from genodiff.io.target import check_new_folder, is_own_folder
+from genodiff.jobs.file_request import OUT, FileRequest
+from genodiff.jobs.options import Regions, RelativeFiles, ShardWords, Strains
+from genodiff.jobs.request import Option
+from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.maps.track_format import (
+    NO_EMAIL,
+    check_formats,
+    check_hub_options,
+    check_track_output,
+    list_formats,
+)
+
+SIDECAR = "constraint.json"
+HOLDS = "constraint of the bases of a shard"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstraintRequest(FileRequest):
+    """Compute the evolutionary constraint of each base from unaligned related genomes.
+
+    No model, alignment, tree or annotation is needed. `genome` is a FASTA file. Each related genome
+    is indexed and fitted at its first use. The output folder holds tracks: rejected substitutions
+    (`rs`, GERP's scale), `phylop` (phyloP's CONACC scale), `conserved` (probability of the slow
+    classes), `rate` (posterior mean; 1 is neutral), `coverage` and tree `length`; elements.bed,
+    conserved elements with a false discovery rate; and a UCSC track hub. A base where no related
+    genome lies has no value. Rate 1 is that of the sites of `neutral`, else of third codon
+    positions or the fastest class of the fitted model.
+
+    Work is saved in OUT.partial until `out` is there, and the same call resumes; `fresh` starts
+    anew. With `plan` nothing is indexed, fitted or read. Returns the sidecar. Raises `UsageError`,
+    `DataError`, `MachineError`.
+
+    >>> genodiff.constraint("genome.fa", relatives=["relative.fa"], out="constraint")
+    """
+
+    work: ClassVar[str] = "genodiff.conservation.job:ConstraintJob"
+
+    run: str = field(default="", init=False)  # type: ignore[assignment]
+    genome: Annotated[
+        Any, Option("FASTA file of the genome.", ("--fasta",), is_word=True, is_input=True)
+    ] = field(kw_only=False)
+    out: Annotated[
+        str | Path,
+        Option("Folder to write; with --shard a .npy file of the part.", OUT, decides="nothing"),
+    ]
+    relatives: RelativeFiles = ()
+    region: Regions = ()
+    bed: Annotated[
+        str | Path | None,
+        Option("BED file of regions; tracks run along the genome.", is_input=True),
+    ] = None
+    neutral: Annotated[
+        str | Path | None,
+        Option("BED file of neutral sites, whose rate is 1.", is_input=True),
+    ] = None
+    fdr: Annotated[
+        float, Gt(0), Option("False discovery rate of conserved elements.", decides="output")
+    ] = 0.05
+    maf: Annotated[
+        bool,
+        Option("Also write the alignment that was scored, alignment.maf.", decides="output"),
+    ] = False
+    formats: Annotated[
+        Sequence[str] | None,
+        Option(
+            f"{', '.join(list_formats())}; one or several [bigwig].",
+            ("--format",),
+            decides="output",
+        ),
+    ] = None
+    assembly: Annotated[
+        str | None,
+        Option(
+            "UCSC's name of the genome for the hub (default: the hub brings the sequence).",
+            decides="output",
+        ),
+    ] = None
+    email: Annotated[str, Option("Address that stands in the hub.", decides="output")] = NO_EMAIL
+    strains: Strains = False
+    shard: ShardWords = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.relatives:
+            what = "no related genomes"
+            raise UsageError(what, fix="give --relatives FILE, the assembly of a related species")
+        if self.fdr > 1:
+            raise UsageError(f"--fdr {self.fdr} is above 1", fix="give a share, such as 0.05")
+        check_hub_options(self.assembly, self.email)
+        check_track_output(self.out, shard=self.part is not None)
+        check_formats(self.formats or ())
+
+    @property
+    def part(self) -> Shard | None:
+        """The shard, parsed."""
+        return None if self.shard is None else parse_shard(self.shard)
+
+    def check(self) -> None:
+        """Raises as every request of a file; a folder is replaced where it is genodiff's own."""
+        if self.part is not None:
+            self.check_files()
+            return
+        own = is_own_folder(self.out, SIDECAR)
+        check_new_folder(self.out, force=self.force or own, inputs=self.list_inputs())

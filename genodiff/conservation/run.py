@@ -1,0 +1,112 @@
+"""The bases of one request for constraint, as pieces, and what their entries hold."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.conservation.elements import ScoredStretch
+from genodiff.conservation.reader import CONTEXT
+from genodiff.conservation.values import COLUMNS, VALUES, ConstraintPiece
+from genodiff.errors import UsageError
+from genodiff.jobs.shards import Shard
+from genodiff.maps.map_regions import Interval
+from genodiff.maps.track_values import BaseTracks, read_letters
+from genodiff.memory.text import NONE
+from genodiff.scoring.track_tiles import (
+    TrackPiece,
+    count_bases,
+    count_pieces,
+    cut_pieces,
+    merge_intervals,
+)
+from genodiff.scoring.variant_windows import Contigs
+
+_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True)
+class ConstraintTracks(BaseTracks):
+    """The tracks of constraint of contig[start:end], in `related`; `p` has no columns."""
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """(L,): where there are values."""
+        return ~np.isnan(self.related[VALUES[0]])
+
+
+class ConstraintRun(NamedTuple):
+    """The intervals of a request, disjoint and in order, and the pieces [cut) of them to read."""
+
+    genome: Contigs
+    intervals: list[Interval]
+    cut: tuple[int, int]
+
+    @classmethod
+    def make(
+        cls, genome: Contigs, wanted: Iterable[Interval], shard: Shard | None
+    ) -> "ConstraintRun":
+        """Raises `UsageError` for a shard that has nothing."""
+        intervals, contigs = merge_intervals(wanted), dict(genome.contigs)
+        total = sum(count_pieces(one, contigs, CONTEXT) for one in intervals)
+        cut = (0, total) if shard is None else shard.cut(total)
+        if shard is not None and cut[0] == cut[1]:
+            what = f"--shard {shard.number}/{shard.of} has none of {total:,} pieces"
+            raise UsageError(what, fix="give fewer shards")
+        return cls(genome, intervals, cut)
+
+    @property
+    def bases(self) -> int:
+        """Bases of all intervals, of all shards together."""
+        return count_bases(self.intervals)
+
+    def pieces(self) -> Iterator[TrackPiece]:
+        """Its pieces, in order."""
+        every = cut_pieces(self.intervals, dict(self.genome.contigs), CONTEXT)
+        return islice(every, *self.cut)
+
+    def read(self, rows: Iterable[bytes]) -> Iterator[tuple[TrackPiece, ConstraintPiece]]:
+        """Each piece with what its entry holds."""
+        for piece, row in zip(self.pieces(), rows, strict=True):
+            yield piece, ConstraintPiece.unpack(row, piece.end - piece.start)
+
+    def blocks(self, rows: Iterable[bytes]) -> Iterator[ConstraintTracks]:
+        """The tracks of pieces that follow one another, about `_BLOCK` bases at a time."""
+        held: list[tuple[TrackPiece, ConstraintPiece]] = []
+        for piece, one in self.read(rows):
+            if held:
+                first, last = held[0][0], held[-1][0]
+                apart = last.contig != piece.contig or last.end != piece.start
+                if apart or last.end - first.start >= _BLOCK:
+                    yield self._join(held)
+                    held = []
+            held.append((piece, one))
+        if held:
+            yield self._join(held)
+
+    def _join(self, held: list[tuple[TrackPiece, ConstraintPiece]]) -> ConstraintTracks:
+        first, last = held[0][0], held[-1][0]
+        letters = read_letters(self.genome, first.contig, first.start, last.end)
+        values = np.concatenate([one.values for _, one in held])
+        related = dict(zip(VALUES, values.T, strict=False))
+        nothing = np.zeros((len(letters), 0), np.float32)
+        return ConstraintTracks(first.contig, first.start, letters, nothing, related)
+
+    def stretches(self, rows: Iterable[bytes]) -> list[ScoredStretch]:
+        """`lod` and presence of all bases, a stretch for each interval; 12 bytes a base."""
+        lod: list[NDArray[np.float32]] = []
+        pattern: list[NDArray[np.int64]] = []
+        for _, one in self.read(rows):
+            lod.append(one.values[:, COLUMNS - 1])
+            bits = np.arange(one.bases.shape[1]) % 62
+            pattern.append(((one.bases < NONE) << bits).sum(1))
+        every, of = np.concatenate(lod), np.concatenate(pattern)
+        out, at = [], 0
+        for contig, start, end in self.intervals:
+            n = end - start
+            out.append(ScoredStretch(contig, start, every[at : at + n], of[at : at + n]))
+            at += n
+        return out

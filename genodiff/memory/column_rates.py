@@ -1,0 +1,203 @@
+"""The substitution rate of one aligned column, tested against the neutral rate.
+
+A column is the base of the target and that of each related genome, called where one lies over the
+position with probability above one half. With t the length of the tree that joins the target and
+the genomes present, in substitutions per neutral site, and l(r) the log-likelihood of the column
+when all branches are scaled by r (Felsenstein 1981, HKY85):
+
+    r̂       the rate in [0, MOST] at which l is largest; 1 is neutral
+    rs      t (1 − min(r̂, CAP))                  rejected substitutions: GERP, Cooper et al. 2005,
+                                                 with the cap of GERP++, Davydov et al. 2010
+    phylop  ± −log10 P(χ²₁ > 2 (l(r̂) − l(1)))    phyloP's CONACC, Pollard et al. 2010; positive
+                                                 where r̂ < 1
+    lod     log of the column's probability under the slow classes of `ColumnNumbers`, less that
+            under all of them, in nats
+
+A column where no genome is present, or whose target has no base, has no value. Columns are tested
+once each and cached, so a value depends on the column alone.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize  # type: ignore[import-untyped]
+from scipy.special import log_ndtr  # type: ignore[import-untyped]
+
+from genodiff.memory.columns import ColumnNumbers, States, exchange_branches, list_states
+from genodiff.memory.evidence import Floats
+from genodiff.memory.text import NONE
+from genodiff.memory.tree import Tree, exchange, share_bases, weigh_columns
+
+Columns = NDArray[np.uint8]
+"""(M, 1 + G): codes of the target and of each genome, 4 where there is none."""
+
+CAP, MOST = 3.0, 30.0
+PRESENT = 0.5
+"""A genome is present at a position where its bases have more than this probability."""
+_GRID = np.concatenate([[0.0], np.geomspace(0.01, MOST, 95)])
+_CHUNK, _DIGITS = 2048, 9
+
+
+class NeutralRate(NamedTuple):
+    """What rate 1 is: `rate` times the fitted tree, with transitions `kappa` times as frequent.
+
+    `source` names the sites it is estimated from, `sites` counts them.
+    """
+
+    rate: float
+    kappa: float
+    source: str
+    sites: float
+
+
+class ColumnScores(NamedTuple):
+    """(M,) each, NaN where there is no value: see the module; `length` is t, `present` a count."""
+
+    rs: Floats
+    phylop: Floats
+    length: Floats
+    present: Floats
+    lod: Floats
+
+
+def call_columns(over: Floats, codes: NDArray[np.uint8]) -> Columns:
+    """Call the columns of positions: `over` (G, M, 4), `codes` (M,) of the target."""
+    called = np.where(over.sum(-1) > PRESENT, over.argmax(-1), NONE)
+    return np.concatenate([np.minimum(codes, NONE)[None], called]).T.astype(np.uint8)
+
+
+def measure_length(tree: Tree, present: Sequence[bool] | NDArray[np.bool_]) -> float:
+    """The length of the branches that join the target and the genomes present."""
+    joined: set[int] = set()
+    for node in (number for number, there in enumerate(present, 1) if there):
+        while node > 0 and node not in joined:
+            joined.add(node)
+            node = tree.parent[node]
+    return float(sum(tree.length[node] for node in joined))
+
+
+def find_slow(numbers: ColumnNumbers, neutral: float) -> NDArray[np.bool_]:
+    """(3, K): whether a state is slow at each codon position: its mean rate is below half of
+    `neutral`.
+    """
+    means = list_states(numbers).weights @ np.array(numbers.rate)
+    return np.asarray(means < neutral / 2)
+
+
+class ColumnTest:
+    """Test columns under the tree of `numbers`, rate 1 being `neutral`.
+
+    >>> test = ColumnTest(numbers, neutral)  # doctest: +SKIP
+    >>> test.score(call_columns(over, codes)).rs  # doctest: +SKIP
+    """
+
+    def __init__(self, numbers: ColumnNumbers, neutral: NeutralRate) -> None:
+        self.numbers, self.neutral = numbers, neutral
+        self.states: States = list_states(numbers)
+        self.slow = find_slow(numbers, neutral.rate)
+        self._mixtures = _mix_classes(self.states, self.slow)
+        self._known: dict[bytes, tuple[float, ...]] = {}
+
+    def score(self, columns: Columns) -> ColumnScores:
+        """Score columns (M, 1 + G)."""
+        unique, inverse = list_unique(columns)
+        keys = [row.tobytes() for row in unique]
+        new = [i for i, key in enumerate(keys) if key not in self._known]
+        for first in range(0, len(new), _CHUNK):
+            some = new[first : first + _CHUNK]
+            for i, row in zip(some, self._test(unique[some]).tolist(), strict=True):
+                self._known[keys[i]] = tuple(row)
+        table = np.array([self._known[key] for key in keys]).reshape(-1, len(ColumnScores._fields))
+        return ColumnScores(*table[inverse].T)
+
+    def _test(self, columns: Columns) -> Floats:
+        """(U, 5): the scores of distinct columns."""
+        tree, neutral, present = self.numbers.tree, self.neutral, columns[:, 1:] < NONE
+        scale = neutral.rate
+        length = np.array([scale * measure_length(tree, row) for row in present])
+        log = weigh_at_rates(columns, self.numbers, _GRID * scale, neutral.kappa)
+        best, at = log.max(0), _GRID[log.argmax(0)]
+        one = weigh_at_rates(columns, self.numbers, np.array([scale]), neutral.kappa)[0]
+        root = np.sqrt(np.maximum(2 * (best - one), 0))
+        logp = -(np.log(2) + log_ndtr(-root)) / np.log(10)
+        out = np.stack(
+            [
+                length * (1 - np.minimum(at, CAP)),
+                np.where(at < 1, logp, -logp),
+                length,
+                present.sum(1),
+                self._compare_classes(columns),
+            ],
+            1,
+        )
+        out[(columns[:, 0] == NONE) | ~present.any(1)] = np.nan
+        return out.round(_DIGITS)  # NumPy's log may differ in the last bit by an array's shape
+
+    def _compare_classes(self, columns: Columns) -> Floats:
+        branches = exchange_branches(self.numbers)
+        seen = _pick(weigh_columns(self.numbers.tree, _leaves(columns, self.numbers.gc), branches),
+                     columns, self.numbers.gc)  # fmt: skip
+        slow, every = (self._mixtures[:, :, None] * seen).sum(1)
+        return np.asarray(np.log(slow) - np.log(every))
+
+
+def list_unique(columns: Columns) -> tuple[Columns, NDArray[np.int64]]:
+    """The distinct columns, and which of them each is."""
+    packed = np.ascontiguousarray(columns).view(np.dtype((np.void, columns.shape[1])))[:, 0]
+    _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+    return columns[first], inverse
+
+
+def weigh_at_rates(columns: Columns, numbers: ColumnNumbers, rates: Floats, kappa: float) -> Floats:
+    """(R, U): log-likelihood of columns, given the target's base, all branches scaled by a rate."""
+    length = np.asarray(rates)[:, None] * np.array(numbers.length)
+    branches = exchange(length, np.full(length.shape, kappa), numbers.gc)
+    weight = weigh_columns(numbers.tree, _leaves(columns, numbers.gc), branches)
+    with np.errstate(divide="ignore"):
+        return np.log(_pick(weight, columns, numbers.gc))
+
+
+def estimate_neutral(
+    columns: Columns, weights: Floats, numbers: ColumnNumbers, source: str
+) -> NeutralRate:
+    """Estimate the rate and kappa at which `columns` (M, 1 + G) are likeliest.
+
+    `weights` (M,): what each counts. Columns without a base or a genome are left out.
+    """
+    fits = (columns[:, 0] < NONE) & (columns[:, 1:] < NONE).any(1)
+    unique, inverse = list_unique(columns[fits])
+    counts = np.bincount(inverse, weights[fits], minlength=len(unique))
+
+    def cost(at: Floats) -> float:
+        rate, kappa = np.exp(at)
+        logs = weigh_at_rates(unique, numbers, np.array([rate]), float(kappa))[0]
+        return -float(counts @ logs)
+
+    ranges = [(np.log(0.05), np.log(20.0)), (0.0, np.log(50.0))]
+    found = minimize(cost, np.log([1.0, 3.0]), method="Nelder-Mead", bounds=ranges)
+    rate, kappa = np.exp(found.x).tolist()
+    return NeutralRate(rate, kappa, source, float(counts.sum()))
+
+
+def _leaves(columns: Columns, gc: float) -> Floats:
+    """(G, U, 4)."""
+    codes = columns[:, 1:].T
+    there = np.eye(NONE + 1)[np.minimum(codes, NONE)][..., :NONE] / share_bases(gc)
+    return np.where((codes < NONE)[..., None], there, 1.0)
+
+
+def _pick(weight: Floats, columns: Columns, gc: float) -> Floats:
+    """(J, U) of (J, U, 4): the target's base, summed over where it is unknown."""
+    code = columns[:, 0]
+    own = weight[:, np.arange(len(code)), np.minimum(code, NONE - 1)]
+    return np.where(code < NONE, own, (weight * share_bases(gc)).sum(-1))
+
+
+def _mix_classes(states: States, slow: NDArray[np.bool_]) -> Floats:
+    """(2, J): the mixtures of rates of slow states and of all, each as frequent as it is."""
+    every = np.einsum("k,pkj->j", states.share, states.weights)
+    kept = np.einsum("k,pk,pkj->j", states.share, slow, states.weights)
+    kept = kept if kept.sum() else every
+    return np.stack([kept / kept.sum(), every / every.sum()])

@@ -1,0 +1,194 @@
+"""`genodiff constraint`: from FASTA files to tracks, elements and an alignment."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from Bio import AlignIO
+
+import genodiff
+from genodiff.jobs.journal import Journal
+from tests.commands import command
+from tests.conservation.constraint_world import LENGTH, SLOW, World, write, write_world
+
+FORMATS = ("parquet", "wig", "bigwig")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return write_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="module")
+def whole(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("out") / "whole"
+    genodiff.constraint(world.genome, relatives=world.relatives, out=out, formats=FORMATS, maf=True)
+    return out
+
+
+def read(folder: Path) -> dict[str, bytes]:
+    return {one.name: one.read_bytes() for one in folder.iterdir() if one.suffix != ".json"}
+
+
+def table(folder: Path) -> dict[str, Any]:
+    frame = pl.read_parquet(folder / "tracks.parquet").filter(pl.col("contig") == "chr1")
+    assert frame["pos"].to_list() == list(range(1, LENGTH + 1))
+    return {name: frame[name].to_numpy() for name in frame.columns}
+
+
+def find_slow() -> np.ndarray:
+    slow = np.zeros(LENGTH, bool)
+    for start, end in SLOW:
+        slow[start:end] = True
+    return slow
+
+
+def test_slow_stretches_are_constrained_and_the_rest_is_neutral(whole: Path) -> None:
+    found, slow = table(whole), find_slow()
+    assert found["rs"][slow].mean() > 0.8 * found["length"][slow].mean()
+    assert abs(found["rs"][~slow].mean()) < 0.15
+    assert found["phylop"][slow].mean() > 0.1
+    assert found["rate"][slow].mean() < 0.4 * found["rate"][~slow].mean()
+    assert found["conserved"][slow].mean() > 0.8
+    assert found["conserved"][~slow].mean() < 0.35
+    assert found["coverage"].mean() > 1.9
+
+
+def test_a_contig_in_no_relative_has_no_value_and_no_element(whole: Path) -> None:
+    frame = pl.read_parquet(whole / "tracks.parquet")
+    assert set(frame["contig"]) == {"chr1"}
+    assert "alone" not in (whole / "elements.bed").read_text()
+    told = json.loads((whole / "constraint.json").read_text())
+    assert told["bases"] == LENGTH + 1500
+    assert told["scored"] == LENGTH
+
+
+def test_elements_are_the_slow_stretches(whole: Path) -> None:
+    rows = [line.split("\t") for line in (whole / "elements.bed").read_text().splitlines()[1:]]
+    covered = np.zeros(LENGTH, bool)
+    for row in rows:
+        covered[int(row[1]) : int(row[2])] = True
+    slow = find_slow()
+    assert covered[slow].mean() > 0.9
+    assert covered[~slow].mean() < 0.05
+
+
+def test_formats_hold_the_same_numbers(whole: Path) -> None:
+    import pyBigWig
+
+    found = table(whole)
+    for name in ("rs", "phylop", "conserved", "rate", "coverage", "length"):
+        with pyBigWig.open(str(whole / f"{name}.bw")) as file:
+            values = np.array(file.values("chr1", 0, LENGTH))
+        np.testing.assert_allclose(values, found[name], rtol=1e-6)
+        lines = (whole / f"{name}.wig").read_text().splitlines()
+        numbers = [float(line) for line in lines if not line.startswith("fixedStep")]
+        np.testing.assert_allclose(numbers, found[name], rtol=1e-4, atol=1e-5)
+
+
+def test_the_alignment_has_the_columns_that_were_scored(whole: Path, world: World) -> None:
+    coverage = table(whole)["coverage"]
+    at = 0
+    for block in AlignIO.parse(whole / "alignment.maf", "maf"):
+        rows = {row.id: str(row.seq) for row in block}
+        target = rows.pop("ref.chr1")
+        there = np.sum([[c != "-" for c in row] for row in rows.values()], 0)
+        np.testing.assert_array_equal(there, coverage[at : at + len(target)])
+        at += len(target)
+    assert at == LENGTH
+
+
+def run(world: World, out: Path, **more: Any) -> dict[str, Any]:
+    return genodiff.constraint(
+        world.genome, relatives=world.relatives, out=out, formats=FORMATS, maf=True, **more
+    )
+
+
+def test_shards_and_a_resumed_run_have_the_same_bytes(
+    world: World, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [tmp_path / f"{i}.npy" for i in (1, 2, 3)]
+    for i, part in enumerate(parts, 1):
+        run(world, part, shard=f"{i}/3")
+    genodiff.merge(parts[::-1], out=tmp_path / "merged")
+    assert read(tmp_path / "merged") == read(whole)
+    append = Journal.append
+
+    def stop(journal: Journal, entry: bytes) -> None:
+        append(journal, entry)
+        if journal.kept % 9 == 0:
+            raise KeyboardInterrupt
+
+    stops = 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", stop)
+        while True:
+            try:
+                run(world, tmp_path / "again")
+                break
+            except genodiff.errors.Interrupted:
+                stops += 1
+    assert stops > 1
+    assert read(tmp_path / "again") == read(whole)
+
+
+def test_a_region_has_the_values_of_the_whole(world: World, whole: Path, tmp_path: Path) -> None:
+    run(world, tmp_path / "o", region=["chr1:3,001-3,700"])
+    part = pl.read_parquet(tmp_path / "o" / "tracks.parquet")
+    every = pl.read_parquet(whole / "tracks.parquet")
+    assert part.equals(every.filter(pl.col("pos").is_between(3001, 3700)))
+
+
+def test_rate_1_is_that_of_the_sites_that_are_given(world: World, tmp_path: Path) -> None:
+    bed = tmp_path / "slow.bed"
+    bed.write_text("".join(f"chr1\t{a}\t{b}\n" for a, b in SLOW))
+    told = run(world, tmp_path / "o", neutral=bed, region=["chr1:1-600"])
+    other = run(world, tmp_path / "p", region=["chr1:1-600"])
+    assert told["neutral"]["source"] == "the sites of slow.bed"
+    assert told["neutral"]["rate"] < 0.3 * other["neutral"]["rate"]
+
+
+def test_the_command_says_how_many_bases_have_a_value(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["constraint", world.genome, "--relatives", world.relatives[0]]
+    code, out, err = command(capsys, *words, "--plan", "-o", tmp_path / "o")
+    assert (code, "fit_seconds" in out) == (0, True)
+    assert not (tmp_path / "o").exists()
+    code, _, err = command(capsys, *words, "-o", tmp_path / "o")
+    assert code == 0
+    assert "13,500 bases, 12,000 scored (88.9% of known bases)" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("the genome itself", "holds chr1 of the genome itself"),
+        ("nothing alike", "no related genome lies over"),
+        ("a strain", "of the target's own species"),
+        ("a protein", ""),
+        ("empty", ""),
+    ],
+)
+def test_what_is_no_relative_is_named_in_one_line(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    letters = world.genome.read_text().splitlines()[1]
+    rng = np.random.default_rng(9)
+    noise = "".join(rng.choice(list("ACGT"), 9000))
+    texts = {
+        "the genome itself": letters, "nothing alike": noise,
+        "a strain": letters[:300] + "A" + letters[301:],
+        "a protein": "MKVLAADEFGHIKLMNPQRSTVWY" * 40, "empty": "",
+    }  # fmt: skip
+    other = write(tmp_path / "x.fa", {"x": texts[name]})
+    words = ["constraint", world.genome, "--relatives", other, "-o", tmp_path / "o"]
+    code, _, err = command(capsys, *words, "-q")
+    assert code in (2, 3), err
+    assert said in err
+    assert err.strip().splitlines()[-1].startswith("genodiff: error:"), err
+    assert not (tmp_path / "o").exists()
+    assert not (tmp_path / "o.partial").exists()
