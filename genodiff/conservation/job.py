@@ -32,6 +32,7 @@ from genodiff.maps.track_hub import HubRequest, name_assembly, write_hub
 from genodiff.maps.track_values import read_letters
 from genodiff.memory.column_rates import NeutralRate
 from genodiff.memory.text import NONE
+from genodiff.memory.tree import format_newick
 from genodiff.runs.related_genome import RelatedGenomes, relate_genome
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import guess_bases, is_built
@@ -169,8 +170,12 @@ class ConstraintJob(Job[ConstraintRequest]):
         asked = self.request
         assert isinstance(self.genome, Genome)
         self.rows = rows
+        columns, told = self.related.relatives.columns, self.related.told
+        assert columns is not None
+        names = [name_assembly(self.path), *(one["name"] for one in told["genomes"])]
         return {
-            **self.about, "relatives": self.related.told,
+            **self.about, "relatives": told,
+            "tree": format_newick(columns.tree, names, self.neutral.rate),
             "fasta": {"path": self.path, "sha256": self.genome.sha256},
             "bed": None if asked.bed is None else str(asked.bed), "region": list(asked.region),
             "shard": None if asked.part is None else list(asked.part),
@@ -318,6 +323,15 @@ def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[s
                     yield data[at : at + n].tobytes()
                     at += n
 
-        keys = ("context", "relatives_digest", "neutral", "relatives", "fasta", "bed", "region")
+        keys = (
+            "context",
+            "relatives_digest",
+            "neutral",
+            "relatives",
+            "tree",
+            "fasta",
+            "bed",
+            "region",
+        )
         same = {key: told[key] for key in (*keys, "device")} | describe_merge(parts, out)
         return write_constraint(out, run, rows, form, same)

@@ -85,6 +85,32 @@ def _hang(edges: Sequence[tuple[int, int, float]], nodes: int) -> Tree:
     return Tree(tuple(parent), tuple(length))
 
 
+def format_newick(tree: Tree, names: Sequence[str], scale: float = 1.0) -> str:
+    """The tree as Newick, all lengths times `scale`; `names` are those of the target and relatives.
+
+    >>> format_newick(Tree((-1, 0), (0.0, 0.2)), ["target", "a"])
+    '(target:0.000000,a:0.200000);'
+    """
+    below: dict[int, list[int]] = {}
+    for node, above in enumerate(tree.parent):
+        below.setdefault(above, []).append(node)
+
+    def spell(node: int, length: float) -> str:
+        inner = ",".join(spell(one, tree.length[one]) for one in below.get(node, ()))
+        name = names[node] if node < len(names) else ""
+        return f"{f'({inner})' if inner else name}:{length * scale:.6f}"
+
+    beside = below.get(0, [])
+    if len(beside) == 1 and below.get(beside[0]):
+        # The target stands beside what hangs from the node that it is joined to.
+        top = beside[0]
+        rest = [spell(one, tree.length[one]) for one in below[top]]
+        own = f"{names[0]}:{tree.length[top] * scale:.6f}"
+        return f"({','.join([own, *rest])});"
+    rest = [spell(one, tree.length[one]) for one in beside]
+    return f"({','.join([f'{names[0]}:{0:.6f}', *rest])});"
+
+
 def share_bases(gc: float) -> Floats:
     """(4,): how frequent A, C, G and T are."""
     return np.array([1 - gc, gc, gc, 1 - gc]) / 2

@@ -20,7 +20,7 @@ from genodiff.memory.columns import (
     start_numbers,
 )
 from genodiff.memory.text import NONE
-from genodiff.memory.tree import Tree, exchange, join_neighbours, weigh_columns
+from genodiff.memory.tree import Tree, exchange, format_newick, join_neighbours, weigh_columns
 
 TREE = Tree((-1, 4, 5, 5, 0, 4), (0.0, 0.1, 0.2, 0.3, 0.05, 0.15))
 GC = 0.4
@@ -144,6 +144,19 @@ def test_posterior_rates_and_states_are_shares_of_the_sum_over_all_paths(codes: 
     found = infer_rates_slowly(over, x, numbers)
     np.testing.assert_allclose(found.rates[0], rates / rates.sum(1, keepdims=True), rtol=1e-9)
     np.testing.assert_allclose(found.states[0], own / own.sum(1, keepdims=True), rtol=1e-9)
+
+
+def test_newick_has_the_paths_between_the_leaves() -> None:
+    from io import StringIO
+
+    from Bio import Phylo
+
+    names = ["t", "a", "b", "c"]
+    read = Phylo.read(StringIO(format_newick(TREE, names, 2.0)), "newick")
+    for (one, other), far in {
+        ("t", "a"): 0.15, ("t", "b"): 0.4, ("b", "c"): 0.5, ("a", "c"): 0.55
+    }.items():  # fmt: skip
+        assert read.distance(one, other) == pytest.approx(2 * far)
 
 
 def test_both_strands_give_the_same() -> None:
