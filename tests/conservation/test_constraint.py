@@ -25,7 +25,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture(scope="module")
 def whole(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out") / "whole"
-    genodiff.constraint(world.genome, relatives=world.relatives, out=out, formats=FORMATS, maf=True)
+    with pytest.MonkeyPatch.context() as patch:  # the fit serves the other tests
+        patch.setenv("GENODIFF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        run(world, out)
     return out
 
 
