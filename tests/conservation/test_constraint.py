@@ -1,6 +1,7 @@
 """`genodiff constraint`: from FASTA files to tracks, elements and an alignment."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,14 @@ from tests.commands import command
 from tests.conservation.constraint_world import LENGTH, SLOW, World, write, write_world
 
 FORMATS = ("parquet", "wig", "bigwig")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_windows() -> Iterator[None]:
+    """Fit on a fifth of the windows: the world is small, and the tests are of what follows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 24)
+        yield
 
 
 @pytest.fixture(scope="module")
