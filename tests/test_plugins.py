@@ -198,11 +198,11 @@ from genodiff.maps.track_files import FORMATS, TrackFormat
 from genodiff.maps.track_values import TRACKS
 
 
-@FORMATS.register("wig")
+@FORMATS.register("wiggle")
 class Wig(TrackFormat):
     """A wiggle file for each track, as text."""
 
-    suffix = ".wig"
+    suffix = ".wiggle"
     kind = "tracks"
 
     def write(self, folder, content):
@@ -286,9 +286,9 @@ PIECES = {
     ),
     "toy_track_format": Piece(
         TRACK_FORMAT,
-        ["tracks", "run", "--fasta", "ref.fa", "--out", "tracks", "--format", "wig"],
+        ["tracks", "run", "--fasta", "ref.fa", "--out", "tracks", "--format", "wiggle"],
         "run: is not there",
-        "'wig' is no format",
+        "'wiggle' is no format",
     ),
     "toy_baseline": Piece(
         BASELINE,
@@ -451,7 +451,7 @@ def test_a_toy_method_scores_all_kinds_and_a_toy_format_holds_the_tracks(
         {score} --method flanks --plan --json
         score --help
         score run in.vcf --fasta ref.fa --out x.vcf --method flnks
-        tracks run --fasta ref.fa --region c1:11-30 --format wig --format npz --out tracks -q
+        tracks run --fasta ref.fa --region c1:11-30 --format wiggle --format npz --out tracks -q
     """
     each = [line.split() for line in commands.strip().splitlines()]
     plug_ins = plug_in(tmp_path / "plug_in", "toy_score_method", "toy_track_format")
@@ -470,7 +470,7 @@ def test_a_toy_method_scores_all_kinds_and_a_toy_format_holds_the_tracks(
     assert "flanks: every fourth base around" in re.sub(r"[\s│]+", " ", helped)
     assert "did you mean 'flanks'" in near
     arrays = np.load(tmp_path / "tracks" / "tracks.npz")
-    head, *values = (tmp_path / "tracks" / "p_C.wig").read_text().splitlines()
+    head, *values = (tmp_path / "tracks" / "p_C.wiggle").read_text().splitlines()
     assert head == "variableStep chrom=c1"
     assert [int(one.split()[0]) for one in values] == list(range(11, 31))
     assert [float(one.split()[1]) for one in values] == pytest.approx(arrays["p"][:, 1], abs=1e-6)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from genodiff.errors import MachineError, UsageError
 from genodiff.io.limits import count_default_threads, limit_threads
-from genodiff.kernels.library import set_threads
 
 
 class _Wanted(NamedTuple):
@@ -67,6 +66,8 @@ def choose_device(device: str = "auto") -> str:
 
 def use_cpu() -> str:
     """Let the kernels use the threads that were asked for, on the CPU, without importing torch."""
+    from genodiff.kernels.library import set_threads
+
     wanted = _pending[-1].threads if _pending else None
     threads = count_default_threads() if wanted is None else limit_threads(wanted)
     if threads is not None:

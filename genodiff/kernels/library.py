@@ -152,14 +152,20 @@ def count_threads() -> int:
     return _threads[0]
 
 
-@cache
-def _share_openmp(library: ctypes.CDLL) -> None:
-    """Let `library` run on the OpenMP that torch has loaded, whatever its file, if it has one."""
+def _find_openmp() -> ctypes.c_void_p | None:
+    """GOMP_parallel of the OpenMP that torch has loaded, whatever its file; None if it has none."""
     try:
         found = ctypes.CDLL(sys.modules["torch"]._C.__file__).GOMP_parallel
-        library.genodiff_use_openmp(ctypes.cast(found, ctypes.c_void_p))
+        return ctypes.cast(found, ctypes.c_void_p)
     except (OSError, AttributeError):
-        return
+        return None
+
+
+@cache
+def _share_openmp(library: ctypes.CDLL) -> None:
+    """Let `library` run on torch's OpenMP."""
+    if (found := _find_openmp()) is not None and hasattr(library, "genodiff_use_openmp"):
+        library.genodiff_use_openmp(found)
 
 
 def _version(library: Any) -> int:

@@ -11,7 +11,7 @@ WRONG = [
     ("trian", "did you mean 'train'?"),
     (
         "bogus",
-        "known: cache, checkpoint, compare, config, data, demo, dependencies, doctor, embed, eval",
+        "known: cache, checkpoint, compare, config, constraint, data, demo, dependencies, doctor,",
     ),
     ("embed runs/x", "--out is missing; see `genodiff embed --help`"),
     ("embed runs/x --fasta", "--fasta needs a value; see `genodiff embed --help`"),

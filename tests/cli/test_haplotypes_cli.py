@@ -4,6 +4,7 @@ request, however it was carried out.
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,9 @@ def write_vcf(path: Path, rows: list[str], head: str = HEAD) -> None:
     path.write_text(META + FORMAT + head + "".join(lines))
 
 
-def fake(model: Any, genome: Any, alleles: Iterable[Any], *_: Any) -> Iterator[AlleleScore]:
+def fake(
+    model: Any, genome: Any, options: Any, loci: Any, alleles: Iterable[Any]
+) -> Iterator[AlleleScore]:
     """Scores without a network: a number of the alleles alone."""
     for one in alleles:
         some = [one] if isinstance(one, Allele) else list(one)
@@ -72,7 +75,7 @@ def model(run: Path) -> genodiff.Model:
 
 @pytest.fixture
 def quick(model: genodiff.Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("genodiff.variants.scorer.score_alleles", fake)
+    monkeypatch.setattr("genodiff.variants.scorer.open_scorer", partial(partial, fake))
     monkeypatch.setattr("genodiff.api.load.load", lambda *_, **__: model)
 
 
@@ -165,7 +168,8 @@ def test_shards_that_were_killed_go_on_and_all_of_them_are_one_run(
                             yield one
 
                     with monkeypatch.context() as patch:
-                        patch.setattr("genodiff.variants.scorer.score_alleles", die)
+                        opened = partial(partial, die)
+                        patch.setattr("genodiff.variants.scorer.open_scorer", opened)
                         assert command(capsys, *words(run, name, *shard))[0] == 130
                     assert (case / f"{name}.partial").exists()
                     assert not (case / name).exists()

@@ -12,6 +12,7 @@ from genodiff.cli import build_app
 from genodiff.tasks.suite_files import describe_suites
 from tests.cli.conftest import Command
 from tests.commands import command, exit_code
+from tests.conservation.constraint_world import write_world
 from tests.labelled_files import random_dna
 
 FOREIGN = b"\x1f\x8bnot written by genodiff\n"
@@ -174,6 +175,12 @@ def _tracks(run: Path, here: Path) -> Scene:
     return words, here / "mine" / "hub.txt"
 
 
+def _constraint(run: Path, here: Path) -> Scene:
+    world = write_world(here)
+    words = ["constraint", world.genome, "--relatives", world.relatives[0], "-o", "mine"]
+    return [*words, "--region", "chr1:1-300", "--threads", 1], here / "mine" / "hub.txt"
+
+
 def _suite(name: str) -> Callable[[Path, Path], Scene]:
     def scene(run: Path, here: Path) -> Scene:
         return ["finetune", name, "--out", "mine"], here / "mine" / "RESULTS.md"
@@ -200,6 +207,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "ism": _ism,
     "dependencies": _dependencies,
     "tracks": _tracks,
+    "constraint": _constraint,
     "scorecard": _scorecard,
     "data genomes": _genomes,
     "data relatives": _relatives,

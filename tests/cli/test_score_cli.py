@@ -55,7 +55,7 @@ def write_vcf(path: Path, rows: list[str]) -> None:
 def fake(*_: Any) -> Any:
     """Scores without a network: a number of the allele alone."""
 
-    def score(model: Any, genome: Any, alleles: Iterable[Allele], *_: Any) -> Iterator[AlleleScore]:
+    def score(alleles: Iterable[Allele]) -> Iterator[AlleleScore]:
         for one in alleles:
             value = one.start / 7 + len(one.alt) - 3 * len(one.ref)
             yield AlleleScore(value, 0.0, "llr", 0, 1, 1)
@@ -65,7 +65,7 @@ def fake(*_: Any) -> Any:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("genodiff.variants.scorer.score_alleles", fake())
+    monkeypatch.setattr("genodiff.variants.scorer.open_scorer", fake)
 
 
 def words(run: Path, out: str, *more: object) -> list[object]:

@@ -177,7 +177,7 @@ def test_a_plan_tells_windows_and_time_and_writes_nothing(
 GFF = "chr1\tx\tCDS\t{}\t{}\t.\t{}\t0\tID=a;Parent=b\n"
 BAD: dict[str, tuple[tuple[object, ...], str, str, int]] = {
     "beyond": (("--classes", "bad.bed"), "chr1\t390\t401\ta\n", "chr1", 3),
-    "other names": (("--classes", "bad.bed"), "1\t3\t9\ta\n", "'1'", 3),
+    "other names": (("--classes", "bad.bed"), "7\t3\t9\ta\n", "'7'", 3),
     "other names of genes": (
         ("--genes", "bad.gff3"), GFF.replace("chr1", "NC_1").format(4, 9, "+"), "NC_1", 3,
     ),

@@ -160,7 +160,7 @@ def test_exons_are_read_each_by_itself(tmp_path: Path) -> None:
         ("\t10\t12\t", "\t10\t17\t", "the end 17 is past the end of 1 .length 16"),
         ("\t10\t12\t.\t-", "\t10\t12\t.\tx", "'x' is no strand"),
         ("\t10\t12\t.\t-\t0", "\t10\t12\t", "has 7 columns, not 9"),
-        ("1\tx\texon\t10", "2\tx\texon\t10", "unknown contig '2'.*did you mean 'chr2'"),
+        ("1\tx\texon\t10", "chr22\tx\texon\t10", "unknown contig 'chr22'.*did you mean 'chr2'"),
     ],
 )
 def test_a_faulty_row_of_annotation_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -22,6 +22,7 @@ MAPS = {"unit", "genes", "batch_size"}
 DRAWN = {"batch_size", "line_width", "sidecar", "screen", "screen_timeout"}
 DECIDE_NOTHING = {
     "BasesRequest": set(),
+    "ConstraintRequest": {"assembly", "email", "fdr", "formats", "maf"},
     "DependenciesRequest": MAPS,
     "EmbedRequest": {"batch_size"},
     "EvalRequest": {"baselines", "domain", "keep", "mixture", "offline"},
