@@ -43,19 +43,19 @@ def constraint(
     Args:
         genome: FASTA file of the genome.
         out: Folder to write; with --shard a .npy file of the part.
-        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; one or several. They are read beside the network.
-            split:FILE reads each species of a file, or each record, as a genome of its own.
+        relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
+            or what `genodiff data relatives` built; one or several. split:FILE reads each species
+            of a file, or each record, as a genome of its own.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
         bed: BED file of regions; tracks run along the genome.
         neutral: BED file of neutral sites, whose rate is 1.
         fdr: False discovery rate of conserved elements.
         maf: Also write the alignment that was scored, alignment.maf.
-        formats: bigwig, bedgraph, bedgraph.gz, npz, parquet, svg, png, pdf, html, wig, wig.gz; one
-            or several [bigwig].
+        formats: bigwig, bedgraph, bedgraph.gz, npz, parquet, wig, wig.gz; one or several [bigwig].
         assembly: UCSC's name of the genome for the hub (default: the hub brings the sequence).
         email: Address that stands in the hub.
-        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
+        strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
+            answers are in the reference set.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         device: Where to compute: auto, cpu or cuda.
         fresh: Do not go on after what is kept in OUT.partial.

@@ -92,10 +92,11 @@ def evaluate(
         batch_size: Windows at a time: changes the speed, not the figures.
         seed: Seed of every random draw.
         offline: Never touch the network.
-        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; one or several. They are read beside the network.
-            split:FILE reads each species of a file, or each record, as a genome of its own.
-        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
+        relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
+            or what `genodiff data relatives` built; one or several. split:FILE reads each species
+            of a file, or each record, as a genome of its own.
+        strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
+            answers are in the reference set.
         domain: What the run is expected to hold.
         shard: i/n: the draws of the i-th of n parts, to --out; `genodiff merge` joins.
         keep: Add the result to RUN/eval.json.

@@ -83,10 +83,11 @@ def finetune_bases(
         test: What is measured at the end: a contig, or a part of one (chr1:1-50,000); one or
             several.
         head: What reads the network's features.
-        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; one or several. They are read beside the network.
-            split:FILE reads each species of a file, or each record, as a genome of its own.
-        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
+        relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
+            or what `genodiff data relatives` built; one or several. split:FILE reads each species
+            of a file, or each record, as a genome of its own.
+        strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
+            answers are in the reference set.
         chain: Genes as one path: the steps between states are learned, too (CRF).
         ends: Genes begin with ATG and end with a stop codon, or anywhere.
         loss: Of --track: poisson (counts, the default) or mse (any values).

@@ -54,10 +54,11 @@ def ism(
             on for a run of train --memory).
         batch_size: Windows at a time: changes the speed, never the map.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
-        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; one or several. They are read beside the network.
-            split:FILE reads each species of a file, or each record, as a genome of its own.
-        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
+        relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
+            or what `genodiff data relatives` built; one or several. split:FILE reads each species
+            of a file, or each record, as a genome of its own.
+        strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
+            answers are in the reference set.
         label: Of a fine-tuned classifier: the class whose log-odds change.
         device: Where to compute: auto, cpu or cuda.
         fresh: Do not go on after what is kept in OUT.partial.
@@ -115,10 +116,11 @@ def dependencies(
             on for a run of train --memory).
         batch_size: Windows at a time: changes the speed, never the map.
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
-        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; one or several. They are read beside the network.
-            split:FILE reads each species of a file, or each record, as a genome of its own.
-        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
+        relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
+            or what `genodiff data relatives` built; one or several. split:FILE reads each species
+            of a file, or each record, as a genome of its own.
+        strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
+            answers are in the reference set.
         every: Targets this many bases apart are masked together; what that changes is told.
         exact: Mask each target by itself: 3 evaluations a pair.
         device: Where to compute: auto, cpu or cuda.
@@ -190,10 +192,11 @@ def tracks(
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
         track: NAME=FILE: values that are drawn below, bigWig or bedGraph; or a folder that
             `genodiff predict` wrote: all its values, and its genes; one or several.
-        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; one or several. They are read beside the network.
-            split:FILE reads each species of a file, or each record, as a genome of its own.
-        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
+        relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
+            or what `genodiff data relatives` built; one or several. split:FILE reads each species
+            of a file, or each record, as a genome of its own.
+        strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
+            answers are in the reference set.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         device: Where to compute: auto, cpu or cuda.
         fresh: Do not go on after what is kept in OUT.partial.

@@ -72,10 +72,11 @@ def sample(
         label: Draw from this class of a run with labels; with cfg, guide to it.
         guide: Guidance by the settings of `genodiff.generate.guide_settings.GuideSettings`, such as
             {"guidance": "smc", "oracle": score}.
-        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; one or several. They are read beside the network.
-            split:FILE reads each species of a file, or each record, as a genome of its own.
-        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
+        relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
+            or what `genodiff data relatives` built; one or several. split:FILE reads each species
+            of a file, or each record, as a genome of its own.
+        strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
+            answers are in the reference set.
         screen: Command that sees the FASTA file, as its last argument, before anything is written;
             another exit status than 0 refuses it.
         screen_timeout: Seconds that --screen may take [no limit].

@@ -88,10 +88,11 @@ def score(
         region: Only variants in chr1:1,000-2,000, 1-based and inclusive; one or several.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
         allow_mismatches: Records that do not fit the FASTA are marked, and are no error.
-        relatives: Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or
-            what `genodiff data relatives` built; one or several. They are read beside the network.
-            split:FILE reads each species of a file, or each record, as a genome of its own.
-        strains: Let in relatives of the model's own species, too: with them a test is a look-up.
+        relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
+            or what `genodiff data relatives` built; one or several. split:FILE reads each species
+            of a file, or each record, as a genome of its own.
+        strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
+            answers are in the reference set.
         page: Also write OUT.html: what `genodiff report OUT --model RUN` draws.
         device: Where to compute: auto, cpu or cuda.
         fresh: Do not go on after what is kept in OUT.partial.

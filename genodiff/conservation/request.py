@@ -22,6 +22,7 @@ from genodiff.maps.track_format import (
 )
 
 SIDECAR = "constraint.json"
+_FORMATS = [one for one in list_formats() if one not in ("svg", "png", "pdf", "html")]
 HOLDS = "constraint of the bases of a shard"
 
 
@@ -74,7 +75,7 @@ class ConstraintRequest(FileRequest):
     formats: Annotated[
         Sequence[str] | None,
         Option(
-            f"{', '.join(list_formats())}; one or several [bigwig].",
+            f"{', '.join(_FORMATS)}; one or several [bigwig].",
             ("--format",),
             decides="output",
         ),

@@ -97,11 +97,14 @@ ShardWords = Annotated[str | None, Option("i/n: the i-th of n parts; `genodiff m
 COUNT = ("--n", "-n", "--num")
 """How the flag of a number of things is spelled."""
 RELATIVES = (
-    "Genomes of related species, unaligned: FASTA files, a list of genomes (.tsv), or what "
-    "`genodiff data relatives` built; one or several. They are read beside the "
-    "network. split:FILE reads each species of a file, or each record, as a genome of its own."
+    "Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv), or what "
+    "`genodiff data relatives` built; one or several. split:FILE reads each species of a file, or "
+    "each record, as a genome of its own."
 )
-STRAINS = "Let in relatives of the model's own species, too: with them a test is a look-up."
+STRAINS = (
+    "Also use genomes of the same species. Held-out evaluation is then not valid: the answers are "
+    "in the reference set."
+)
 RelativeFiles = Annotated[Sequence[str | Path], Option(RELATIVES, is_input=True, is_opened=True)]
 Strains = Annotated[bool, Option(STRAINS)]
 
