@@ -64,7 +64,8 @@ def _faidx(path: Path) -> list[Any]:
 
 def _biopython(kind: str) -> Read:
     def read(path: Path) -> list[Any]:
-        return [(r.id, str(r.seq).upper()) for r in SeqIO.parse(str(path), kind)]
+        with open(path) as file:
+            return [(r.id, str(r.seq).upper()) for r in SeqIO.parse(file, kind)]
 
     return read
 

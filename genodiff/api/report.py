@@ -44,6 +44,8 @@ def report(
     Raises `CheckpointError` where `run` is no run folder, `DataError` where `samples` is not there
     or a file holds no scores, `UsageError`, `MachineError`.
     """
+    if out is not None:
+        check_target(out, force=True)  # the place alone: what is there is judged by each report
     if more:
         given = {"--samples": samples, "--model": model, "--fasta": fasta}
         return _report_runs([run, *more], out, given, force=force)

@@ -82,6 +82,9 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
         "tracks": lambda: g.tracks(
             run, "g.fa", out="tracks", formats=["bedgraph"], **region, **related
         ),
+        "constraint": lambda: g.constraint(
+            "g.fa", out="constraint", formats=["bedgraph"], **region, **related
+        ),
         "embed": lambda: g.embed(run, "s.fa", out="e.npz"),
         "finetune_bases": lambda: g.finetune_bases(
             run, "g.fa", genes="g.gff3", valid=["c1:1-200"], out="bases", **head

@@ -92,10 +92,9 @@ def test_a_list_is_built_once_and_opened_in_the_order_of_names(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_bytes_depend_on_neither_order_nor_processes(
+def test_bytes_depend_on_neither_order_nor_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("genodiff.data.genomes.build.SHORT", 0)
     rows = write_relatives(tmp_path, near=0.05, far=0.2)
     trees = []
     for name, order, jobs in (("one", rows, 1), ("two", rows[::-1], 2)):
