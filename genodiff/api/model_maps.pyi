@@ -118,7 +118,8 @@ class ModelMaps:
             sequences: FASTA file; all of it is read unless --region or --bed says so.
             region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
             bed: BED file of regions; the strand column is not used: tracks run along the genome.
-            every: Mask bases so far apart at once: quicker, not exact (default: each by itself).
+            every: Mask every N-th base in one pass (approximate; default: each by itself). Smaller N is
+                faster: 8 needs 8 passes per window, 64 needs 64.
             context: Bases of a window (default: the trained length).
             memory: on: with a memory of the training genome, each window's own locus left out (default:
                 on for a run of train --memory).

@@ -55,7 +55,10 @@ class TrackFields:
     every: Annotated[
         int | None,
         Ge(2),
-        Option("Mask bases so far apart at once: quicker, not exact (default: each by itself)."),
+        Option(
+            "Mask every N-th base in one pass (approximate; default: each by itself). Smaller N "
+            "is faster: 8 needs 8 passes per window, 64 needs 64."
+        ),
     ] = None
     context: Annotated[
         int | None, Ge(LEAST_CONTEXT), Option("Bases of a window (default: the trained length).")
