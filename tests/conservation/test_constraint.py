@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from Bio import AlignIO
 
 import genodiff
@@ -144,6 +145,19 @@ def test_shards_and_a_resumed_run_have_the_same_bytes(
                 stops += 1
     assert stops > 1
     assert read(tmp_path / "again") == read(whole)
+
+
+def test_any_number_of_threads_gives_the_same_bytes(
+    world: World, whole: Path, tmp_path: Path
+) -> None:
+    before = torch.get_num_threads()
+    try:
+        for n in (1, 3):
+            torch.set_num_threads(n)
+            run(world, tmp_path / f"o{n}")
+            assert read(tmp_path / f"o{n}") == read(whole)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_region_has_the_values_of_the_whole(world: World, whole: Path, tmp_path: Path) -> None:
