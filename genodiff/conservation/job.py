@@ -41,7 +41,7 @@ from genodiff.scoring.track_tiles import cut_pieces
 _DEFAULT = ("bigwig",)
 _LEAST_SHARE = 0.001  # of bases; fewer are chance
 _BASES_A_SECOND, _FIT_SECONDS = 45_000, 12.0
-"""One core of a Zen 4: bases of one related genome, and the fit of one."""
+"""Measured on one core, about: bases of one related genome, and the fit of one, in seconds."""
 _log = logging.getLogger("genodiff")
 
 
