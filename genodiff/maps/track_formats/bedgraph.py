@@ -1,5 +1,6 @@
 """bedGraph: contig, start (from 0), end and value as text, six decimals; bedgraph.gz is BGZF."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from Bio import bgzf
 
 from genodiff.io.atomic import write_error
 from genodiff.maps.track_files import FORMATS, TrackContent, TrackFormat
+from genodiff.maps.track_values import BaseTracks, TrackKinds
 
 
 @FORMATS.register("bedgraph")
@@ -30,21 +32,28 @@ class BedGraph(TrackFormat):
                 sinks[name] = bgzf.BgzfWriter(fileobj=file) if self.zipped else file
             try:
                 for block in content.blocks():
-                    at = block.start + np.flatnonzero(block.known)
-                    places = pl.DataFrame({"start": at, "end": at + 1}).insert_column(
-                        0, pl.repeat(block.contig, len(at), eager=True).alias("contig")
-                    )
-                    for name, kind in content.kinds.items():
-                        values = pl.Series("value", kind.compute(block)[block.known], pl.Float32)
-                        text = places.with_columns(values).write_csv(
-                            separator="\t", include_header=False, float_precision=6
-                        )
+                    for name, text in self.format(block, content.kinds):
                         sinks[name].write(text.encode())
                 if self.zipped:
                     for sink in sinks.values():
                         sink.close()
             except OSError as fault:
                 raise write_error(folder, fault) from None
+
+    def format(self, block: BaseTracks, kinds: TrackKinds) -> Iterator[tuple[str, str]]:
+        """The name of each track, and the lines of a block of it."""
+        at = block.start + np.flatnonzero(block.known)
+        places = pl.DataFrame({"start": at, "end": at + 1}).insert_column(
+            0, pl.repeat(block.contig, len(at), eager=True).alias("contig")
+        )
+        for name, kind in kinds.items():
+            values = pl.Series("value", kind.compute(block)[block.known], pl.Float32)
+            yield (
+                name,
+                places.with_columns(values).write_csv(
+                    separator="\t", include_header=False, float_precision=6
+                ),
+            )
 
 
 @FORMATS.register("bedgraph.gz")
