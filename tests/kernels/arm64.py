@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 import torch
 from compiling import FLAGS, SOURCES
+from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.kernels import conv, library, linear, norm
 from genodiff.kernels.native import align, chain, columns, recall, sampled, scan
+from genodiff.memory import segments
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
@@ -37,7 +39,7 @@ int main(int count, char **given) {
 #define RUN(name) \\
     if (!strcmp(given[3], #name)) return genodiff_##name((void *)all, backward, threads);
     RUN(scan) RUN(conv) RUN(gate) RUN(norm) RUN(linear)
-    RUN(recall) RUN(kmers) RUN(sampled) RUN(align) RUN(columns) RUN(chain)
+    RUN(recall) RUN(kmers) RUN(sampled) RUN(align) RUN(columns) RUN(chain) RUN(segments)
     return 2;
 }
 """
@@ -58,16 +60,21 @@ class Arm64:
 
     def __init__(self, program: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.program, self.file, self.calls = program, file, 0
-        self._tensors: list[Tensor] = []
+        self._tensors: list[Tensor | NDArray[Any]] = []
         for kernel in library._STRUCTURES:
             setattr(self, f"genodiff_{kernel}", partial(self._run, kernel))
         monkeypatch.setattr(library, "_library", lambda: (self, "arm64"))
-        modules = (scan, conv, linear, norm, recall, sampled, align, columns, chain)
+        modules = (scan, conv, linear, norm, recall, sampled, align, columns, chain, segments)
         for module in modules:
             monkeypatch.setattr(module, "call", self._call)
 
     def _call(
-        self, kernel: str, tensors: dict[str, Tensor | None], *, backward: bool, **numbers: int
+        self,
+        kernel: str,
+        tensors: dict[str, Tensor | NDArray[Any] | None],
+        *,
+        backward: bool,
+        **numbers: int,
     ) -> None:
         self._tensors = [x for x in tensors.values() if x is not None]
         library.call(kernel, tensors, backward=backward, **numbers)
@@ -75,20 +82,18 @@ class Arm64:
     def _run(self, kernel: str, given: Any, backward: int, threads: int) -> int:
         """The storages of the tensors there and back."""
         arguments: ctypes.Structure = given._obj
-        storages = {
-            s.data_ptr(): s for s in (x.untyped_storage() for x in self._tensors) if s.nbytes()
-        }
+        blocks = {b.ctypes.data: b for b in map(_bytes, self._tensors) if b.size}
         places, end = {}, _up(ctypes.sizeof(arguments))
-        for start, storage in storages.items():
-            places[start], end = end, _up(end + storage.nbytes())
+        for start, block in blocks.items():
+            places[start], end = end, _up(end + block.size)
         content = np.zeros(end, np.uint8)
-        for start, storage in storages.items():
-            content[places[start] :][: storage.nbytes()] = _bytes(storage)
+        for start, block in blocks.items():
+            content[places[start] :][: block.size] = block
         pointers = [name for name, kind in arguments._fields_ if kind is ctypes.c_void_p]
         moved = type(arguments).from_buffer_copy(arguments)
         for name in pointers:
             if pointer := getattr(arguments, name):
-                start = max(s for s in storages if s <= pointer)
+                start = max(s for s in blocks if s <= pointer)
                 setattr(moved, name, places[start] + pointer - start)
         content[: ctypes.sizeof(moved)] = np.frombuffer(moved, np.uint8)
         content.tofile(self.file)
@@ -104,8 +109,9 @@ class Arm64:
         ]
         subprocess.run([str(word) for word in command], check=True)
         content = np.fromfile(self.file, np.uint8)
-        for start, storage in storages.items():
-            _bytes(storage)[:] = content[places[start] :][: storage.nbytes()]
+        for start, block in blocks.items():
+            if block.flags.writeable:
+                block[:] = content[places[start] :][: block.size]
         self.calls += 1
         return 0
 
@@ -114,5 +120,10 @@ def _up(size: int) -> int:
     return -(-size // 64) * 64
 
 
-def _bytes(storage: torch.UntypedStorage) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    return torch.tensor([], dtype=torch.uint8).set_(storage).numpy()
+def _bytes(x: Tensor | NDArray[Any]) -> NDArray[np.uint8]:
+    """All of the memory that `x` is a view of."""
+    if isinstance(x, Tensor):
+        return torch.tensor([], dtype=torch.uint8).set_(x.untyped_storage()).numpy()
+    while isinstance(x.base, np.ndarray):
+        x = x.base
+    return x.reshape(-1).view(np.uint8)

@@ -21,6 +21,7 @@ from genodiff.kernels.norm import rms_norm
 from genodiff.memory.columns import combine, combine_slowly
 from genodiff.memory.memory import Memory
 from genodiff.memory.sampled_table import build_sampled_table_slowly
+from genodiff.memory.segments import find_segments, find_segments_slowly
 
 pytestmark = pytest.mark.skipif(
     library.find_missing() is not None,
@@ -117,3 +118,12 @@ def test_relatives() -> None:
         np.testing.assert_allclose(other.over, one.over, atol=1e-9)
     given = make_columns(2, 57)
     np.testing.assert_allclose(combine(*given), combine_slowly(*given), rtol=1e-9)
+
+
+@pytest.mark.usefixtures("copy")
+def test_segments() -> None:
+    scores = np.random.default_rng(57).normal(-0.2, 1.0, 757)
+    found, slow = find_segments(scores, 4.0), find_segments_slowly(scores, 4.0)
+    assert len(slow.end) > 5
+    for one, other in zip(found, slow, strict=True):
+        np.testing.assert_array_equal(one, other)
