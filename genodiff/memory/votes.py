@@ -56,7 +56,6 @@ class VoteNumbers(Settings):
 
     weights: tuple[float, ...]
     kappa: float
-    profiles: ProfileNumbers | None = None
 
 
 def weigh_relatives(distances: Floats, *, near: float = NEAR, reaches: float = REACHES) -> Floats:

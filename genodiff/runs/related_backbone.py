@@ -5,6 +5,7 @@ the relatives too, and need not know of them.
 """
 
 import copy
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from genodiff.memory.relatives import Relatives
 from genodiff.memory.text import MOST_WINDOW, NONE, Codes
 from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import (
+    ProfileNumbers,
     VoteNumbers,
     count_votes,
     measure_change,
@@ -37,14 +39,19 @@ PLACE_CHANNELS = 4
 class RelatedBackbone(Backbone):
     """`network` with `relatives` (`memory/relatives.py`); its features are the network's own.
 
-    `votes` is how relatives are counted (`memory/votes.py`).
+    `votes` is how relatives are counted (`memory/votes.py`); `fit_profiles` returns the numbers of
+    `memory/profiles.py` and is called when a profile score is first requested.
     """
 
     selects_rows = False
 
-    def __init__(self, network: Backbone, relatives: Relatives, votes: VoteNumbers) -> None:
+    def __init__(
+        self, network: Backbone, relatives: Relatives, votes: VoteNumbers,
+        fit_profiles: Callable[[], ProfileNumbers] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.network, self.relatives, self.votes = network, relatives, votes
+        self.fit_profiles = fit_profiles
         self.settings, self.vocab_size = network.settings, network.vocab_size
         self.paired, self.label = network.paired, network.label
 
@@ -52,6 +59,10 @@ class RelatedBackbone(Backbone):
         """Logits (B, L, V): the network's, but at masked bases of which relatives say something."""
         logits: Tensor = relating(self.network, self.relatives)(xt, *more, **options)
         return logits
+
+    @property
+    def _given(self) -> tuple[Any, ...]:
+        return self.relatives, self.votes, self.fit_profiles
 
     @property
     def d_out(self) -> int:
@@ -107,10 +118,10 @@ class RelatedBackbone(Backbone):
 
     @cached_property
     def _profiles(self) -> ProfileScores:
-        columns, numbers = self.relatives.columns, self.votes.profiles
+        columns = self.relatives.columns
         assert columns is not None
-        assert numbers is not None
-        return ProfileScores(columns.tree, columns.gc, numbers)
+        assert self.fit_profiles is not None
+        return ProfileScores(columns.tree, columns.gc, self.fit_profiles())
 
     def share_votes(self, over: Floats) -> Floats:
         """(..., 4): the share of all votes that each base has; what is left to 1 says nothing.
@@ -149,11 +160,11 @@ class RelatedBackbone(Backbone):
 
     def of_class(self, label: int) -> "RelatedBackbone":
         """This network for one class, with the same relatives."""
-        return RelatedBackbone(self.network.of_class(label), self.relatives, self.votes)
+        return RelatedBackbone(self.network.of_class(label), *self._given)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A copy of the network, beside the same relatives."""
-        return type(self)(copy.deepcopy(self.network, memo), self.relatives, self.votes)
+        return type(self)(copy.deepcopy(self.network, memo), *self._given)
 
     def __getattr__(self, name: str) -> Any:
         """What is not of relatives is the network's own."""

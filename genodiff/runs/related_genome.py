@@ -5,7 +5,8 @@ genome and cached under what decides them, so a second call finds them.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from genodiff.memory.profiles import fit_profiles
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.relatives_fit import fit_relatives, measure_distances
 from genodiff.memory.text import NONE, Codes
-from genodiff.memory.votes import VoteNumbers, measure_kappa, weigh_relatives
+from genodiff.memory.votes import ProfileNumbers, VoteNumbers, measure_kappa, weigh_relatives
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import Relative, identify_relatives, open_relatives
@@ -29,15 +30,19 @@ from genodiff.runs.strains import Kinship, draw_windows, leave_strains_out
 
 FIT_WINDOWS, FIT_LENGTH = 128, 1024
 """Windows that numbers are fitted on, and their bases."""
-_VERSION = 6  # of the fit: what another version has cached is not used
+_VERSION = 7  # of the fit: what another version has cached is not used
 _DIGITS = 9
 
 
 class RelatedGenomes(NamedTuple):
-    """Fitted related genomes: `relatives` and `votes`, `told` for a sidecar, and their `digest`."""
+    """Fitted related genomes: `relatives` and `votes`, `told` for a sidecar, and their `digest`.
+
+    `fit_profiles` fits the profile classes (`memory/profiles.py`) when called, or reads the cache.
+    """
 
     relatives: Relatives
     votes: VoteNumbers
+    fit_profiles: Callable[[], ProfileNumbers]
     told: dict[str, Any]
     digest: str
 
@@ -87,7 +92,8 @@ def fit_related(
     kept: Sequence[Relative], near: Sequence[Kinship], windows: Codes
 ) -> RelatedGenomes:
     """Fit the opened genomes `kept` to `windows` (B, L) of the target; `near`: their kinships."""
-    relatives, votes = _fit(kept, windows)
+    path = _find_numbers(kept, windows)
+    relatives, votes = _fit(kept, windows, path)
     kin = {one.name: one.describe() for one in near}
     told = {
         "genomes": [
@@ -101,7 +107,8 @@ def fit_related(
     if left := sorted(kin.keys() - {one.name for one in kept}):
         told["left_out"] = [{"name": name, "why": "of the target's species"} for name in left]
     digest = sha256_json({"fit": _dump(relatives), "of": identify_relatives(kept)})[:8]
-    return RelatedGenomes(relatives, votes, told, digest)
+    profiles = partial(_fit_profiles, relatives, windows, path.with_suffix(".profiles.json"))
+    return RelatedGenomes(relatives, votes, profiles, told, digest)
 
 
 def _shorten(value: Any) -> Any:
@@ -118,9 +125,8 @@ def _find_numbers(kept: Sequence[Relative], windows: Codes) -> Path:
     return cache_dir() / "relatives" / f"{sha256_json(key)[:32]}.json"
 
 
-def _fit(kept: Sequence[Relative], windows: Codes) -> tuple[Relatives, VoteNumbers]:
-    """The relatives with their numbers: those in the cache, or fitted now."""
-    path = _find_numbers(kept, windows)
+def _fit(kept: Sequence[Relative], windows: Codes, path: Path) -> tuple[Relatives, VoteNumbers]:
+    """Return the relatives with their numbers, read from the cache or fitted now."""
     with lock_folder(path, "fits relatives"):
         numbers = _read_numbers(path)
         if numbers is None:
@@ -138,14 +144,27 @@ def _fit(kept: Sequence[Relative], windows: Codes) -> tuple[Relatives, VoteNumbe
 
 
 def _measure_votes(relatives: Relatives, windows: Codes) -> dict[str, Any]:
-    """How relatives are counted, as JSON values."""
-    assert relatives.columns is not None
+    """Measure how relatives are counted, as JSON values."""
     over = relatives.align(windows)
-    distances = measure_distances(over, windows)
-    weights, kappa = weigh_relatives(distances), measure_kappa(over, windows)
-    profiles = fit_profiles(over, windows, distances, relatives.columns.tree, relatives.columns.gc)
-    votes = VoteNumbers(weights=tuple(weights.tolist()), kappa=kappa, profiles=profiles)
+    weights = weigh_relatives(measure_distances(over, windows))
+    votes = VoteNumbers(weights=tuple(weights.tolist()), kappa=measure_kappa(over, windows))
     return votes.model_dump(mode="json")
+
+
+def _fit_profiles(relatives: Relatives, windows: Codes, path: Path) -> ProfileNumbers:
+    """Read the profile numbers from the cache at `path`, or fit and cache them."""
+    columns = relatives.columns
+    assert columns is not None
+    with lock_folder(path, "fits relatives"):
+        try:
+            return ProfileNumbers.model_validate_json(path.read_bytes())
+        except (OSError, ValueError):
+            over = relatives.align(windows)
+            distances = measure_distances(over, windows)
+            fitted = fit_profiles(over, windows, distances, columns.tree, columns.gc)
+            numbers = _round(fitted.model_dump(mode="json"))
+            atomic.write_json(path, numbers)
+            return ProfileNumbers(**numbers)
 
 
 def _round(numbers: Any) -> Any:

@@ -96,7 +96,7 @@ def relate_model(
         return model._replace(relatives=count_waiting(listed, fits=True))
     found = fit_related(kept, near, target.windows)
     return model._replace(
-        backbone=RelatedBackbone(model.backbone, found.relatives, found.votes).eval(),
+        backbone=RelatedBackbone(model.backbone, *found[:3]).eval(),
         digest=f"{model.digest}~{found.digest}",
         relatives={"given": [str(one) for one in given], "strains": strains, **found.told},
     )

@@ -162,9 +162,10 @@ def test_a_headcount_is_that_of_relatives_one_by_one(ask: Ask, model: TrainedMod
 def test_profiles_are_those_of_the_columns_around_a_masked_site(
     ask: Ask, model: TrainedModel
 ) -> None:
-    relatives, votes = model.backbone.relatives, model.backbone.votes
+    relatives = model.backbone.relatives
     assert relatives.columns is not None
-    scores = ProfileScores(relatives.columns.tree, relatives.columns.gc, votes.profiles)
+    numbers = model.backbone.fit_profiles()
+    scores = ProfileScores(relatives.columns.tree, relatives.columns.gc, numbers)
     exact = ask(SITES[:20], method="profiles", exact=True)
     for allele, found in zip(SITES, exact, strict=False):
         pair = cut_window(GENOME, DNA, [allele], SEQ_LEN).pair
@@ -177,6 +178,23 @@ def test_profiles_are_those_of_the_columns_around_a_masked_site(
         assert found.value == pytest.approx(expected, abs=1e-6)
     fast = take(ask(SITES, method="profiles"))[0]
     assert np.corrcoef(fast[:20], take(exact)[0])[0, 1] > 0.9
+
+
+def test_profiles_are_fitted_when_they_are_requested_and_then_cached(
+    model: TrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("fitted")
+
+    related = model.backbone
+    known = related.fit_profiles()
+    monkeypatch.setattr("genodiff.runs.related_genome.fit_profiles", refuse)
+    assert related.fit_profiles() == known
+    monkeypatch.setattr(type(related), "_profiles", property(refuse))
+    for method in ("auto", "votes", "headcount"):
+        list(score_alleles(model, GENOME, SITES[:2], ScoreOptions(method=method)))
+    with pytest.raises(AssertionError, match="fitted"):
+        list(score_alleles(model, GENOME, SITES[:2], ScoreOptions(method="profiles")))
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -3,7 +3,7 @@
     python our_columns.py yeast|ecoli|chrM OUT_FOLDER [CONTIG ...]
 
 Writes OUT_FOLDER/CONTIG.npz with `over` (G, L, 4; float16) and `names`; resumable. The numbers of
-each genome are fitted on 48 windows of chrXVI (yeast) or of the genome (E. coli), or as
+each genome are fitted on 128 windows of chrXVI (yeast) or of the genome (E. coli), or as
 benchmarks/relatives/mitochondrion.py does (chrM, every record a relative).
 No label is read.
 """
@@ -75,7 +75,7 @@ def main() -> None:
     genome = {n: c for n, c in read_genome(SHARED / "genomes" / file).items() if n != "chrM"}
     genome = {n: c for n, c in genome.items() if n in (sys.argv[3:] or genome)}
     of: dict[str, list[np.ndarray]] = {contig: [] for contig in genome}
-    fit = cut_codes(genome[FIT_CONTIG] if what == "yeast" else next(iter(genome.values())), 48)
+    fit = cut_codes(genome[FIT_CONTIG] if what == "yeast" else next(iter(genome.values())), 128)
     for name in names:
         memory = open_relative(name).with_numbers(RELATIVE_SEARCH)
         path = folder / f"{name}.numbers.json"
