@@ -1,6 +1,6 @@
 """Hashes of everything that a refactor must leave as it is, bit for bit.
 
-    python benchmarks/golden.py OUT.json          # run on both trees, then compare the two files
+    PYTHONPATH=TREE python benchmarks/golden.py OUT.json    # for both trees; compare the two files
 
 Only the command line is used, so the script runs on any two commits. It trains 200 steps on the toy
 genome and a few steps under every objective, evaluates, samples with every sampler, fine-tunes,
@@ -12,10 +12,11 @@ import hashlib
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from fork_server import ForkServer
 
 CHANGING = """
     argv command commit created date elapsed ended file fingerprint folder genodiff git host key
@@ -24,14 +25,13 @@ CHANGING = """
 """Parts of the names of values that change from run to run, or with the package's version."""
 
 
+SERVER = ForkServer(forks="--processes" not in sys.argv)
+
+
 def genodiff(*words: str) -> str:
     """Standard output of `genodiff WORDS`; its errors end the script."""
-    environment = os.environ | {
-        "OMP_NUM_THREADS": "1",
-        "GENODIFF_CACHE": str(Path("cache").absolute()),
-    }
-    command = [sys.executable, "-m", "genodiff", *words]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    environment = os.environ | {"GENODIFF_CACHE": str(Path("cache").absolute())}
+    done = SERVER.run(words, env=environment)
     if done.returncode:
         sys.exit(f"{' '.join(words)}: exit {done.returncode}\n{done.stderr}")
     return done.stdout
@@ -226,6 +226,7 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("out", type=Path, help="the JSON file to write: name -> digest")
+    parser.add_argument("--processes", action="store_true", help="one for each command: slow")
     target = parser.parse_args().out.absolute()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

@@ -1,6 +1,6 @@
 """Hashes of what every verb writes and says, through the command line.
 
-    python benchmarks/golden_verbs.py OUT.json [--only WORD ...]
+    PYTHONPATH=TREE python benchmarks/golden_verbs.py OUT.json [--only WORD ...]
 
 The net under a move of the rim (api, cli, jobs): files, sidecars, plans, what is printed, shards
 and their merge, and the one line of each refusal. As golden.py it runs on any two commits, and
@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from golden import changes, digest, timeless
+from golden import SERVER, changes, digest, timeless
 
 TINY = "--preset caduceus-ps-tiny --seq-len 128 --max-steps 8 --batch-size 4 --threads 1 -q"
 
@@ -204,14 +204,8 @@ def make_inputs() -> None:
 
 def run(words: str) -> subprocess.CompletedProcess[str]:
     """What `genodiff WORDS` does, for one thread."""
-    environment = os.environ | {
-        "OMP_NUM_THREADS": "1",
-        "GENODIFF_CACHE": str(Path("cache").absolute()),
-    }
-    command = [sys.executable, "-m", "genodiff", *shlex.split(words)]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL
-    )
+    environment = os.environ | {"GENODIFF_CACHE": str(Path("cache").absolute())}
+    return SERVER.run(shlex.split(words), env=environment)
 
 
 def of_text(text: str) -> str:
@@ -297,6 +291,7 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("out", type=Path, help="the JSON file to write: name -> digest")
+    parser.add_argument("--processes", action="store_true", help="one for each command: slow")
     parser.add_argument("--only", nargs="+", default=[], help="of names and refused commands")
     asked = parser.parse_args()
     target = asked.out.absolute()

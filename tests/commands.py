@@ -1,10 +1,14 @@
-"""Commands run in the process of the test: a process of their own would start for a second each
-time.
+"""Commands run in the process of the test, or in a fork of one that has imported all of genodiff: a
+process of their own would start for seconds each time.
 """
 
 import pytest
 
+from benchmarks.fork_server import ForkServer
 from genodiff.cli import main
+
+SERVER = ForkServer()
+"""`run` and `start` give a command a process, one for all tests of this process of pytest."""
 
 
 def exit_code(*words: object) -> int:

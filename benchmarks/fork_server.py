@@ -1,0 +1,266 @@
+"""Commands of genodiff without the seconds that each would import for: one process imports all of
+it once, with one thread, and is forked for every command.
+
+    with ForkServer() as server:
+        done = server.run(["eval", "RUN", "--json"], cwd=folder)
+
+A command has its own arguments, folder, environment, stdin, stdout and stderr, and ends as it
+would. What a library reads when it is imported cannot be given late: where the environment differs
+from the server's in one of `AT_IMPORT`, and on systems other than Linux, a real process is started.
+"""
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+AT_IMPORT = (
+    "PYTHON", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "VECLIB_", "BLIS_",
+    "POLARS_", "RAYON_", "NUMBA_", "TORCH", "PYTORCH_", "CUDA_", "CUBLAS_", "TRITON_", "LD_", "MPL",
+    "HF_", "LANG", "LC_", "TERM", "COLUMNS", "NO_COLOR", "FORCE_COLOR", "TMPDIR",
+)  # fmt: skip
+"""How the names of variables begin that Python or a library reads before a command runs."""
+
+PRELOADED = (
+    "torch._dynamo", "lightning.pytorch", "matplotlib.figure", "matplotlib.backends.backend_agg",
+    "scipy.stats", "sklearn.linear_model", "sklearn.metrics", "jinja2", "rich.progress",
+)  # fmt: skip
+"""What commands import as they run, beside the modules of genodiff and what these import."""
+NOT_PRELOADED = ("genodiff.__main__", "genodiff.kernels.triton")
+
+
+class Command:
+    """A command that runs: signals reach it by `pid`; its streams are what it was given."""
+
+    def __init__(self, words: Sequence[str], pid: int, status: socket.socket) -> None:
+        self.args, self.pid, self._status = list(words), pid, status
+        self.returncode: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code; minus the signal that ended it. Raises `TimeoutExpired`."""
+        if self.returncode is None:
+            self._status.settimeout(timeout)
+            try:
+                said = self._status.recv(64)
+            except TimeoutError:
+                assert timeout is not None
+                raise subprocess.TimeoutExpired(self.args, timeout) from None
+            self.returncode = os.waitstatus_to_exitcode(int(said or signal.SIGKILL))
+            self._status.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Its exit code, None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired, BlockingIOError):
+            self.wait(0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the command has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+class ForkServer:
+    """A process of its own that waits for commands; it is started by the first of them."""
+
+    def __init__(self, forks: bool = True) -> None:
+        """Without `forks` every command that is `run` is a process of its own."""
+        self._forks = forks and sys.platform.startswith("linux")
+        self._server: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._environment: dict[str, str] = {}
+
+    def __enter__(self) -> "ForkServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the server. Commands that run go on to their end."""
+        if self._server is not None and self._socket is not None:
+            self._socket.close()
+            self._server.wait()
+            self._server = self._socket = None
+
+    def serves(self, env: Mapping[str, str]) -> bool:
+        """Whether a fork stands for a process with the environment `env`."""
+        if not self._forks:
+            return False
+        ours = self._environment or _choose_environment()
+        return _at_import(ours) == _at_import(_with_one_thread(env))
+
+    def run(
+        self,
+        words: Sequence[str],
+        *,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        input: str = "",
+        timeout: float | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """What `genodiff WORDS` does, with what it wrote to stdout and stderr."""
+        env = os.environ if env is None else env
+        if not self.serves(env):
+            command = [sys.executable, "-m", "genodiff", *words]
+            options: Any = {"cwd": cwd, "env": env, "input": input, "timeout": timeout}
+            return subprocess.run(command, capture_output=True, text=True, **options)
+        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out:
+            stdin.write(input.encode())
+            stdin.seek(0)
+            with tempfile.TemporaryFile() as err:
+                command = self.start(words, stdin, out, err, cwd=cwd, env=env)
+                try:
+                    command.wait(timeout)
+                except BaseException:
+                    command.kill()
+                    raise
+                said = [_read(stream) for stream in (out, err)]
+        return subprocess.CompletedProcess(command.args, command.wait(), *said)
+
+    def start(
+        self,
+        words: Sequence[str],
+        stdin: IO[Any] | int,
+        stdout: IO[Any] | int,
+        stderr: IO[Any] | int,
+        *,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Command:
+        """Begin `genodiff WORDS` with these files as its streams."""
+        env = _with_one_thread(os.environ if env is None else env)
+        if self._socket is None:
+            self._start_server()
+        assert self._socket is not None
+        ours, theirs = socket.socketpair()
+        asked = {"words": list(words), "cwd": str(cwd or Path.cwd()), "env": dict(env)}
+        with tempfile.TemporaryFile() as request:
+            request.write(json.dumps(asked).encode())
+            request.flush()
+            streams = [s if isinstance(s, int) else s.fileno() for s in (stdin, stdout, stderr)]
+            socket.send_fds(self._socket, [b"."], [theirs.fileno(), request.fileno(), *streams])
+        theirs.close()
+        return Command(["genodiff", *words], int(ours.recv(64)), ours)
+
+    def _start_server(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._environment = _choose_environment()
+        command = [sys.executable, str(Path(__file__).resolve()), str(theirs.fileno())]
+        self._server = subprocess.Popen(
+            command, env=self._environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+        )
+        theirs.close()
+        atexit.register(self.close)
+
+
+def _with_one_thread(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a command: one thread where none is asked for is what tests mean."""
+    return {"OMP_NUM_THREADS": "1", **env}
+
+
+def _choose_environment() -> dict[str, str]:
+    return _with_one_thread(os.environ)
+
+
+def _at_import(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name.startswith(AT_IMPORT)}
+
+
+def _read(stream: IO[bytes]) -> str:
+    stream.seek(0)
+    return stream.read().decode().replace("\r\n", "\n")
+
+
+def serve(asked: socket.socket) -> None:
+    """Import, then fork for every command until the other end is closed."""
+    del sys.path[0]  # the folder of this script
+    genodiff = importlib.import_module("genodiff")
+    ours = [found.name for found in pkgutil.walk_packages(genodiff.__path__, "genodiff.")]
+    for name in (*PRELOADED, *ours):
+        if not name.startswith(NOT_PRELOADED):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are not waited for
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the tests' to hear
+    while True:
+        message, files, *_ = socket.recv_fds(asked, 1, 5)
+        if not message:
+            return
+        if os.fork() == 0:
+            asked.close()
+            _keep(*files)
+        for file in files:
+            os.close(file)
+
+
+def _keep(status: int, request: int, *streams: int) -> None:
+    """Begin a command, say its process id, wait for its end, and say how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pid = os.fork()
+    if pid == 0:
+        os.close(status)
+        _become(request, streams)
+    for file in streams:
+        os.close(file)
+    with contextlib.suppress(OSError):  # nobody waits any more
+        os.write(status, str(pid).encode())
+        ended = os.waitpid(pid, 0)[1]
+        os.write(status, str(ended).encode())
+    os._exit(0)
+
+
+def _become(request: int, streams: Sequence[int]) -> None:
+    """Be the process of one command, to its end."""
+    with open(request, "rb") as file:
+        file.seek(0)
+        asked = json.load(file)
+    for number, file in enumerate(streams):
+        os.dup2(file, number)
+        os.close(file)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    sys.stdin = open(0)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding=sys.stderr.encoding, errors="backslashreplace")  # noqa: SIM115
+    sys.argv = ["genodiff", *asked["words"]]
+    sys.path.insert(0, asked["cwd"])  # as `python -m`
+    code: object = 0
+    try:
+        runpy.run_module("genodiff", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        code = 1
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
