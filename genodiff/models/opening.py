@@ -16,6 +16,7 @@ from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.ready_models import is_no_network
 from genodiff.runs.run_paths import check_run
 from genodiff.vocabulary import Vocabulary
 
@@ -53,7 +54,7 @@ def open_any(
     `CheckpointError`, and `UsageError` where several models are meant.
     """
     path, device = check_run(run), choose_device(device)
-    if (path / CARD).exists():
+    if (path / CARD).exists() or is_no_network(path):
         return load_model(path, device=device)
     from genodiff.finetuning.unit_files import is_fitted, labels_bases
     from genodiff.hub.source import find_published_folder, is_published
@@ -98,7 +99,7 @@ def open_model(
     model = open_any(run, device)
     model = model.model if isinstance(model, Published) else model
     if isinstance(model, TrainedModel):
-        if not relatives:
+        if not relatives and model.reads_network:
             return model
         from genodiff.runs.related_model import relate_model
 

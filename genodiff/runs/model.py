@@ -12,12 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from genodiff.alphabet import Alphabet
+from genodiff.alphabet import DNA, Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.objective import Objective, objective
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import CheckpointError, UsageError
+from genodiff.memory.text import Codes
 from genodiff.runs.checkpoint import (
     CARD,
     MANIFEST,
@@ -32,7 +33,13 @@ from genodiff.runs.checkpoint import (
 )
 from genodiff.runs.config import DiffusionSettings, RunConfig
 from genodiff.runs.labels import find_class
-from genodiff.runs.ready_models import suggest_ready_model
+from genodiff.runs.no_network import (
+    Composition,
+    describe_composition,
+    make_composition_config,
+    measure_gc,
+)
+from genodiff.runs.ready_models import is_no_network, suggest_ready_model
 from genodiff.runs.run_paths import find_model_folder
 from genodiff.runs.sealed_files import (
     AGAIN,
@@ -104,6 +111,18 @@ class TrainedModel:
         return self._replace(config=config)
 
     @property
+    def reads_network(self) -> bool:
+        """Whether it has a network; `none` has not."""
+        return not isinstance(self.backbone, Composition)
+
+    def adapt_to(self, windows: Codes) -> "TrainedModel":
+        """This model; without a network, with the base composition of `windows` (B, L)."""
+        if self.reads_network:
+            return self
+        device = str(self.backbone.logits.device)
+        return self._replace(**describe_composition(measure_gc(windows), device))
+
+    @property
     def recalls(self) -> bool:
         """Whether its network was trained with a memory, and reads one."""
         return self.config.backbone.reads_memory
@@ -141,6 +160,8 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
     it is taken. Raises `CheckpointError`, naming the file and the fault.
     """
     path = find_model_folder(path)
+    if is_no_network(path):
+        return open_composition(path, device)
     if not path.exists():
         raise CheckpointError(
             "is not there (not found)",
@@ -176,6 +197,14 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
             _log.warning("%s; trying the checkpoint before it", fault)
             missing = fault
     raise missing
+
+
+def open_composition(path: Path, device: str = "cpu") -> TrainedModel:
+    """The model `none` (`no_network.py`), all bases equally frequent."""
+    config = make_composition_config()
+    own = describe_composition(device=device)
+    diffusion = build_diffusion(config, DNA)
+    return TrainedModel(diffusion=diffusion, alphabet=DNA, config=config, step=0, run=path, **own)
 
 
 def _explain_no_model(path: Path) -> CheckpointError:

@@ -19,6 +19,8 @@ from genodiff.registry import Registry
 
 VARIABLE = "GENODIFF_MODELS"
 CARD = "model.json"
+NO_NETWORK = "none"
+"""The model without a network (`no_network.py`); its folder holds no weights."""
 READY_MODELS: Registry[Path] = Registry("model")
 _PACKAGED = Path(__file__).resolve().parents[1] / "models"
 
@@ -43,7 +45,14 @@ def find_ready_model(name: str | Path) -> Path | None:
     for root in _list_roots():
         if (root / name / CARD).is_file():
             return root / name
+    if name == NO_NETWORK:
+        return _PACKAGED / NO_NETWORK
     return dict(READY_MODELS.items()).get(name)
+
+
+def is_no_network(folder: Path) -> bool:
+    """Whether this is the folder of the model without a network."""
+    return folder.name == NO_NETWORK and folder.resolve() == _PACKAGED / NO_NETWORK
 
 
 def suggest_ready_model(name: str | Path) -> str:
@@ -58,7 +67,8 @@ def suggest_ready_model(name: str | Path) -> str:
 def is_ready_model(folder: Path) -> bool:
     """Whether a folder is a ready model's, into which nothing is written."""
     folder = folder.resolve()
-    return any(folder == one.resolve() for one in list_ready_models().values())
+    ready = [*list_ready_models().values(), _PACKAGED / NO_NETWORK]
+    return any(folder == one.resolve() for one in ready)
 
 
 def check_may_write(folder: Path, fix: str) -> None:

@@ -74,7 +74,7 @@ def relate_model(
     >>> model = relate_model(model, ["yeasts.tsv"])  # doctest: +SKIP
     """
     if not given:
-        return model
+        return model if fasta is None else _adapt_to(model, fasta)
     if model.alphabet.domain != "dna" or model.objective.kind != "masked":
         what = "--relatives are for masked networks of DNA"
         raise UsageError(what, file=model.run, fix="leave them out")
@@ -95,11 +95,20 @@ def relate_model(
     if plan and not is_fitted_to(kept, target.windows):
         return model._replace(relatives=count_waiting(listed, fits=True))
     found = fit_related(kept, near, target.windows)
+    model = model.adapt_to(target.windows)
     return model._replace(
         backbone=RelatedBackbone(model.backbone, *found[:3]).eval(),
         digest=f"{model.digest}~{found.digest}",
         relatives={"given": [str(one) for one in given], "strains": strains, **found.told},
     )
+
+
+def _adapt_to(model: TrainedModel, fasta: str | Path) -> TrainedModel:
+    """The model; without a network, with the base composition of a genome."""
+    if model.reads_network:
+        return model
+    with Genome(fasta, goes_round=True) as genome:
+        return model.adapt_to(draw_fit_windows(genome))
 
 
 def open_target(
@@ -110,6 +119,12 @@ def open_target(
     It is decided by the file and the model's recipe alone, whatever is in the cache.
     """
     store = None
+    if not model.reads_network:
+        if fasta is None:
+            what = f"the model '{model.run.name}' has no genome of its own"
+            raise UsageError(what, fix="name the FASTA file that relatives are fitted to (--fasta)")
+        genome = stack.enter_context(Genome(fasta, goes_round=True))
+        return FitTarget(draw_fit_windows(genome), genome)
     if fasta is None:
         fix = "name its FASTA file (--fasta), or leave --relatives out"
         store = open_trained_store(model, offline, needed_for="relatives", fix=fix)

@@ -11,7 +11,7 @@ from pathlib import Path
 from genodiff.errors import CheckpointError, DataError, UsageError
 from genodiff.io.file_kinds import find_stranger
 from genodiff.io.file_names import find_elsewhere
-from genodiff.runs.ready_models import find_ready_model, suggest_ready_model
+from genodiff.runs.ready_models import find_ready_model, is_no_network, suggest_ready_model
 
 CONFIG = "config.yaml"
 _log = logging.getLogger("genodiff")
@@ -44,7 +44,7 @@ def check_run(run: str | Path) -> Path:
 
 def refuse_other_model(path: Path) -> None:
     """Raises `CheckpointError` where a folder or a file is something else than a model."""
-    if path.is_dir() and any((path / name).exists() for name in _OF_MODELS):
+    if is_no_network(path) or any((path / name).exists() for name in _OF_MODELS):
         return
     if known := find_stranger(path):
         raise CheckpointError(f"is {known[0]}", file=path, fix=known[1])
