@@ -109,6 +109,7 @@ def export_model(
     """
     check_new_folder(out, force=force)
     model = load_model(run)
+    model.check_network()
     layout = layout or choose_layout(model)
     if layout not in FORMATS:
         raise UsageError(f"unknown format '{layout}'", fix=f"give {' or '.join(FORMATS)}")

@@ -12,6 +12,7 @@ from genodiff.hub.source import read_source
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import collect_tensors, fill_module, load_model
+from genodiff.runs.ready_models import is_no_network
 from genodiff.runs.resolve import (
     CONFIG,
     expand_names,
@@ -26,8 +27,9 @@ from genodiff.training.start import WarmStart
 def read_warm_start(path: str | Path) -> WarmStart:
     """The weights at `path`, read and judged. Raises `CheckpointError`."""
     path = find_model_folder(path)
-    if (path / CARD).exists() or (path / CONFIG).exists():
+    if is_no_network(path) or (path / CARD).exists() or (path / CONFIG).exists():
         model = load_model(path)
+        model.check_network()
         network, settings, alphabet, tensors = (
             model.backbone,
             model.config.backbone,

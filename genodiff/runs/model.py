@@ -34,7 +34,7 @@ from genodiff.runs.checkpoint import (
 from genodiff.runs.config import DiffusionSettings, RunConfig
 from genodiff.runs.labels import find_class
 from genodiff.runs.no_network import (
-    Composition,
+    BaseComposition,
     describe_composition,
     make_composition_config,
     measure_gc,
@@ -113,7 +113,13 @@ class TrainedModel:
     @property
     def reads_network(self) -> bool:
         """Whether it has a network; `none` has not."""
-        return not isinstance(self.backbone, Composition)
+        return not isinstance(self.backbone, BaseComposition)
+
+    def check_network(self) -> None:
+        """Raises `UsageError` for the model without a network, which has no weights."""
+        if not self.reads_network:
+            what = "has no network, so no weights"
+            raise UsageError(what, file=self.run, fix="give a trained model")
 
     def adapt_to(self, windows: Codes) -> "TrainedModel":
         """This model; without a network, with the base composition of `windows` (B, L)."""

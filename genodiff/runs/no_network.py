@@ -4,7 +4,6 @@ It is a `TrainedModel` as any other, so every verb that takes the name of a mode
 genomes do the rest: `RelatedBackbone` asks it for its distribution where it asks a network.
 """
 
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,7 +26,7 @@ _EVEN = 0.5
 
 
 class CompositionSettings(BackboneSettings):
-    """The settings of `Composition`: it has none. It cannot be trained."""
+    """The settings of `BaseComposition`: it has none. It cannot be trained."""
 
     kind: str = NO_NETWORK
     d_model: int = 1
@@ -40,16 +39,16 @@ class CompositionSettings(BackboneSettings):
 
     def build(
         self, vocab_size: int, complement: tuple[int, ...] | None = None, *, seed: int = 0
-    ) -> "Composition":
+    ) -> "BaseComposition":
         """The composition of equally frequent bases."""
-        return Composition(vocab_size, DNA.targets)
+        return BaseComposition(vocab_size, DNA.targets)
 
     def n_parameters(self, vocab_size: int) -> int:
         """None are trained."""
         return 0
 
 
-class Composition(Backbone):
+class BaseComposition(Backbone):
     """log P(A), ..., log P(T) at every position; both strands have the same."""
 
     def __init__(self, vocab_size: int, targets: tuple[int, ...], gc: float = _EVEN) -> None:
@@ -79,7 +78,7 @@ def measure_gc(windows: Codes) -> float:
 
 def describe_composition(gc: float = _EVEN, device: str = "cpu") -> dict[str, Any]:
     """Return the fields of a `TrainedModel` that depend on the composition."""
-    network = Composition(DNA.padded_size, DNA.targets, gc).to(device).eval()
+    network = BaseComposition(DNA.padded_size, DNA.targets, gc).to(device).eval()
     return {"backbone": network, "digest": sha256_json({"composition": gc})[:12]}
 
 

@@ -80,6 +80,8 @@ def describe_seen_bases(
     soft_masked: bool = True,
 ) -> dict[str, Any]:
     """What `measure_seen_bases` finds of a model that is called `name`, as plain values."""
+    if not model.reads_network:  # `none` was trained on nothing
+        return SeenBases(int(counted.sum())).to_json(name, "", own=True)
     trained_on = find_trained_on(model)
     seen = measure_seen_bases(trained_on, windows, counted, soft_masked=soft_masked)
     own = windows.store.fingerprint == model.data.get("fingerprint")

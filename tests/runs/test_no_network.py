@@ -1,0 +1,163 @@
+"""The model `none`: related genomes alone, wherever a verb takes the name of a model."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import genodiff
+from genodiff.errors import UsageError
+from genodiff.runs.no_network import BaseComposition, measure_gc
+from tests.commands import command
+from tests.conservation.constraint_world import LENGTH, SLOW, World, spell, write, write_world
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_windows() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 12)
+        yield
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return write_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="module")
+def sites(world: World) -> Path:
+    letters = world.genome.read_text().splitlines()[1]
+    lines = ["##fileformat=VCFv4.2", "#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO"]
+    for at in range(100, LENGTH - 100, 60):
+        ref = letters[at]
+        lines.append(f"chr1\t{at + 1}\t.\t{ref}\t{'GTAC'['ACGT'.index(ref)]}\t.\t.\t.")
+    path = world.genome.with_name("sites.vcf")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def measure_bits(model: genodiff.Model, world: World) -> float:
+    """Of chr1, which relatives have."""
+    split = world.genome.with_name("split.bed")
+    split.write_text(f"chr1\t0\t{LENGTH}\ttest\n")
+    told = genodiff.evaluate(
+        model, split="test", fasta=world.genome, bed=split, baselines=False, repeats=2
+    )
+    return float(told["bits_per_base"])
+
+
+def test_none_is_base_composition_and_relatives_are_told(world: World) -> None:
+    alone = genodiff.load("none", fasta=world.genome)
+    text = world.genome.read_text().splitlines()
+    codes = np.array(["ACGT".index(c) for c in text[1] + text[3]], np.uint8)
+    gc = measure_gc(codes)
+    network = alone.inner.backbone
+    assert isinstance(network, BaseComposition)
+    p = network.logits[list(alone.inner.alphabet.targets)].exp().tolist()
+    np.testing.assert_allclose(p, np.array([1 - gc, gc, gc, 1 - gc]) / 2, atol=0.005)
+    told = genodiff.load("none", fasta=world.genome, relatives=[world.relatives[0]])
+    assert measure_bits(alone, world) == pytest.approx(2, abs=0.02)
+    assert measure_bits(told, world) < 1.2
+
+
+@pytest.mark.parametrize("kind", ["another genome", "reversed"])
+def test_a_genome_that_is_no_relative_changes_no_bits(
+    world: World, tmp_path: Path, kind: str
+) -> None:
+    letters = world.genome.read_text().splitlines()[1]
+    noise = spell(np.random.default_rng(8).integers(0, 4, LENGTH))
+    near = world.relatives[0].read_text().splitlines()[1]
+    other = write(tmp_path / "x.fa", {"x": noise if kind == "another genome" else near[::-1]})
+    assert len(letters) == len(near)
+    alone = genodiff.load("none", fasta=world.genome)
+    with_other = genodiff.load("none", fasta=world.genome, relatives=[other])
+    assert measure_bits(with_other, world) == pytest.approx(measure_bits(alone, world), abs=0.002)
+
+
+def test_score_tells_slow_sites_and_shards_are_the_whole(
+    world: World, sites: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["score", "none", "--fasta", world.genome, "--variants", sites, "-q"]
+    words += ["--relatives", *world.relatives]
+    code, out, _ = command(capsys, *words, "--plan", "-o", tmp_path / "all.tsv")
+    assert (code, list(tmp_path.iterdir())) == (0, [])
+    assert "relatives" in out
+    assert command(capsys, *words, "-o", tmp_path / "all.tsv")[0] == 0
+    for i in (1, 2):
+        part = [*words, "--shard", f"{i}/2", "-o", tmp_path / f"{i}.tsv"]
+        assert command(capsys, *part)[0] == 0
+    merge = ["merge", tmp_path / "1.tsv", tmp_path / "2.tsv", "-o", tmp_path / "both.tsv"]
+    assert command(capsys, *merge)[0] == 0
+    assert (tmp_path / "both.tsv").read_bytes() == (tmp_path / "all.tsv").read_bytes()
+    frame = pl.read_csv(tmp_path / "all.tsv", separator="\t", skip_rows=1, null_values=".")
+    slow = np.zeros(LENGTH, bool)
+    for start, end in SLOW:
+        slow[start:end] = True
+    at = slow[frame["Pos"].to_numpy() - 1]
+    score = frame["RawScore"].to_numpy()
+    assert score[at].mean() < score[~at].mean() - 1
+    told = json.loads((tmp_path / "all.tsv.json").read_text())
+    assert told["model"] == "none"
+
+
+@pytest.mark.slow
+def test_maps_tracks_and_samples_are_made_without_a_network(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    near = ["--relatives", world.relatives[0], "-q"]
+    region = ["--region", "chr1:3001-3200"]
+    at = ["none", "--fasta", world.genome, *region, *near]
+    assert command(capsys, "ism", *at, "-o", tmp_path / "ism.tsv")[0] == 0
+    assert pl.read_csv(tmp_path / "ism.tsv", separator="\t").height == 200 * 3
+    more = ["--format", "parquet", "-o", tmp_path / "tracks"]
+    assert command(capsys, "tracks", *at, *more)[0] == 0
+    fill = ["--template", world.genome, *region, *near, "--fasta", tmp_path / "new.fa"]
+    assert command(capsys, "sample", "none", *fill, "--only-filled")[0] == 0
+    new = "".join((tmp_path / "new.fa").read_text().splitlines()[1:])
+    old = world.genome.read_text().splitlines()[1][3000:3200]
+    assert len(new) == 200
+    assert sum(a == b for a, b in zip(new, old, strict=True)) > 130
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["sample", "none", "--relatives", "near.fa", "--fasta", "o.fa"],
+            "has no genome of its own",
+        ),
+        (["embed", "none", "ref.fa", "-o", "e.npz"], "has no network"),
+        (["eval", "none"], "--fasta"),
+        (["train", "ref.fa", "--init", "none", "--out", "r"], "has no network"),
+        (["checkpoint", "export", "none", "--out", "r"], "has no network"),
+    ],
+)
+def test_what_needs_a_network_is_refused_in_one_line(
+    world: World,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(world.genome.parent)
+    code, _, err = command(capsys, *words)
+    assert code in (2, 3), err
+    assert said in err
+    assert len([line for line in err.splitlines() if "error" in line]) == 1
+
+
+def test_a_folder_of_that_name_is_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(genodiff.errors.GenodiffError, match="none"):
+        genodiff.load("none")
+
+
+def test_features_are_refused() -> None:
+    with pytest.raises(UsageError, match="no network"):
+        genodiff.load("none").inner.backbone.features()
