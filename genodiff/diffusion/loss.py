@@ -46,12 +46,15 @@ def exact_count_loss(
     clean: Clean,
     k: Int[Tensor, " B"],
     u_mask: Float[Tensor, "B L"],
+    weight: Float[Tensor, " B"] | float = 1.0,
 ) -> LossTerms:
     """The bound from k masked positions per window, k from `counts`; see the module.
 
     A time-conditioned denoiser is told the time at which k of n positions are masked on average.
+    Each window's terms are multiplied by `weight`.
     """
     k, scale = count_and_scale(clean, k)
+    scale = scale * weight
     masked = exact_count_mask(clean.maskable, k, u_mask)
     sigma = diffusion.sigma(count_time(diffusion, clean, k))
     return _scaled(scale, cross_entropy(diffusion, denoiser, clean, masked, sigma), clean)
@@ -63,6 +66,7 @@ def continuous_time_loss(
     clean: Clean,
     t: Float[Tensor, " B"],
     u_mask: Float[Tensor, "B L"],
+    weight: Float[Tensor, " B"] | float = 1.0,
 ) -> LossTerms:
     """The bound's integral, from times t in (0, 1].
 
@@ -70,7 +74,7 @@ def continuous_time_loss(
     """
     masked = diffusion.draw_mask(t, u_mask, clean.maskable)
     ce = cross_entropy(diffusion, denoiser, clean, masked, diffusion.sigma(t))
-    return _scaled(diffusion.schedule.weight(t), ce, clean)
+    return _scaled(diffusion.schedule.weight(t) * weight, ce, clean)
 
 
 def discrete_time_loss(

@@ -16,6 +16,7 @@ state: randomness comes in as uniforms, so the same uniforms give the same masks
 and in any batch.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -240,6 +241,21 @@ def times(
         raise UsageError(f"no time sampling '{method}'", fix="known: iid, stratified, systematic")
     t = turn % 1
     return torch.where(t == 0, 1.0, t)
+
+
+def bell(
+    t: Float[Tensor, " B"], center: float, width: float
+) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
+    """Times with a bell-shaped density, from uniform ones: the quantile function, and 1 / density.
+
+    The logit of a time is normal around the logit of `center` with standard deviation `width`
+    (Hong et al. 2026, arXiv 2605.13026: few very low and very high mask rates). Monotone, so a
+    systematic set of times stays one. The mean of f(time) / density is that of f over (0, 1].
+    """
+    z = torch.special.ndtri(t.double().clamp(1e-9, 1 - 1e-9))
+    times = torch.sigmoid(math.log(center / (1 - center)) + width * z)
+    log_density = -0.5 * (z**2 + math.log(2 * math.pi)) - torch.log(width * times * (1 - times))
+    return times.to(t.dtype), (-log_density).exp().to(t.dtype)
 
 
 def counts(t: Float[Tensor, " B"], n_maskable: Int[Tensor, " B"]) -> Int[Tensor, " B"]:

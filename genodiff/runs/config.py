@@ -29,7 +29,7 @@ from genodiff.settings import OneOf, Settings
 OWN = "own"
 """The recipe's name for a user's own file that no recipe describes."""
 
-_LATER = ("block", "mask_share")
+_LATER = ("block", "mask_share", "bell", "bell_center", "bell_weighted")
 """Settings that came later: where they are not given, they are not written."""
 
 _OPTIONAL = (
@@ -123,6 +123,23 @@ class DiffusionSettings(Settings):
             le=1,
             description="Share of the noise that is masks; the rest is letters (uniform: 0)",
         ),
+    ] = None
+
+    bell: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=10,
+            description="Train on bell-shaped mask rates: standard deviation of their logit "
+            "(mdlm: none, uniform rates)",
+        ),
+    ] = None
+    bell_center: Annotated[
+        float | None, Field(gt=0, lt=1, description="Median mask rate of the bell (mdlm: 0.5)")
+    ] = None
+    bell_weighted: Annotated[
+        bool | None,
+        Field(description="Weight each window by 1 / density of its rate (mdlm: false)"),
     ] = None
 
     def own(self) -> dict[str, Any]:

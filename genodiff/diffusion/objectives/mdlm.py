@@ -38,7 +38,7 @@ from genodiff.diffusion.loss import (
     discrete_time_loss,
     exact_count_loss,
 )
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts
+from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, bell, counts
 from genodiff.diffusion.objective import (
     OBJECTIVES,
     Draws,
@@ -68,6 +68,9 @@ class Mdlm(Objective):
     carry_over: bool = True
     zero_masking: bool = True
     rao_blackwell: bool = True
+    bell: float | None = None
+    bell_center: float = 0.5
+    bell_weighted: bool = False
 
     def __post_init__(self) -> None:
         if self.time_steps is not None and self.time_steps < 1:
@@ -103,10 +106,15 @@ class Mdlm(Objective):
             terms = as_loss(self._costs(denoiser, clean, t, u), clean)
         elif self.time_steps is not None:
             terms = discrete_time_loss(*given, t, u, self.time_steps)
-        elif self.exact_count:
-            terms = exact_count_loss(*given, counts(t, clean.n), u)
         else:
-            terms = continuous_time_loss(*given, t, u)
+            weight: Tensor | float = 1.0
+            if self.bell is not None:
+                t, inverse = bell(t, self.bell_center, self.bell)
+                weight = inverse if self.bell_weighted else 1.0
+            if self.exact_count:
+                terms = exact_count_loss(*given, counts(t, clean.n), u, weight)
+            else:
+                terms = continuous_time_loss(*given, t, u, weight)
         if self.carry_over:
             return terms
         more = as_loss(self._reconstruction(denoiser, clean), clean)
