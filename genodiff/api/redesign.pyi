@@ -67,7 +67,8 @@ def redesign(
     Args:
         run: Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model
             (default: the one run under runs/).
-        out: FASTA file to write; - for stdout, .gz for BGZF.
+        out: FASTA file to write; - for stdout, .gz for BGZF. NAME.gb: GenBank of whole records,
+            their features kept, with each region and edit as a feature.
         line_width: Bases per line; 0: one line per sequence.
         sidecar: Where the sidecar goes (default: OUT.json, beside the file).
         label: Draw from this class of a run with labels; with cfg, guide to it.

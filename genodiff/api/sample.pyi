@@ -96,8 +96,8 @@ def sample(
             --region each window leaves its own locus out; novel is not for them.
         block: Bases of a block, which knows all before it and nothing after it (default: as
             trained).
-        fasta: FASTA file to write; - for stdout, .gz for BGZF. With --bed or --region and no
-            --template: the genome that they are of.
+        fasta: FASTA file to write; - for stdout, .gz for BGZF, .gb for GenBank. With --bed or
+            --region and no --template: the genome that they are of.
         n: Sequences (default 16), or fillings of each template (default 1).
         length: Bases per sequence (default: the trained length); more grow by windows.
         template: FASTA file (- for stdin) whose N and ? are filled, every other letter kept.

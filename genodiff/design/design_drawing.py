@@ -1,7 +1,6 @@
 """Designs of regions under constraints, by one model: sequences, and what was changed."""
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import Any
@@ -12,8 +11,9 @@ from numpy.typing import NDArray
 from genodiff.constraints.bases import KeepBases
 from genodiff.constraints.design_rules import DesignRules
 from genodiff.constraints.layers import MOST_STATES, Layers
+from genodiff.design.constructs import Constructs
 from genodiff.design.design_regions import Designer, DesignGroup, Source
-from genodiff.design.edit_files import EditFiles
+from genodiff.design.edit_files import EditFiles, Note
 from genodiff.errors import GenodiffError, UsageError
 from genodiff.generate.constrained import check_constrained
 from genodiff.generate.drawing import Drawing, name_filling
@@ -30,7 +30,6 @@ from genodiff.generate.sample import (
 from genodiff.generate.samples import Sample
 from genodiff.generate.sampling import Sampling
 from genodiff.io.fasta import Record
-from genodiff.io.fasta_writer import write_fasta
 from genodiff.runs.model import TrainedModel
 
 
@@ -146,7 +145,12 @@ class DesignDrawing(Drawing):
             file = stack.enter_context(out.open())
             edits = self.files.open(stack, self.genome, self.n, request)
             records = self._records(samples, seed, entries, spent, edits.add, out.mark)
-            write_fasta(file, records, line_width=out.line_width or sys.maxsize, zipped=out.zipped)
+            if out.is_genbank:
+                constructs = Constructs(self.genome, self.n)
+                records = self._records(samples, seed, entries, spent, constructs.note(edits.add))
+                file.write(constructs.format(records))
+            else:
+                out.write_records(file, ((one, []) for one in records))
             edits.finish()
             out.screen()
         rules = self.designer.rules
@@ -166,8 +170,8 @@ class DesignDrawing(Drawing):
         seed: int,
         entries: list[dict[str, Any]],
         spent: list[int],
-        note: Callable[[DesignGroup, Callable[[int, int], str], bytes, Sequence[bytes]], None],
-        mark: str,
+        note: Note,
+        mark: str = "",
     ) -> Iterator[Record]:
         for group, before, designs in self.read(samples):
             for copy, (after, sample) in enumerate(designs):

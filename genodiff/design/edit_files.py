@@ -17,6 +17,9 @@ from genodiff.io.file_names import encode_text
 from genodiff.io.target import describe_file, is_stream
 from genodiff.version import __version__
 
+Note = Callable[[DesignGroup, Callable[[int, int], str], bytes, Sequence[bytes]], None]
+"""What is done with the designs of a group: see `EditWriter.add`."""
+
 
 class EditFiles(NamedTuple):
     """The names of the files; None is not written."""

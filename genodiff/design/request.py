@@ -170,7 +170,12 @@ class RedesignRequest(DesignFields, DrawRequest):
 
     out: Annotated[
         str | Path,
-        Option("FASTA file to write; - for stdout, .gz for BGZF.", OUT, decides="nothing"),
+        Option(
+            "FASTA file to write; - for stdout, .gz for BGZF. NAME.gb: GenBank of whole records, "
+            "their features kept, with each region and edit as a feature.",
+            OUT,
+            decides="nothing",
+        ),
     ]
     fasta: Annotated[
         str | Path | None, Option("The genome that the regions are of.", is_input=True)

@@ -1,7 +1,6 @@
 """New DNA sequences, and templates whose gaps are filled."""
 
 import hashlib
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -19,7 +18,7 @@ from genodiff.generate.sample import Tick, choose_batch_size, infill
 from genodiff.generate.samples import Ids, Sample
 from genodiff.generate.sampling import Sampling
 from genodiff.io.fasta import Record
-from genodiff.io.fasta_writer import write_fasta
+from genodiff.io.genbank_writer import Mark, mark_changes
 from genodiff.runs.model import TrainedModel
 
 
@@ -101,8 +100,7 @@ class DnaDrawing(Drawing):
     ) -> dict[str, Any]:
         entries: list[dict[str, Any]] = []
         with out.open() as file:
-            records = self._records(samples, seed, entries, out.mark)
-            write_fasta(file, records, line_width=out.line_width or sys.maxsize, zipped=out.zipped)
+            out.write_records(file, self._records(samples, seed, entries, out.mark))
             out.screen()
         told = self.tell(seed, entries)
         if self.memory is not None and self.templates is None:
@@ -112,7 +110,7 @@ class DnaDrawing(Drawing):
 
     def _records(
         self, samples: Iterator[Sample], seed: int, entries: list[dict[str, Any]], mark: str
-    ) -> Iterator[Record]:
+    ) -> Iterator[tuple[Record, list[Mark]]]:
         for sample in samples:
             name, filled = self.name(sample.number), self.read(sample)
             entry: dict[str, Any] = {"name": name, "length": len(sample.ids), "nfe": sample.nfe}
@@ -133,4 +131,6 @@ class DnaDrawing(Drawing):
             about = f"{ours}{mark} {filled.description}".rstrip()
             if not entry.get("filled", 1):
                 about = filled.description
-            yield Record(name, about, filled.text, 0)
+            before = np.where(filled.drawn, ord("N"), np.frombuffer(filled.text, np.uint8))
+            marks = [] if self.templates is None else mark_changes(before.tobytes(), filled.text)
+            yield Record(name, about, filled.text, 0), marks

@@ -1,6 +1,5 @@
 """Regions of a genome that are filled: the whole genome again, or the regions alone."""
 
-import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -23,7 +22,7 @@ from genodiff.generate.samples import Sample, refuse_after_gap
 from genodiff.generate.sampling import Sampling
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import Record
-from genodiff.io.fasta_writer import write_fasta, write_long_records
+from genodiff.io.fasta_writer import write_long_records
 from genodiff.runs.model import TrainedModel
 
 _CHUNK = 1 << 20
@@ -105,8 +104,7 @@ class GapDrawing(Drawing):
         with out.open() as file:
             width, zipped = out.line_width, out.zipped
             if self.only_filled:
-                regions = self._regions(samples, told)
-                write_fasta(file, regions, line_width=width or sys.maxsize, zipped=zipped)
+                out.write_records(file, ((one, []) for one in self._regions(samples, told)))
             else:
                 contigs = self._contigs(samples, told)
                 write_long_records(file, contigs, line_width=width, zipped=zipped)

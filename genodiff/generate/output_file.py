@@ -12,13 +12,16 @@ import hashlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from genodiff.generate.screening import Screener
 from genodiff.io.atomic import open_atomic, write_error
+from genodiff.io.fasta import Record
+from genodiff.io.fasta_writer import write_fasta
+from genodiff.io.genbank_writer import Mark, format_genbank, is_genbank
 from genodiff.io.target import is_stream
 
 
@@ -45,7 +48,7 @@ class DigestWriter:
 
 
 class SampleFile:
-    """An output of samples; `told` is what a sidecar says of the file.
+    """An output of samples, GenBank where its name ends so; `told` is what a sidecar says of it.
 
     `sidecar` is the file that describes it, "-" where none does. `line_width` is of FASTA.
     """
@@ -55,6 +58,7 @@ class SampleFile:
     ) -> None:
         self.path, self.sidecar, self.screener = path, sidecar, screener
         self.line_width, self.zipped = line_width, path.lower().endswith(".gz")
+        self.is_genbank = is_genbank(path)
         self.told: dict[str, Any] = {}
         self._spool: IO[bytes] | None = None
 
@@ -84,6 +88,17 @@ class SampleFile:
                 raise AssertionError("samples that nobody has screened")
             with open(path, "rb") as passed, self._open_target() as file:
                 shutil.copyfileobj(passed, file)
+
+    def write_records(
+        self, file: IO[bytes], records: Iterable[tuple[Record, Sequence[Mark]]]
+    ) -> None:
+        """Write records with their features, which FASTA leaves out, to the open file."""
+        if self.is_genbank:
+            for one, marks in records:
+                file.write(format_genbank(one.name, one.description, one.sequence, marks))
+            return
+        width = self.line_width or sys.maxsize
+        write_fasta(file, (one for one, _ in records), line_width=width, zipped=self.zipped)
 
     def screen(self) -> None:
         """Hand what is written so far to the screener, if there is one.

@@ -10,6 +10,7 @@ from genodiff.errors import UsageError
 from genodiff.generate.guide_settings import GuideSettings, check_guide
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import Screener, open_screener
+from genodiff.io.genbank_writer import is_genbank
 from genodiff.io.target import is_stream
 from genodiff.jobs.file_request import OUT, FileRequest, OptionalRun
 from genodiff.jobs.options import COUNT, Block, RegionsInPlace, RelativeFiles, Seed, Strains
@@ -17,7 +18,7 @@ from genodiff.jobs.request import Option, Request
 from genodiff.runs.run_paths import choose_run
 
 _OTHER_FORMATS = {
-    ".gb", ".gbk", ".gbff", ".genbank", ".embl", ".vcf", ".bed", ".gff", ".gff3", ".gtf", ".csv",
+    ".gbff", ".embl", ".vcf", ".bed", ".gff", ".gff3", ".gtf", ".csv",
     ".tsv", ".parquet", ".xlsx", ".html", ".pdf", ".png", ".svg", ".bam", ".2bit",
 }  # fmt: skip
 
@@ -161,8 +162,10 @@ class DrawRequest(FileRequest):
         super().__post_init__()
         ending = Path(str(self.out)).suffix.lower()
         if ending in _OTHER_FORMATS and getattr(self, "known", None) != "text":
-            what = f"--out {self.out}: sequences are written as FASTA, and {ending} says otherwise"
+            what = f"--out {self.out}: sequences are written as FASTA (.fa) or GenBank (.gb)"
             raise UsageError(what, fix=f"give {Path(str(self.out)).stem}.fa")
+        if is_genbank(str(self.out)) and self.screen is not None:
+            raise UsageError("--screen reads FASTA", fix="give --out NAME.fa, or no --screen")
         check_guide(self.guide)
         self.open_screener()
         if self.line_width < 0:
@@ -218,8 +221,8 @@ class SampleRequest(SampleFields, DrawRequest):
     fasta: Annotated[
         str | Path | None,
         Option(
-            "FASTA file to write; - for stdout, .gz for BGZF. With --bed or --region and no "
-            "--template: the genome that they are of.",
+            "FASTA file to write; - for stdout, .gz for BGZF, .gb for GenBank. With --bed or "
+            "--region and no --template: the genome that they are of.",
             or_stream=True,
             decides="nothing",
         ),
@@ -289,6 +292,9 @@ class SampleRequest(SampleFields, DrawRequest):
             raise UsageError(what, fix="give --template FASTA")
         if self.is_partly:
             refuse_novel(how)
+        if self.is_partly and not self.only_filled and is_genbank(str(self.out)):
+            what = f"--out {self.out}: a filled genome is written as FASTA"
+            raise UsageError(what, fix="give --out NAME.fa, or --only-filled")
         if self.only_filled and not self.is_partly:
             raise UsageError("--only-filled is for --bed and --region", fix="give one of them")
 

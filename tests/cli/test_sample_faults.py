@@ -21,7 +21,7 @@ from genodiff.runs import model as models
 from tests.cli.conftest import Command
 
 REFUSED = [
-    (("--fasta", "out.gb"), 2, "--out out.gb: sequences are written as FASTA, and .gb says"),
+    (("--fasta", "out.embl"), 2, "--out out.embl: sequences are written as FASTA"),
     (("--num", "0"), 2, "at least"),
     (("--num", "-3"), 2, "at least|negative|positive"),
     (("--num", 10**15), 5, "space"),

@@ -1,0 +1,125 @@
+"""GenBank records of designed sequences, written by Biopython.
+
+A record that was read from a GenBank or EMBL file keeps its features and their qualifiers, its
+comments, references and topology: SnapGene's and Benchling's labels and colours are qualifiers. A
+design has its source's length, so every location stays valid.
+"""
+
+import copy
+import io
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from genodiff.errors import DataError
+from genodiff.io.genbank import SeqRecord, find_flat_format, parse_flat_records
+from genodiff.io.input_file import open_input
+from genodiff.io.text_lines import split_lines
+
+ENDINGS = (".gb", ".gbk", ".genbank")
+_LOCUS = 16  # the longest name that every reader of a LOCUS line takes
+
+
+class Mark(NamedTuple):
+    """A feature to add: a half-open interval, its key and its qualifiers."""
+
+    start: int
+    end: int
+    key: str
+    qualifiers: Mapping[str, str]
+
+
+def is_genbank(path: str | Path) -> bool:
+    """Whether a file of that name is written as GenBank.
+
+    >>> is_genbank("designs.gb"), is_genbank("designs.fa.gz")
+    (True, False)
+    """
+    return str(path).lower().endswith(ENDINGS)
+
+
+def read_annotated(path: str | Path) -> dict[str, SeqRecord]:
+    """Read the records of a GenBank or EMBL file, by name; {} for a file of another format."""
+    with open_input(path) as source:
+        blocks = source.blocks()
+        head = next(blocks, b"")
+        flat = find_flat_format(head)
+        if flat is None:
+            return {}
+
+        def every() -> Iterator[bytes]:
+            yield head
+            yield from blocks
+
+        lines = split_lines(every(), flat.name, source.shown)
+        return {one.name: one.parsed for one in parse_flat_records(lines, flat, source.shown)}
+
+
+def format_genbank(
+    name: str,
+    description: str,
+    sequence: bytes,
+    marks: Sequence[Mark] = (),
+    *,
+    source: SeqRecord | None = None,
+    circular: bool = False,
+) -> bytes:
+    """Format a sequence with features as one GenBank record.
+
+    `source`: a parsed record of the same length whose annotation is kept. Raises `DataError` for
+    another length.
+
+    >>> format_genbank("toy", "", b"ACGT", [Mark(1, 2, "variation", {"replace": "c"})]).split()[1]
+    b'toy'
+    """
+    from Bio import SeqIO  # takes 0.1 s
+    from Bio.Seq import Seq
+    from Bio.SeqFeature import SeqFeature, SimpleLocation
+    from Bio.SeqRecord import SeqRecord as Made
+
+    if source is not None and len(source.seq) != len(sequence):
+        raise DataError(f"has {len(source.seq):,} bases, its design {len(sequence):,}", record=name)
+    record: Any = Made(Seq("")) if source is None else copy.copy(source)
+    record.id = name
+    record.name = name if source is None or len(name) <= _LOCUS else source.name
+    record.letter_annotations = {}
+    record.seq = Seq(sequence)
+    record.description = description or (source.description if source is not None else name)
+    record.annotations = {"molecule_type": "DNA", "data_file_division": "SYN"} | record.annotations
+    if circular or "topology" not in record.annotations:
+        record.annotations["topology"] = "circular" if circular else "linear"
+    added = [
+        SeqFeature(SimpleLocation(m.start, m.end, 1), type=m.key, qualifiers=_list(m.qualifiers))
+        for m in marks
+    ]
+    record.features = [*record.features, *added]
+    out = io.StringIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a name longer than 16 letters, which readers take
+        SeqIO.write(record, out, "genbank")
+    return out.getvalue().encode("utf-8", "surrogateescape")
+
+
+def mark_changes(before: bytes, after: bytes, start: int = 0) -> list[Mark]:
+    """Mark each run of changed bases, with the bases that it replaced.
+
+    >>> mark_changes(b"ACGTA", b"ATGTC")
+    [Mark(start=1, end=2, key='variation', qualifiers={'replace': 'c', 'note': 'edited'}), \
+Mark(start=4, end=5, key='variation', qualifiers={'replace': 'a', 'note': 'edited'})]
+    """
+    pairs = enumerate(zip(before.upper(), after.upper(), strict=True))
+    changed = [i for i, (old, new) in pairs if old != new]
+    marks = []
+    for _, run in groupby(enumerate(changed), lambda pair: pair[1] - pair[0]):
+        at = [i for _, i in run]
+        old = before[at[0] : at[-1] + 1].decode("ascii").lower()
+        kind = "edited" if set(old) <= set("acgt") else "filled"
+        about = {"replace": old, "note": kind}
+        marks.append(Mark(start + at[0], start + at[-1] + 1, "variation", about))
+    return marks
+
+
+def _list(qualifiers: Mapping[str, str]) -> dict[str, list[str]]:
+    return {key: [value] for key, value in qualifiers.items()}

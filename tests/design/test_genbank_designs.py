@@ -1,0 +1,124 @@
+"""Designs as GenBank: what Biopython reads back is the design, its source's features and edits."""
+
+from pathlib import Path
+
+import pytest
+from Bio import SeqIO
+from Bio.Seq import Seq
+from Bio.SeqFeature import CompoundLocation, SeqFeature, SimpleLocation
+from tiny_run import write_run
+
+from genodiff.errors import DataError
+from genodiff.io.fasta import read_fasta
+from genodiff.io.genbank_writer import format_genbank, mark_changes
+from tests.commands import exit_code
+
+LETTERS = "CATTAGCCATGACCTAAGGGGTCTTACGATACGATTACAGATTACAGGCATTAGGACCCATAGGATACC"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("run"))
+
+
+def write_plasmid(path: Path) -> list[SeqFeature]:
+    """A circular record with the qualifiers that SnapGene and Benchling write."""
+    record = SeqIO.SeqRecord(Seq(LETTERS), "pX.1", "pX", "a plasmid")
+    record.annotations = {"molecule_type": "DNA", "topology": "circular", "comment": "kept"}
+    colours = {"label": ["gene X"], "ApEinfo_fwdcolor": ["#ff0000"], "note": ["color: #993366"]}
+    across = CompoundLocation([SimpleLocation(60, 69, 1), SimpleLocation(0, 9, 1)])
+    record.features = [
+        SeqFeature(SimpleLocation(9, 30, -1), type="CDS", qualifiers=colours),
+        SeqFeature(across, type="rep_origin", qualifiers={"label": ["ori"]}),
+    ]
+    SeqIO.write([record], path, "genbank")
+    return list(record.features)
+
+
+def read_genbank(path: str) -> list[SeqIO.SeqRecord]:
+    with open(path, encoding="ascii") as file:
+        return list(SeqIO.parse(file, "genbank"))
+
+
+def test_a_construct_keeps_its_annotation_and_marks_every_edit(
+    tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    features = write_plasmid(tmp_path / "p.gb")
+    words = ["--fasta", "p.gb", "--region", "pX.1:66-4", "--region", "pX.1:20-30"]
+    words += ["--steps", "4", "-n", "2", "--threads", "1", "-q"]
+    assert exit_code("redesign", run, *words, "-o", "o.fa") == 0
+    assert exit_code("redesign", run, *words, "-o", "o.gb") == 0
+    designs = {one.name: one.sequence.decode() for one in read_fasta("o.fa")}
+    records = read_genbank("o.gb")
+    assert [one.id for one in records] == ["pX.1.1", "pX.1.2"]
+    for copy, record in enumerate(records, 1):
+        text = str(record.seq)
+        assert text[65:] + text[:4] == designs[f"pX.1:66-4.{copy}"]
+        assert text[19:30] == designs[f"pX.1:20-30.{copy}"]
+        assert record.annotations["topology"] == "circular"
+        assert record.annotations["comment"] == "kept"
+        kept = [(f.type, str(f.location), f.qualifiers) for f in record.features[:2]]
+        assert kept == [(f.type, str(f.location), f.qualifiers) for f in features]
+        regions = [str(f.location) for f in record.features if f.type == "misc_feature"]
+        assert sorted(regions) == ["[0:4](+)", "[19:30](+)", "[65:69](+)"]
+        old = list(text.lower())
+        for one in record.features:
+            if one.type == "variation":
+                old[int(one.location.start) : int(one.location.end)] = one.qualifiers["replace"][0]
+        assert "".join(old) == LETTERS.lower()
+    assert (tmp_path / "o.gb.vcf").read_text().splitlines()[4:] == (
+        tmp_path / "o.fa.vcf"
+    ).read_text().splitlines()[4:]
+
+
+def test_sequences_and_filled_gaps_are_records(
+    tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.fa").write_text(">t one\nACGTNNNNACGT\n")
+    words = ["--seed", "1", "--steps", "4", "--threads", "1", "-q"]
+    assert exit_code("sample", run, "--template", "t.fa", *words, "-o", "t.gb") == 0
+    (record,) = read_genbank("t.gb")
+    assert str(record.seq)[:4] + str(record.seq)[8:] == "ACGTACGT"
+    ((at, old),) = [(str(f.location), f.qualifiers["replace"]) for f in record.features]
+    assert (at, old) == ("[4:8](+)", ["nnnn"])
+    assert exit_code("sample", run, "-n", "2", "--length", "30", *words, "-o", "new.gb") == 0
+    assert [len(one) for one in read_genbank("new.gb")] == [30, 30]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--template", "t.fa", "--region", "t:5-8", "-o", "o.gb"], "written as FASTA"),
+        (["-o", "o.embl"], "FASTA (.fa) or GenBank (.gb)"),
+        (["-o", "o.gb", "--screen", "true"], "--screen reads FASTA"),
+    ],
+)
+def test_what_genbank_cannot_hold_is_refused(
+    words: list[str],
+    says: str,
+    tmp_path: Path,
+    run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.fa").write_text(">t one\nACGTNNNNACGT\n")
+    assert exit_code("sample", run, *words) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_record_of_another_length_is_refused() -> None:
+    source = SeqIO.SeqRecord(Seq("ACGT"), "a")
+    with pytest.raises(DataError, match="has 4 bases, its design 5"):
+        format_genbank("a", "", b"ACGTA", source=source)
+
+
+def test_runs_of_edits_are_one_feature() -> None:
+    marks = mark_changes(b"ACGTNA", b"TGGTAA", 10)
+    assert [(m.start, m.end, m.qualifiers["replace"]) for m in marks] == [
+        (10, 12, "ac"),
+        (14, 15, "n"),
+    ]
+    assert [m.qualifiers["note"] for m in marks] == ["edited", "filled"]
