@@ -127,3 +127,12 @@ def _keep(path: str) -> str:
             what = f"what comes through it cannot be kept: {fault.strerror}"
             raise MachineError(what, file=path, fix="give a file, or set TMPDIR") from None
     return kept
+
+
+def is_genbank(path: str | Path) -> bool:
+    """Whether a file of that name is written as GenBank.
+
+    >>> is_genbank("designs.gb"), is_genbank("designs.fa.gz")
+    (True, False)
+    """
+    return str(path).lower().endswith((".gb", ".gbk", ".genbank"))

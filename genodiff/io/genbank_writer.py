@@ -13,12 +13,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from Bio import SeqIO
+from Bio.Seq import Seq
+from Bio.SeqFeature import SeqFeature, SimpleLocation
+
 from genodiff.errors import DataError
 from genodiff.io.genbank import SeqRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import open_input
 from genodiff.io.text_lines import split_lines
 
-ENDINGS = (".gb", ".gbk", ".genbank")
 _LOCUS = 16  # the longest name that every reader of a LOCUS line takes
 
 
@@ -29,15 +32,6 @@ class Mark(NamedTuple):
     end: int
     key: str
     qualifiers: Mapping[str, str]
-
-
-def is_genbank(path: str | Path) -> bool:
-    """Whether a file of that name is written as GenBank.
-
-    >>> is_genbank("designs.gb"), is_genbank("designs.fa.gz")
-    (True, False)
-    """
-    return str(path).lower().endswith(ENDINGS)
 
 
 def read_annotated(path: str | Path) -> dict[str, SeqRecord]:
@@ -74,14 +68,9 @@ def format_genbank(
     >>> format_genbank("toy", "", b"ACGT", [Mark(1, 2, "variation", {"replace": "c"})]).split()[1]
     b'toy'
     """
-    from Bio import SeqIO  # takes 0.1 s
-    from Bio.Seq import Seq
-    from Bio.SeqFeature import SeqFeature, SimpleLocation
-    from Bio.SeqRecord import SeqRecord as Made
-
     if source is not None and len(source.seq) != len(sequence):
         raise DataError(f"has {len(source.seq):,} bases, its design {len(sequence):,}", record=name)
-    record: Any = Made(Seq("")) if source is None else copy.copy(source)
+    record: Any = SeqIO.SeqRecord(Seq("")) if source is None else copy.copy(source)
     record.id = name
     record.name = name if source is None or len(name) <= _LOCUS else source.name
     record.letter_annotations = {}
