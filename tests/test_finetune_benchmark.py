@@ -46,3 +46,24 @@ def test_the_line_of_a_table_is_picked_by_validation_not_by_test(run: ModuleType
     assert picked is not None
     assert picked.name == "b"
     assert pick_by_validation(lines[3:], ("scratch",)) is None
+
+
+def test_a_protocol_is_chosen_by_validation_within_its_minutes(
+    run: ModuleType, tmp_path: Path
+) -> None:
+    from protocol_search import as_words, choose, list_protocols
+
+    protocols = list_protocols(1e-3, 10, 1_000, turns=True)
+    assert protocols[0] == {}
+    assert protocols[2] == {
+        "epochs": 20, "dropout": 0.3, "ema": 0.998, "mask_share": 0.1, "shift": 4, "patience": 5,
+    }  # fmt: skip
+    assert len({tuple(one.items()) for one in protocols}) == len(protocols) == 98
+    assert not any({"shift", "rc"} & set(one) for one in list_protocols(1, 1, 999, turns=False))
+    assert list_protocols(1e-3, 10, 170, turns=False)[1] == {"epochs": 59, "patience": 5}
+    assert list(as_words({"weight_decay": 0.1})) == ["--weight-decay", 0.1]
+    values = iter([0.5, 0.7, 0.7, 0.9])
+    asked = protocols, lambda flags: (next(values), 60.0), "mcc"
+    assert choose(*asked, 3.0, tmp_path / "tried.json") == protocols[1]
+    assert choose(*asked, 3.0, tmp_path / "tried.json") == protocols[1]  # nothing is tried again
+    assert choose(*asked, 4.0, tmp_path / "tried.json") == protocols[3]

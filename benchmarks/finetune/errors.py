@@ -24,11 +24,13 @@ from run import SUITES  # noqa: E402
 from genodiff.data.kmers import shared_kmer_fractions  # noqa: E402
 from genodiff.finetuning.results import read_results  # noqa: E402
 from genodiff.finetuning.scored_unit import read_predictions  # noqa: E402
-from genodiff.finetuning.unit import TEST, UNITS, VALIDATION  # noqa: E402
+from genodiff.finetuning.unit import TEST, UNITS  # noqa: E402
 from genodiff.tasks.task import load_task  # noqa: E402
 
 GUE = SUITES["gue"]
 THRESHOLD = 0.5
+VALIDATION = "validation.safetensors"
+"""Predictions of a trial for the validation part: sweeps of `finetune --budget` kept them."""
 Mask = NDArray[np.bool_]
 
 

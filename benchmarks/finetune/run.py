@@ -25,9 +25,11 @@ FINDINGS.md is the end of RESULTS.md. Published values are as `data_recipes/publ
 """
 
 import argparse
+import json
+import re
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -43,8 +45,12 @@ from kept_sweep import (  # noqa: E402
     take_sweep,
     unpack_sweep,
 )
+from protocol_search import Flags, as_words, choose, list_protocols  # noqa: E402
 
+from genodiff.finetuning.pooling import HEADS  # noqa: E402
+from genodiff.finetuning.protocol import FitSettings  # noqa: E402
 from genodiff.reports.sweep_results import TaskResult  # noqa: E402
+from genodiff.tasks.suite import find_task  # noqa: E402
 
 
 class Suite(NamedTuple):
@@ -103,15 +109,46 @@ def pretrain(asked: argparse.Namespace) -> str:
 def measure(asked: argparse.Namespace, name: str, task: str, more: list[str]) -> None:
     """All models on one task."""
     suite = SUITES[name]
-    runs = [word for run in asked.run for word in ("--model", run)]
-    models = [] if asked.no_network else ["--model", f"scratch:{asked.preset}", *runs]
+    given = "finetune", name, "--task", task, "--data", asked.data / suite.data, *suite.flags
+    networks = [] if asked.no_network else [f"scratch:{asked.preset}", *asked.run]
+    lines: list[tuple[list[str], list[object]]] = [([network], []) for network in networks]
+    if asked.budget is not None:
+        lines = [(one, choose_protocol(asked, [*given, *more], *one)) for one, _ in lines]
     if not asked.no_baselines:
-        models += ["--model", "baselines", "--model", "tuned-baselines"]
-    budget = [] if asked.budget is None else ["--budget", asked.budget]
-    genodiff(
-        "finetune", name, "--task", task, "--data", asked.data / suite.data, *suite.flags, *models,
-        "--seeds", asked.seeds, "--jobs", asked.jobs, "--out", asked.out / name, *budget, *more,
+        lines.append((["baselines", "tuned-baselines"], []))
+    for models, flags in lines:
+        named = [word for model in models for word in ("--model", model)]
+        genodiff(
+            *given, *named, "--seeds", asked.seeds, "--jobs", asked.jobs, "--out", asked.out / name,
+            *more, *flags,
+        )  # fmt: skip
+
+
+def choose_protocol(asked: argparse.Namespace, given: list[object], model: str) -> list[object]:
+    """The flags of the protocol that seed 1's validation part chooses for a network on a task."""
+    name, task = str(given[1]), find_task(str(given[1]), str(given[3]))
+    place = asked.out / "protocols" / re.sub(r"\W", "_", f"{name} {task.name} {model}")
+    place.mkdir(parents=True, exist_ok=True)
+
+    def fit(flags: Flags) -> dict[str, Any]:
+        words = [*given, "--model", model, "--seeds", 1, "--out", place, "--json", *as_words(flags)]
+        (row,) = json.loads(genodiff(*words, capture=True))["rows"]
+        return row  # type: ignore[no-any-return]
+
+    first = fit({})
+    settings = FitSettings.parse(first["settings"])
+    protocols = list_protocols(
+        settings.lr, settings.epochs, settings.steps(first["n_train"]), turns=not task.oriented,
+        reads_places=HEADS[settings.head].reads_places,
     )  # fmt: skip
+
+    def measure_fit(flags: Flags) -> tuple[float, float]:
+        row = fit(flags)
+        return row["valid"], row["seconds"]
+
+    record = place / "protocols.json"
+    chosen = choose(protocols, measure_fit, task.metrics[0], asked.budget, record)
+    return list(as_words(chosen))
 
 
 def write(asked: argparse.Namespace) -> None:

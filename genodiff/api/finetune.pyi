@@ -32,7 +32,6 @@ def finetune(
     grid: bool = False,
     search: int = 0,
     exclude_overlap: typing.Literal['some', 'half', 'all'] | None = None,
-    budget: float | None = None,
     keep_weights: bool | None = None,
     offline: bool = False,
     rc: typing.Literal['auto', 'conjoin', 'average', 'augment', 'none'] | None = None,
@@ -63,7 +62,7 @@ def finetune(
     (the folder of a suite's files) and `reference` (NAME → FASTA) are for suites; `name`,
     `sequence`, `label`, `kind`, `metric`, `test_share` and `drop_missing` for your own. Validation
     on seed 1 chooses the `head` where it is None or "auto", on more seeds where it has few
-    examples; with a `budget` it chooses more.
+    examples.
 
     The folder `out` is resumed where it exists. Returned are `out`, `rows` (those of its
     results.jsonl that belong to this plan), `files` (RESULTS.md and report.html) and `comparisons`:
@@ -112,8 +111,6 @@ def finetune(
         search: Let optuna try this many settings on the first seed's validation part.
         exclude_overlap: Leave out, for all models alike, the test sequences that pretraining saw:
             some, half [half, where no word follows] or all of their 24-mers.
-        budget: Minutes for choosing the settings of each model on each task by validation: head,
-            learning rate, epochs, weight decay, dropout, strands and shifts.
         keep_weights: Keep each fit for `genodiff predict` [every new one]; when given, one that is
             done without is fitted again. --no-keep keeps none.
         offline: Never touch the network.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.finetuning.baselines import make_given
-from genodiff.finetuning.choosing_seeds import list_choosing_seeds, name_seeds
+from genodiff.finetuning.choosing import list_choosing_seeds, name_seeds
 from genodiff.finetuning.tuned_baselines import Given, choose_options
 from genodiff.finetuning.unit import Unit
 from genodiff.io import atomic
@@ -32,7 +32,7 @@ def find_choice(unit: Unit, data: TaskData, out: Path) -> dict[str, Any]:
     """
     what = {
         "suite": unit.suite, "task": unit.task, "split": unit.split, "data": unit.data,
-        "baseline": unit.model.preset, "budget": unit.settings.budget,
+        "baseline": unit.model.preset,
     }  # fmt: skip
     path = out / CHOICES / f"{sha256_json(what)[:16]}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,11 +44,11 @@ def find_choice(unit: Unit, data: TaskData, out: Path) -> dict[str, Any]:
             pass
         seeds = list_choosing_seeds(data, SEED)
         given = [_take_parts(data, seed) for seed in seeds]
-        found = choose_options(str(unit.model.preset), given, unit.settings.budget)
+        found = choose_options(str(unit.model.preset), given)
         choice = {
             "of": "settings", **found._asdict(), "metric": data.task.metrics[0],
             "n_valid": sum(len(one.valid.labels) for one in given),
-            "by": f"validation of {name_seeds(seeds)}", "budget_minutes": unit.settings.budget,
+            "by": f"validation of {name_seeds(seeds)}",
         }  # fmt: skip
         atomic.write_json(path, {**what, "seed": SEED, "choice": choice})
         return choice

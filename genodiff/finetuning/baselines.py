@@ -51,7 +51,6 @@ class BaselineData(NamedTuple):
     train: Examples
     valid: Examples
     seed: int
-    minutes: float | None = None
 
     @property
     def n_out(self) -> int:
@@ -65,20 +64,17 @@ def fit_baseline(
     train: Examples,
     valid: Examples,
     seed: int,
-    *,
-    minutes: float | None = None,
 ) -> Predict:
     """A baseline fitted on `train`, its choices made on `valid`, as a function of examples.
 
     Sequences are cut to the task's `max_length` as they are for networks; lengths and places are
-    not. `minutes` is the budget of a choice of settings on `valid` (`budget.choose_candidate`).
-    Raises `UsageError` for an unknown name, `DataError` where a baseline needs coordinates or
+    not. Raises `UsageError` for an unknown name, `DataError` where a baseline needs coordinates or
     classes that the data do not have.
     """
     fit = BASELINES[name].fit
     if not train.n:
         raise DataError(f"task {task.name}: no train example", fix="give some")
-    given = BaselineData(name, task, train, valid, seed, minutes)
+    given = BaselineData(name, task, train, valid, seed)
     predict: Predict = (find_named(fit) if isinstance(fit, str) else fit)(given)
     return predict
 
@@ -212,5 +208,5 @@ def fit_chosen(
 def fit_by_choice(given: BaselineData) -> Predict:
     """A tuned baseline, its options chosen on the validation part."""
     whole = make_given(given.task, given.train, given.valid, given.seed)
-    options = choose_options(given.name, [whole], given.minutes).options
+    options = choose_options(given.name, [whole]).options
     return fit_tuned(given.name, options, whole)[0]

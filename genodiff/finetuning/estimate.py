@@ -19,8 +19,7 @@ from genodiff.domain import DOMAINS
 from genodiff.errors import DataError, format_count
 from genodiff.finetuning.adaptation import STEP_BASES
 from genodiff.finetuning.batches import encode, split_passes
-from genodiff.finetuning.budget import FINALISTS, find_shares
-from genodiff.finetuning.choosing_seeds import count_choosing_seeds
+from genodiff.finetuning.choosing import FINALISTS, count_choosing_seeds, find_shares
 from genodiff.finetuning.cnn import count_weights
 from genodiff.finetuning.fit import count_outputs, sum_loss
 from genodiff.finetuning.head import Classifier, list_heads
@@ -120,10 +119,6 @@ def estimate(plan: SweepPlan, device: str, jobs: int) -> dict[str, Any]:
                         device
                     )
                     row |= _of_network(classifier, seen, settings, _tries(plan, settings, seen))
-                    if plan.budget is not None and row["seconds"] is not None:
-                        choosing = 60 * plan.budget / plan.seeds
-                        row["choice_seconds"] += choosing
-                        row["seconds"] += choosing
                 row["disk_bytes"] = _disk_bytes(row, size, model, plan.keep)
                 rows.append(row)
     seconds = sum((row.get("seconds") or 0.0) * row["units"] for row in rows)
@@ -164,7 +159,7 @@ def _tries(plan: SweepPlan, settings: FitSettings, size: TaskSize) -> float:
             )
         )
     own = 0.0
-    if plan.choose_head and plan.budget is None:
+    if plan.choose_head:
         n_fit = max(1, size.n_train - size.n_train // VALID_SHARE)
         first, *later = find_shares(settings.steps(n_fit))
         own = first * len(list_heads()) + FINALISTS * sum(later)

@@ -197,7 +197,7 @@ def _fit_baseline(
     chosen = find_choice(unit, data, out) if BASELINES[name].is_tuned else None
     clock = WorkClock()
     if chosen is None:
-        predict = fit_baseline(name, task, train, valid, unit.seed, minutes=unit.settings.budget)
+        predict = fit_baseline(name, task, train, valid, unit.seed)
     else:
         predict = fit_chosen(name, chosen["options"], task, train, valid, unit.seed)
     found: dict[str, Any] = {

@@ -101,10 +101,6 @@ class FitSettings(Settings):
         int,
         Field(ge=0, description="steps of masked diffusion on the train sequences, before the fit"),
     ] = 0
-    budget: Annotated[
-        float | None,
-        Field(gt=0, description="minutes that a baseline's own choice by validation may take"),
-    ] = None
     probe_c: Annotated[tuple[float, ...],
         Field(description="strengths (inverse) that a probe's regularisation tries")] = (
         0.01, 0.1, 1.0, 10.0,
@@ -116,6 +112,7 @@ class FitSettings(Settings):
         """More than one part means the head `parts`, which has `PARTS` where none are given."""
         if not isinstance(values, dict):
             return values
+        values = {k: v for k, v in values.items() if k != "budget"}  # older versions had one
         many = values.get("parts", 1) not in (1, None)
         if many and "head" not in values:
             return values | {"head": "parts"}

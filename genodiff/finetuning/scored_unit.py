@@ -17,14 +17,14 @@ from genodiff.finetuning.fit import Watch
 from genodiff.finetuning.fitted_unit import FittedUnit, fit_unit, null_nonfinite_key
 from genodiff.finetuning.predictor_files import can_keep, write_predictor
 from genodiff.finetuning.results import null_nonfinite
-from genodiff.finetuning.unit import MODEL, PREDICTOR, RESULT, TEST, VALIDATION, Unit
+from genodiff.finetuning.unit import MODEL, PREDICTOR, RESULT, TEST, Unit
 from genodiff.io import atomic
 from genodiff.io.identity import stamp_time
 from genodiff.runs.sealed_files import encode_tensors, read_json, read_tensors
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.metrics import Floats, measure, measure_spread
 from genodiff.tasks.suite import Task
-from genodiff.tasks.task import TaskData, seed_split
+from genodiff.tasks.task import TaskData
 from genodiff.version import __version__, name_revision
 
 _log = logging.getLogger("genodiff")
@@ -86,14 +86,9 @@ def try_unit(
 ) -> tuple[float, float]:
     """(validation value, seconds) of a unit that is fitted and not scored.
 
-    Its predictions for the validation part are kept, to compare trials by. The test part is not
-    read. Raises `GenodiffError` for a fit that fails.
+    The test part is not read. Raises `GenodiffError` for a fit that fails.
     """
     fitted = fit_unit(unit, remove_test(data), out, device=device, watch=watch)
-    valid = data.train.take(seed_split(data, unit.seed)[1])
-    path = unit.folder(out) / VALIDATION
-    if not path.exists():
-        atomic.write_bytes(path, _encode_predictions(fitted.predict(valid), valid))
     return fitted.found["valid"], fitted.found["seconds"]
 
 

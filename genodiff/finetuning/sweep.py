@@ -37,7 +37,7 @@ from genodiff.finetuning.results import add_rows, hash_data, read_results
 from genodiff.finetuning.scored_unit import Keep
 from genodiff.finetuning.search import Search, pick_best_settings
 from genodiff.finetuning.seen_tests import SeenTests, measure_seen_tests
-from genodiff.finetuning.selection import Selector
+from genodiff.finetuning.selection import HeadSelector
 from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
 from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
@@ -62,7 +62,6 @@ class SweepPlan(NamedTuple):
     """What a sweep does: which models, methods and seeds.
 
     `over` are settings that replace the protocol's; `keep` says which fits are kept for prediction.
-    `budget` are the minutes that choosing the settings of a model on a task may take, and
     `choose_head` says that validation chooses the head. `exclude` says which test examples are left
     out because pretraining saw them.
     """
@@ -77,7 +76,6 @@ class SweepPlan(NamedTuple):
     search: int = 0
     grid: bool = False
     keep: Keep = "new"
-    budget: float | None = None
     exclude: Level | None = None
     choose_head: bool = False
 
@@ -101,7 +99,7 @@ def choose_settings(
     Raises `UsageError` for settings that the network cannot have.
     """
     if model.kind == "baseline":
-        return "", FitSettings(budget=plan.budget)
+        return "", FitSettings()
     shape, alphabet = model.shape()
     wanted: Strands = plan.over.get("rc", "auto")
     rc = choose_strands(
@@ -228,8 +226,8 @@ def sweep(
                     some = make_units(plan, known, model, method, settings, setting)
                     told = seen[name].tell(model.kind, model.digest)
                     some = [unit.model_copy(update={"seen": told}) for unit in some]
-                    if model.kind != "baseline" and (plan.choose_head or plan.budget is not None):
-                        some = _select(plan, known, some, Workers(plan.request, out, device, jobs))
+                    if model.kind != "baseline" and plan.choose_head:
+                        some = _select(known, some, Workers(plan.request, out, device, jobs))
                     units += some
                     cost |= {unit.key: _cost(unit, known) for unit in some}
         units = _unique(units)
@@ -271,10 +269,9 @@ def sweep(
     return [row for row in read_results(out) if row["key"] in chosen]
 
 
-def _select(plan: SweepPlan, known: TaskSummary, units: list[Unit], place: Workers) -> list[Unit]:
-    """The units of one model on one task, with the settings that validation chooses for all."""
-    selector = Selector(units[0], known.task, place, plan.budget)
-    settings, choices, seconds = selector.select(units[0].settings, head=plan.choose_head)
+def _select(known: TaskSummary, units: list[Unit], place: Workers) -> list[Unit]:
+    """The units of one model on one task, with the head that validation chooses for all."""
+    settings, choices, seconds = HeadSelector(units[0], known.task, place).select()
     change = {"settings": settings, "choices": choices, "choice_seconds": seconds}
     if settings != units[0].settings:
         change["setting"] = "chosen"

@@ -1,4 +1,4 @@
-"""Baselines whose settings are chosen on the validation part, under the same budget as networks.
+"""Baselines whose settings are chosen on the validation part.
 
   kmer-tuned   logistic (values: ridge) regression on k-mers of several lengths
   gkm-svm      support vector machine (values: ridge) on the gapped spectrum kernel
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import GenodiffError
-from genodiff.finetuning.budget import Budget, choose_candidate
+from genodiff.finetuning.choosing import choose_candidate
 from genodiff.finetuning.feature_regression import (
     FeaturePredictor,
     LinearRule,
@@ -105,11 +105,11 @@ def fit_tuned(name: str, options: Options, given: Given) -> tuple[Predict, Float
     return _BASELINES[name].fit(options, given)
 
 
-def choose_options(name: str, given: Sequence[Given], minutes: float | None = None) -> TunedChoice:
+def choose_options(name: str, given: Sequence[Given]) -> TunedChoice:
     """The options with the best mean of the task's first metric over the validation parts.
 
-    `given` has a fit's data for each seed that chooses. `minutes` is the budget; without it every
-    candidate is tried. Raises `GenodiffError` where none can be fitted.
+    `given` has a fit's data for each seed that chooses. Raises `GenodiffError` where no candidate
+    can be fitted.
     """
     task = given[0].task
     metric = task.metrics[0]
@@ -128,8 +128,7 @@ def choose_options(name: str, given: Sequence[Given], minutes: float | None = No
         return value, clock.seconds
 
     candidates = list_tuned_options(name, task, given[0].train)
-    shares = _BASELINES[name].shares
-    choice = choose_candidate(candidates, evaluate, metric, budget=Budget(minutes), shares=shares)
+    choice = choose_candidate(candidates, evaluate, metric, _BASELINES[name].shares)
     for one in given:
         one.features.clear()
     options = candidates[choice.candidate]

@@ -3,7 +3,6 @@
 UNITS/KEY/state.safetensors    where the fit is, while it runs
 UNITS/KEY/model.safetensors    the weights of its best epoch, network and head
 UNITS/KEY/fitted.json          what the fit found on the validation part
-UNITS/KEY/validation.safetensors  of a trial: its predictions for the validation part, and the truth
 UNITS/KEY/test.safetensors     the predictions for the test part, and the truth
 UNITS/KEY/predictor.json       what prediction needs beside the weights, with README.md
 UNITS/KEY/result.json          the row, and the history of the epochs: written last
@@ -23,7 +22,7 @@ from genodiff.io.identity import sha256_json
 from genodiff.settings import Settings
 
 MODEL, FITTED, TEST = "model.safetensors", "fitted.json", "test.safetensors"
-VALIDATION, README = "validation.safetensors", "README.md"
+README = "README.md"
 
 
 class Unit(Settings):
@@ -59,8 +58,6 @@ class Unit(Settings):
         }
         if self.model.kind == "baseline":
             what["baseline"] = self.model.preset
-            if self.settings.budget is not None:
-                what["budget"] = self.settings.budget
         else:
             what["settings"] = self.settings.model_dump(mode="json")
             if self.settings.parts == 1:
@@ -69,8 +66,6 @@ class Unit(Settings):
                 del what["settings"]["head"]  # which the number of parts says
             if self.settings.shift == 0:
                 del what["settings"]["shift"]
-            if self.settings.budget is None:
-                del what["settings"]["budget"]
         return sha256_json(what)[:16]
 
     def tell_choice(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from genodiff.domain import DOMAINS
 from genodiff.errors import printable
-from genodiff.finetuning.choice_words import describe_choice
+from genodiff.finetuning.choosing import describe_choice
 from genodiff.tasks.contamination import describe_contamination, describe_left_out
 from genodiff.version import __version__
 

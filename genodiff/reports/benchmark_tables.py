@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from genodiff.domain import DNA, DOMAINS
-from genodiff.finetuning.choice_words import describe_choice
+from genodiff.finetuning.choosing import describe_choice
 from genodiff.finetuning.results import null_nonfinite
 from genodiff.finetuning.seen_tests import describe_seen_tests
 from genodiff.reports.blocks import describe_duration

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge
 
 from genodiff.errors import UsageError
 from genodiff.io.target import check_folder, check_target, read_json_object
@@ -251,14 +251,6 @@ class SweepOptions:
             alone="half",
         ),
     ] = None
-    budget: Annotated[
-        float | None,
-        Gt(0),
-        Option(
-            "Minutes for choosing the settings of each model on each task by validation: head, "
-            "learning rate, epochs, weight decay, dropout, strands and shifts."
-        ),
-    ] = None
     keep_weights: Annotated[
         bool | None,
         Option(
@@ -282,7 +274,7 @@ class SweepRequest(FitFlags, SweepOptions, SuiteData, OwnData, Request[dict[str,
     (the folder of a suite's files) and `reference` (NAME → FASTA) are for suites; `name`,
     `sequence`, `label`, `kind`, `metric`, `test_share` and `drop_missing` for your own. Validation
     on seed 1 chooses the `head` where it is None or "auto", on more seeds where it has few
-    examples; with a `budget` it chooses more.
+    examples.
 
     The folder `out` is resumed where it exists. Returned are `out`, `rows` (those of its
     results.jsonl that belong to this plan), `files` (RESULTS.md and report.html) and `comparisons`:

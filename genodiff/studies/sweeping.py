@@ -33,7 +33,6 @@ def finetune(asked: SweepRequest, judged: Judged) -> dict[str, Any]:
         asked.search,
         asked.grid,
         "new" if asked.keep_weights is None else "all" if asked.keep_weights else "none",
-        budget=asked.budget,
         exclude=asked.exclude_overlap,
         choose_head=asked.choose_head,
     )

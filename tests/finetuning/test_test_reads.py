@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from genodiff.finetuning import choosing_seeds, scored_unit, selection
+from genodiff.finetuning import choosing, scored_unit, selection
 from genodiff.finetuning import sweep as sweeping
 from genodiff.finetuning.model_spec import parse_models
 from genodiff.finetuning.model_words import list_baselines
@@ -81,7 +81,7 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Readers]:
 
     monkeypatch.setattr(DataRequest, "load", load_counted)
     monkeypatch.setattr(selection, "TINY", 4)
-    monkeypatch.setattr(choosing_seeds, "FEW", 4)
+    monkeypatch.setattr(choosing, "FEW", 4)
     for place, name, what in (
         (sweeping, "summarise_task", "summary"),
         (sweeping, "measure_seen_tests", "summary"),
@@ -121,7 +121,7 @@ OVER = {"epochs": 1, "batch_size": 16, "lr": 1e-2}
 def test_networks_are_chosen_without_the_test_part(home: Path, readers: Readers) -> None:
     words = [SCRATCH, f"adapted:{SCRATCH}"]
     plan = make_plan(home, words, over=OVER | {"adapt": 1}, methods=("full", "frozen", "probe"))
-    plan = plan._replace(choose_head=True, budget=0.01, seeds=1)
+    plan = plan._replace(choose_head=True, seeds=1)
     rows = check_sweep(plan, home / "networks", readers)
     assert len(rows) == 6
     assert all(row["choices"][0]["trials"] for row in rows)
@@ -134,7 +134,7 @@ def test_a_grid_is_tried_without_the_test_part(home: Path, readers: Readers) -> 
 
 def test_baselines_are_fitted_and_tuned_without_the_test_part(home: Path, readers: Readers) -> None:
     words = [name for name in list_baselines("dna") if not name.startswith("lookup")]
-    rows = check_sweep(make_plan(home, words, budget=0.01), home / "baselines", readers)
+    rows = check_sweep(make_plan(home, words), home / "baselines", readers)
     assert {row["model"] for row in rows} == set(words)
     tuned_names = list_baselines("dna", is_tuned=True)
     tuned = [row for row in rows if row["model"] in tuned_names]

@@ -10,9 +10,9 @@ import torch
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import UsageError
-from genodiff.finetuning import baseline_choice, choosing_seeds, tuned_baselines
+from genodiff.finetuning import baseline_choice, choosing, tuned_baselines
 from genodiff.finetuning.baselines import fit_baseline, fit_predict, make_given
-from genodiff.finetuning.choosing_seeds import list_choosing_seeds
+from genodiff.finetuning.choosing import list_choosing_seeds
 from genodiff.finetuning.feature_regression import FeaturePredictor
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.fitted_unit import fit_unit
@@ -154,17 +154,17 @@ def test_settings_are_chosen_once_on_seed_1_and_frozen_for_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, seen = task_data(), []
-    monkeypatch.setattr(choosing_seeds, "FEW", 12)
+    monkeypatch.setattr(choosing, "FEW", 12)
 
-    def choose(name: str, given: Sequence[Given], minutes: float | None) -> TunedChoice:
+    def choose(name: str, given: Sequence[Given]) -> TunedChoice:
         (one,) = given
-        seen.append((name, one.seed, minutes, set(one.valid.names)))
-        return choose_options(name, given, minutes)
+        seen.append((name, one.seed, set(one.valid.names)))
+        return choose_options(name, given)
 
     monkeypatch.setattr(baseline_choice, "choose_options", choose)
     rows = [run_unit(unit_of("gkm-svm", s, data.task), data, tmp_path) for s in (3, 1, 2)]
     assert len(seen) == 1
-    assert seen[0][:3] == ("gkm-svm", 1, None)
+    assert seen[0][:2] == ("gkm-svm", 1)
     assert len({json.dumps(row["choices"]) for row in rows}) == 1
     (choice,) = rows[0]["choices"]
     assert choice["tried"] == choice["offered"] == len(choice["trials"]) == 2
@@ -230,16 +230,6 @@ def test_more_seeds_choose_where_a_seed_has_few_validation_examples(tmp_path: Pa
     published = data._replace(valid_index=np.arange(12))
     assert list(list_choosing_seeds(published, 1)) == [1]
     assert list(list_choosing_seeds(data._replace(train=motif_examples(1_000)[1]), 1)) == [1]
-
-
-def test_a_budget_ends_a_choice_after_the_first_candidate() -> None:
-    task, data = motif_examples(60)
-    rows = np.arange(60)
-    given = make_given(task, data.take(rows[:40]), data.take(rows[40:]), 1)
-    found = choose_options("kmer-tuned", [given], 1e-9)
-    assert (found.tried, found.offered) == (1, 2)
-    assert "the budget allowed 1 of 2" in found.why
-    assert found.options == list_tuned_options("kmer-tuned", task, data)[0]
 
 
 def test_the_words_name_plain_and_tuned_baselines_apart() -> None:
