@@ -14,10 +14,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+import torch
 
-from commands import cpu, genodiff, last_session, plain  # noqa: E402
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from commands import cpu, last_session  # noqa: E402
+from trial_page import write_page  # noqa: E402
+from trials import compare_schedules, read_spec, run_comparison  # noqa: E402
+
+from genodiff.io.progress import ProgressDisplay  # noqa: E402
+from genodiff.jobs.machine import choose_device  # noqa: E402
 
 SPECS = {
     "yeast-83k": "--fasta",
@@ -38,7 +45,15 @@ MARGIN = 0.002
 """Bits within which two rows are called equivalent."""
 
 
-def section(name: str, out: Path, words: list[object]) -> list[str]:
+def compare(file: Path, out: Path, over: dict[str, Any]) -> None:
+    """Train and score what is missing of a comparison, and write its page."""
+    spec, device = read_spec(file, over), choose_device("auto")
+    with ProgressDisplay() as display:
+        entries = run_comparison(spec, file, out, device=device, progress=display.show_batches)
+    write_page(spec, entries, compare_schedules(spec, entries, device=device), out, MARGIN)
+
+
+def section(name: str, out: Path) -> list[str]:
     """A comparison's tables, and what they were made with; its page beside them."""
     lines = (out / "table.md").read_text(encoding="utf-8").splitlines()
     results = json.loads((out / "results.json").read_text(encoding="utf-8"))
@@ -48,8 +63,8 @@ def section(name: str, out: Path, words: list[object]) -> list[str]:
     threads = ", ".join(dict.fromkeys(str(session["threads"]) for session in sessions))
     shutil.copy(out / "compare.html", HERE / f"{name}.html")
     made = (
-        f"`{plain(*words)}`; trained at {commits} on {cpu()}, {threads} thread; with curves: "
-        f"`{name}.html`, which `run.py` writes."
+        f"`benchmarks/objectives/{name}.yaml`; trained at {commits} on {cpu()}, {threads} thread; "
+        f"with curves: `{name}.html`, which `run.py` writes."
     )
     lines = [line for line in lines if not line.startswith("<!--")]  # the seal of table.md
     shown = [f"#{line}" if line.startswith("#") else line for line in lines]
@@ -110,6 +125,8 @@ def main() -> None:
         "--only-write", action="store_true", help="make RESULTS.md again from what is there"
     )
     asked = parser.parse_args()
+    if asked.threads:
+        torch.set_num_threads(asked.threads)
     before = read_sections()
     text = [
         "# Objectives",
@@ -122,19 +139,11 @@ def main() -> None:
     ]
     for name, flag in SPECS.items():
         data = {"--fasta": asked.fasta, "--human": asked.human, "--text": asked.text}[flag]
-        words: list[object] = [
-            "compare",
-            HERE / f"{name}.yaml",
-            *(["--text" if flag == "--text" else "--fasta", data] if data else []),
-            "--margin",
-            MARGIN,
-            "--out",
-            asked.out / name,
-        ]
+        over = {flag.replace("human", "fasta").strip("-"): str(data.absolute())} if data else {}
         if not asked.only_write and asked.only in (None, name):
-            genodiff(*words, *(["--threads", asked.threads] if asked.threads else []), capture=True)
+            compare(HERE / f"{name}.yaml", asked.out / name, over)
         if (asked.out / name / "table.md").exists():
-            text += section(name, asked.out / name, words[:-2])
+            text += section(name, asked.out / name)
         else:
             text += [*before.get(title_of(name), [])]
     findings = HERE / "FINDINGS.md"

@@ -15,8 +15,6 @@ def compare(
     repeats: int = 1,
     against: str | None = None,
     margin: float | None = None,
-    tokens: int | None = None,
-    seeds: collections.abc.Sequence[int] | None = None,
     out: str | pathlib.Path | None = None,
     seed: int = 1,
     offline: bool = False,
@@ -24,38 +22,33 @@ def compare(
     plan: bool = False,
     force: bool = False,
 ) -> dict[str, typing.Any]:
-    """Two or more finished runs scored on the same bases, or the rows of a specification trained
-    and scored; the results as plain values.
+    """Two or more finished runs scored on the same bases; the results as plain values.
 
-    `runs` are run folders, or one YAML file. Each row has bits per base (of text: per byte) with
-    its interval, and its paired difference from the run `against` (default: the first); `pairs` has
-    every two runs, with p values, Holm's correction and a verdict; runs are called equivalent only
-    where their difference is shown to be within ±`margin` bits.
+    The row of a run has bits per base (of text: per byte) with its interval, and its paired
+    difference from the run `against` (default: the first); `pairs` has every two runs, with p
+    values, Holm's correction and a verdict; runs are called equivalent only where their difference
+    is shown to be within ±`margin` bits.
 
-    Differences are paired by window. Runs of other lengths read the same bases in
-    windows of their own; text of other tokens is refused. `tokens` and `seeds` are for a
-    specification. `out` (default: under runs/) holds table.md, compare.html, results.json and the
-    figures of all windows, so the same comparison again only reads; files there that genodiff did
-    not write are replaced with `force` only. With `plan` nothing is scored
-    or trained, and what it would take is returned. Raises `UsageError`, `DataError`,
-    `CheckpointError`, `MachineError`.
+    Differences are paired by window. Runs of other lengths read the same bases in windows of their
+    own; text of other tokens is refused. `out` (default: under runs/) holds table.md, compare.html,
+    results.json and the figures of all windows, so the same comparison again only reads; files
+    there that genodiff did not write are replaced with `force` only. With `plan` nothing is scored,
+    and what it would take is returned. Raises `UsageError`, `DataError`, `CheckpointError`,
+    `MachineError`.
 
     >>> genodiff.compare(["runs/a", "runs/b"], margin=0.01)["pairs"]
 
     Args:
-        runs: Two or more run folders; or one YAML file that names rows to train, see
-            benchmarks/objectives.
-        fasta: FASTA in place of the first run's, or of the recipe's.
+        runs: Two or more run folders.
+        fasta: FASTA in place of the first run's.
         bed: BED file whose 4th column names the splits; the strand is not used.
-        text: File or folder of text in place of the first run's, or of the recipe's.
+        text: File or folder of text in place of the first run's.
         split: Which split of the first run's data finished runs are scored on.
         max_windows: At most so many windows, evenly spread.
         repeats: Masks for each window.
         against: Run that the others are set against (default: the first).
         margin: Call two models equivalent where their difference is shown to be within this margin.
-        tokens: Tokens of each run, in place of the spec's.
-        seeds: Seeds, in place of the spec's.
-        out: Where tables go (default: runs/SPEC, or runs/compare-RUN-RUN).
+        out: Where tables go (default: runs/compare-RUN-RUN).
         seed: Seed of every random draw.
         offline: Never touch the network.
         device: Where to compute: auto, cpu or cuda.

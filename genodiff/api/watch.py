@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,22 +34,3 @@ def watch(*runs: str | Path, interval: float = 2.0) -> Iterator[list[Progress]]:
         if not any(one.trainer for one in found):
             return
         time.sleep(interval)
-
-
-def draw(found: Sequence[Progress], width: int, height: int) -> object:
-    """The curves of the runs and a line for each, to be printed by rich."""
-    from rich.console import Group
-    from rich.text import Text
-
-    from genodiff.reports.terminal_chart import Curve, draw_curves
-
-    colours = ("cyan", "magenta", "green", "yellow", "blue", "red")
-    curves, lines = [], []
-    for number, one in enumerate(found):
-        colour = colours[number % len(colours)]
-        loss = list(zip(map(float, one.steps), one.loss, strict=True))
-        curves.append(Curve(loss[len(loss) // 50 :], colour))  # the steep beginning hides the rest
-        curves.append(Curve([(float(s), bits) for s, bits in one.valid], "bold white", False))
-        lines.append(Text(one.describe(), style=colour))
-    chart = draw_curves(curves, width, height)
-    return Group(chart, Text("steps; bits of the loss, white: validation", style="dim"), *lines)

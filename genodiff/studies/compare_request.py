@@ -1,4 +1,4 @@
-"""What `compare` is asked: finished runs on the same bases, or rows that are trained. No torch."""
+"""What `compare` is asked: finished runs on the same bases. No torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,50 +16,40 @@ from genodiff.jobs.request import Option, Request
 from genodiff.runs.run_paths import check_input, check_run, find_domain_of_run
 from genodiff.statistics.margin import check_margin
 
-_SPEC = (".yaml", ".yml")
-
 
 @dataclass(frozen=True, kw_only=True)
 class CompareRequest(Request[dict[str, Any]]):
-    """Two or more finished runs scored on the same bases, or the rows of a specification trained
-    and scored; the results as plain values.
+    """Two or more finished runs scored on the same bases; the results as plain values.
 
-    `runs` are run folders, or one YAML file. Each row has bits per base (of text: per byte) with
-    its interval, and its paired difference from the run `against` (default: the first); `pairs` has
-    every two runs, with p values, Holm's correction and a verdict; runs are called equivalent only
-    where their difference is shown to be within ±`margin` bits.
+    The row of a run has bits per base (of text: per byte) with its interval, and its paired
+    difference from the run `against` (default: the first); `pairs` has every two runs, with p
+    values, Holm's correction and a verdict; runs are called equivalent only where their difference
+    is shown to be within ±`margin` bits.
 
-    Differences are paired by window. Runs of other lengths read the same bases in
-    windows of their own; text of other tokens is refused. `tokens` and `seeds` are for a
-    specification. `out` (default: under runs/) holds table.md, compare.html, results.json and the
-    figures of all windows, so the same comparison again only reads; files there that genodiff did
-    not write are replaced with `force` only. With `plan` nothing is scored
-    or trained, and what it would take is returned. Raises `UsageError`, `DataError`,
-    `CheckpointError`, `MachineError`.
+    Differences are paired by window. Runs of other lengths read the same bases in windows of their
+    own; text of other tokens is refused. `out` (default: under runs/) holds table.md, compare.html,
+    results.json and the figures of all windows, so the same comparison again only reads; files
+    there that genodiff did not write are replaced with `force` only. With `plan` nothing is scored,
+    and what it would take is returned. Raises `UsageError`, `DataError`, `CheckpointError`,
+    `MachineError`.
 
     >>> genodiff.compare(["runs/a", "runs/b"], margin=0.01)["pairs"]
     """
 
-    work: ClassVar[str] = "genodiff.studies.comparing:compare"
+    work: ClassVar[str] = "genodiff.studies.run_comparison:compare"
 
     runs: Annotated[
         Sequence[str | Path],
-        Option(
-            "Two or more run folders; or one YAML file that names rows to train, see "
-            "benchmarks/objectives.",
-            is_word=True,
-        ),
+        Option("Two or more run folders.", is_word=True),
     ] = field(kw_only=False)
-    fasta: Annotated[
-        str | Path | None, Option("FASTA in place of the first run's, or of the recipe's.")
-    ] = None
+    fasta: Annotated[str | Path | None, Option("FASTA in place of the first run's.")] = None
     bed: Annotated[
         str | Path | None,
         Option("BED file whose 4th column names the splits; the strand is not used."),
     ] = None
     text: Annotated[
         str | Path | None,
-        Option("File or folder of text in place of the first run's, or of the recipe's."),
+        Option("File or folder of text in place of the first run's."),
     ] = None
     split: Annotated[
         Literal["test", "valid", "train", "all"],
@@ -73,11 +63,9 @@ class CompareRequest(Request[dict[str, Any]]):
         str | None, Option("Run that the others are set against (default: the first).")
     ] = None
     margin: Margin = None
-    tokens: Annotated[int | None, Option("Tokens of each run, in place of the spec's.")] = None
-    seeds: Annotated[Sequence[int] | None, Option("Seeds, in place of the spec's.")] = None
     out: Annotated[
         str | Path | None,
-        Option("Where tables go (default: runs/SPEC, or runs/compare-RUN-RUN).", ("--out", "-o")),
+        Option("Where tables go (default: runs/compare-RUN-RUN).", ("--out", "-o")),
     ] = None
     seed: Seed = 1
     device: Device = "auto"
@@ -87,24 +75,9 @@ class CompareRequest(Request[dict[str, Any]]):
 
     @cached_property
     def paths(self) -> list[Path]:
-        """The runs, or the specification."""
+        """The runs."""
         given = [self.runs] if isinstance(self.runs, str | Path) else self.runs
         return [Path(run) for run in given]
-
-    @property
-    def is_specification(self) -> bool:
-        """Whether rows are trained."""
-        return any(path.suffix.lower() in _SPEC for path in self.paths)
-
-    @property
-    def over(self) -> dict[str, Any]:
-        """What stands in the place of the specification's own."""
-        files = {"fasta": self.fasta, "text": self.text}
-        over: dict[str, Any] = {
-            name: str(Path(path).absolute()) for name, path in files.items() if path is not None
-        }
-        over |= {} if self.tokens is None else {"tokens": self.tokens}
-        return over | ({"seeds": list(self.seeds)} if self.seeds else {})
 
     @property
     def options(self) -> EvalOptions:
@@ -122,7 +95,7 @@ class CompareRequest(Request[dict[str, Any]]):
         """
         if len(self.paths) < 2:
             what = "one run cannot be compared" if self.paths else "there is nothing to compare"
-            raise UsageError(what, fix="give two runs or more, or a YAML file")
+            raise UsageError(what, fix="give two runs or more")
         places = [path.resolve() for path in map(check_run, self.paths)]
         for path, place in zip(self.paths, places, strict=True):
             if places.count(place) > 1:
@@ -138,8 +111,6 @@ class CompareRequest(Request[dict[str, Any]]):
         """Where tables go."""
         if self.out is not None:
             return Path(self.out)
-        if self.is_specification:
-            return Path("runs") / self.paths[0].stem
         plain = [name.strip("/").replace("/", "-") for name in self.names]
         more = f"-and-{len(plain) - 3}-more" if len(plain) > 3 else ""
         return Path("runs") / f"compare-{'-'.join(plain[:3])}{more}"
@@ -150,27 +121,13 @@ class CompareRequest(Request[dict[str, Any]]):
         inputs: list[str | Path | None] = [self.fasta, self.bed, self.text]
         for file in inputs:
             check_input(file)
-        if self.is_specification:
-            if len(self.paths) > 1:
-                what = f"{self.paths[0]} is a specification, and more is given"
-                raise UsageError(what, fix="give one specification, or run folders only")
-            why, fix = "is for finished runs", "write it into the specification"
-            self._refuse(("bed", "max_windows", "against"), why, fix)
-            inputs.append(self.paths[0])
-        else:
-            self._refuse(("tokens", "seeds"), "is for a specification", "leave it out")
-            names = self.names
-            if self.against is not None and self.against not in names:
-                what = f"no run '{self.against}'"
-                raise UsageError(what, fix=f"give one of {', '.join(names)}")
-            self.options.check_domain(find_domain_of_run(check_run(self.paths[0])) or "dna")
+        names = self.names
+        if self.against is not None and self.against not in names:
+            what = f"no run '{self.against}'"
+            raise UsageError(what, fix=f"give one of {', '.join(names)}")
+        self.options.check_domain(find_domain_of_run(check_run(self.paths[0])) or "dna")
         for name in ("table.md", "compare.html", "results.json"):
             check_target(self.folder / name, force=self.force, inputs=inputs)
-
-    def _refuse(self, names: Sequence[str], why: str, fix: str) -> None:
-        for name in names:
-            if getattr(self, name) is not None:
-                raise UsageError(f"--{name.replace('_', '-')} {why}", fix=fix)
 
     def answer(self, *given: Any) -> dict[str, Any]:
         """The rows and their differences, or what they would take."""

@@ -9,6 +9,7 @@ Nats of every window are kept in OUT/scores under the weights and all that was a
 comparison again only reads.
 """
 
+import json
 import logging
 import math
 from collections.abc import Mapping
@@ -18,22 +19,38 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genodiff.data.dna_windows import DnaWindows
+from genodiff.data.loader import EvalBatches
 from genodiff.data.windows import Windows
 from genodiff.domain import DNA, DOMAINS
 from genodiff.errors import UsageError
-from genodiff.evaluation.bound import Progress, time_window
+from genodiff.evaluation.bound import Progress, measure_bound, time_window
 from genodiff.evaluation.eval_data import EvalData, open_data
 from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.io import atomic
 from genodiff.io.identity import sha256_json
+from genodiff.io.progress import ProgressDisplay
+from genodiff.jobs.machine import choose_device
 from genodiff.runs.model import TrainedModel, load_model
+from genodiff.runs.run_paths import check_run
 from genodiff.runs.seen_bases import describe_seen_bases
 from genodiff.statistics.interval import BITS, Floats, ratio
 from genodiff.statistics.seed_windows import compare_models
-from genodiff.studies.comparison_files import describe_pairs
-from genodiff.studies.run_comparison_page import write_run_page
-from genodiff.studies.scores import TrialScore, read_score, score_windows, write_score
+from genodiff.studies.compare_request import CompareRequest
+from genodiff.studies.comparison_page import describe_pairs, write_run_page
 
 _log = logging.getLogger("genodiff")
+_MOST_ROWS, _MOST_TOKENS = 32, 32768  # in a batch
+
+
+class TrialScore(NamedTuple):
+    """A run's figure on each window.
+
+    `size` is what bits are counted per: bases of DNA, bytes of text.
+    """
+
+    nats: Floats
+    tokens: Floats
+    size: Floats
 
 
 class RunEntry(NamedTuple):
@@ -50,6 +67,19 @@ class RunComparison(NamedTuple):
     data: EvalData
     windows: Windows
     options: EvalOptions
+
+
+def compare(asked: CompareRequest) -> dict[str, Any]:
+    """What `genodiff.compare` returns."""
+    runs = dict(zip(asked.names, map(check_run, asked.paths), strict=True))
+    comparison = open_comparison(runs, asked.options, device=choose_device(asked.device))
+    folder = {"folder": str(asked.folder)}
+    if asked.plan:
+        return plan_comparison(comparison) | folder
+    with ProgressDisplay() as display:
+        progress = display.show_batches
+        names = {"against": asked.against, "margin": asked.margin}
+        return compare_runs(comparison, asked.folder, **names, progress=progress) | folder  # type: ignore[arg-type]
 
 
 def open_comparison(
@@ -105,7 +135,7 @@ def plan_comparison(comparison: RunComparison) -> dict[str, Any]:
     runs = []
     for name, model in comparison.entries:
         pieces, _ = windows.pieces(model.config.data.seq_len)
-        rows = max(1, min(32, 32768 // pieces.seq_len))
+        rows = max(1, min(_MOST_ROWS, _MOST_TOKENS // pieces.seq_len))
         seconds = time_window(model, pieces, rows) * len(pieces) * repeats
         weights = sum(p.numel() for p in model.backbone.parameters())
         runs.append({"name": name, "parameters": weights, "seconds": round(seconds, 1)})
@@ -244,3 +274,31 @@ def _find_notes(comparison: RunComparison, counted: Floats) -> list[str]:
         else:
             notes.append(f"{name} was trained on other data.")
     return list(filter(None, notes))
+
+
+def score_windows(
+    model: TrainedModel, windows: Windows, seed: int, repeats: int, progress: Progress | None = None
+) -> tuple[Floats, Floats]:
+    """Nats (mean over repeats) and tokens of each window. Raises as `measure_bound`."""
+    device = next(model.backbone.parameters()).device
+    rows = max(1, min(_MOST_ROWS, _MOST_TOKENS // windows.seq_len))
+    batches = EvalBatches(windows, rows, seed, repeats)
+    found = measure_bound(model.objective, model.backbone, batches, device, progress)
+    return found.nats.sum(0).mean(0), found.tokens.sum(0)
+
+
+def read_score(file: Path, asked: dict[str, Any]) -> TrialScore | None:
+    """What `write_score` kept, if the same was asked; else None."""
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        if kept["asked"] == asked:
+            return TrialScore(*(np.array(kept[name]) for name in TrialScore._fields))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return None
+
+
+def write_score(file: Path, asked: dict[str, Any], score: TrialScore) -> None:
+    """Keep a score under what was asked. Raises `MachineError`."""
+    arrays = {name: getattr(score, name).tolist() for name in TrialScore._fields}
+    atomic.write_json(file, {"asked": asked} | arrays)

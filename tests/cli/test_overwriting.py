@@ -16,18 +16,6 @@ from tests.conservation.constraint_world import write_world
 from tests.labelled_files import random_dna
 
 FOREIGN = b"\x1f\x8bnot written by genodiff\n"
-SPEC = """\
-title: two rows
-recipe: toy
-domain: dna
-tokens: 1000
-seeds: [1]
-settings: {seq_len: 64, batch_size: 4, preset: caduceus-ps-tiny}
-rows:
-  - {name: MDLM}
-  - {name: SEDD, settings: {objective: sedd}}
-against: MDLM
-"""
 Scene = tuple[list[object], Path]
 """Words of a command, and the file that it would overwrite."""
 
@@ -61,8 +49,16 @@ def _demo(run: Path, here: Path) -> Scene:
 
 
 def _compare(run: Path, here: Path) -> Scene:
-    (here / "spec.yaml").write_text(SPEC)
-    return ["compare", "spec.yaml", "--out", "mine"], here / "mine" / "table.md"
+    shutil.copytree(run, here / "other")
+    return [
+        "compare",
+        run,
+        "other",
+        "--max-windows",
+        2,
+        "--out",
+        "mine",
+    ], here / "mine" / "table.md"
 
 
 def _export(run: Path, here: Path) -> Scene:
@@ -227,7 +223,6 @@ CACHE = {"cache", "data build", "data get"}
 
 LONG = {
     "demo": "genodiff.studies.demo.run_demo",
-    "compare": "genodiff.studies.compare.run_comparison",
     **{f"finetune {name}": "genodiff.studies.sweeping.choose_device" for name in describe_suites()},
 }
 """Verbs that take minutes; with `--force` it is seen that the work begins."""

@@ -6,11 +6,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from rich.text import Text
 
 import genodiff
 from genodiff.errors import UsageError
-from genodiff.reports.terminal_chart import Curve, draw_curves
 from genodiff.runs.metrics import COLUMNS
 from genodiff.runs.progress_reader import ProgressReader
 from tests.commands import exit_code
@@ -106,35 +104,6 @@ def test_the_verb_looks_once_where_stdout_is_no_terminal(
     # Where a line is broken depends on how long the folder's name is.
     assert "step 8/10" in " ".join(said.split())
     assert "finished" in said
-    assert "\u28ff" > max(said) > "\u2800"  # braille dots
     assert exit_code("watch", run, "--json") == 0
     (told,) = json.loads(capsys.readouterr().out)
     assert (told["steps"][-1], told["horizon"]) == (8, 10)
-
-
-def dots(text: Text) -> list[list[bool]]:
-    """The chart as rows of dots, without labels."""
-    places = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-    return [
-        [bool(ord(c) - 0x2800 & places[y][x]) if c > "\u2800" else False
-         for c in line[8:] for x in (0, 1)]
-        for line in text.plain.splitlines()[:-1] for y in range(4)
-    ]  # fmt: skip
-
-
-def test_a_line_is_drawn_from_corner_to_corner_without_gaps() -> None:
-    chart = dots(draw_curves([Curve([(0, 1), (50, 0)], "red")], 8 + 10, 5))
-    assert len(chart) == 20
-    assert chart[0][0]
-    assert chart[-1][-1]
-    assert all(any(line) for line in chart)
-    alone = dots(draw_curves([Curve([(0, 1), (50, 0)], "red", joined=False)], 8 + 10, 5))
-    assert sum(map(sum, alone)) == 2
-
-
-def test_points_of_a_column_are_averaged_and_numbers_that_are_none_left_out() -> None:
-    points = [(float(x), float(x % 2)) for x in range(1000)] + [(1000.0, float("nan"))]
-    drawn = draw_curves([Curve(points, "red")], 8 + 10, 5)
-    assert "0.5" in drawn.plain.splitlines()[0]
-    assert draw_curves([Curve([(1, float("nan"))], "red")], 40, 5).plain == "no figures yet"
-    assert len(dots(draw_curves([Curve([(3, 2.0)], "red")], 18, 5))) == 20

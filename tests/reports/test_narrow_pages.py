@@ -16,7 +16,7 @@ from genodiff.reports.comparison import compare_sequences
 from genodiff.reports.figures import NARROW, WIDE
 from genodiff.reports.folder import read_folder
 from genodiff.reports.svg import draw_both_widths
-from genodiff.studies.comparison_files import (
+from genodiff.studies.comparison_page import (
     ComparisonFigure,
     ComparisonTable,
     write_comparison,

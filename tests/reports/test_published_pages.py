@@ -17,7 +17,7 @@ from genodiff.reports.benchmark import RESULTS, write_benchmark
 from genodiff.reports.folder import read_folder
 from genodiff.reports.runs_page import render_runs
 from genodiff.reports.template import render_template
-from genodiff.studies.run_comparison_page import name_for_others
+from genodiff.studies.comparison_page import name_for_others
 
 SECRET = "dr-strange"
 

@@ -163,9 +163,6 @@ def test_the_page_and_the_table_show_the_paired_difference(
         (["a", "a"], 2, "given twice"),
         (["a", "nowhere"], 4, "nowhere: is not there"),
         (["a", "b", "--against", "d"], 2, "no run 'd'; give one of a, b"),
-        (["a", "b", "--tokens", "5"], 2, "--tokens is for a specification"),
-        (["spec.yaml", "a"], 2, "is a specification, and more is given"),
-        (["spec.yaml", "--against", "a"], 2, "--against is for finished runs"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(

@@ -1,4 +1,4 @@
-"""Runs side by side on the same bases: finished runs, or rows that a specification trains."""
+"""Runs side by side on the same bases: finished runs."""
 
 import logging
 from pathlib import Path
@@ -21,19 +21,11 @@ def _show(asked: Any, found: dict[str, Any]) -> None:
 
 def _print_plan(found: dict[str, Any]) -> None:
     for one in found["runs"]:
-        steps = f"{one['steps']:>8,} steps  {one['tokens']:>14,} tokens" if "steps" in one else ""
-        seed = f"seed {one['seed']}" if "seed" in one else ""
-        print(
-            f"{one['name']:28s} {seed}  {one['parameters']:>12,} parameters  {steps}  "
-            f"{(one['seconds'] or 0) / 60:8.1f} min"
-        )
-    hours = sum(one["seconds"] or 0 for one in found["runs"]) / 3600
-    if "device" in found:
-        rest = "without validation and scoring"
-        print(f"in all {hours:.1f} h on {found['device']}, {rest}; into {found['folder']}")
-    else:
-        size = f"{found['tokens']:,} tokens in {found['windows']:,} windows"
-        print(f"in all {hours:.1f} h for {size}; into {found['folder']}")
+        minutes = f"{one['seconds'] / 60:8.1f} min"
+        print(f"{one['name']:28s}  {one['parameters']:>12,} parameters  {minutes}")
+    hours = sum(one["seconds"] for one in found["runs"]) / 3600
+    size = f"{found['tokens']:,} tokens in {found['windows']:,} windows"
+    print(f"in all {hours:.1f} h for {size}; into {found['folder']}")
 
 
 compare = make_verb(compare_runs, show=_show)

@@ -1,4 +1,4 @@
-"""Watch training runs: live curves in the terminal, the pace and the time to go."""
+"""Watch training runs: the loss, the pace and the time to go, live in the terminal."""
 
 import json as json_module
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from genodiff.api.watch import draw
 from genodiff.api.watch import watch as watch_runs
 from genodiff.cli.common import Common, Json
 
@@ -24,6 +23,7 @@ def watch(
     common.prepare()
     from rich.console import Console
     from rich.live import Live
+    from rich.text import Text
 
     looks = watch_runs(*runs, interval=interval)
     if json:
@@ -34,9 +34,8 @@ def watch(
         return
     console = Console()
     if once or not console.is_terminal:
-        console.print(draw(next(looks), min(console.width, 100), 12))
+        console.print(*(one.describe() for one in next(looks)), sep="\n", markup=False)
         return
     with Live(console=console, auto_refresh=False) as live:
         for found in looks:
-            height = max(4, min(20, console.height - len(found) - 4))
-            live.update(draw(found, console.width, height), refresh=True)  # type: ignore[arg-type]
+            live.update(Text("\n".join(one.describe() for one in found)), refresh=True)

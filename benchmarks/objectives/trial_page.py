@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from trial_schedules import ScheduleFigure
+from trials import TrialResult, TrialSpec
 
 from genodiff.domain import DOMAINS
 from genodiff.reports.figures import NARROW, WIDE
 from genodiff.reports.svg import INK, draw_both_widths, open_canvas, to_svg
 from genodiff.statistics.comparisons import JudgedDifference
-from genodiff.statistics.interval import BITS
+from genodiff.statistics.interval import BITS, Floats
 from genodiff.statistics.seed_windows import compare_models, estimate_fixed_ratio, estimate_ratio
-from genodiff.studies.compare import TrialResult, TrialSpec
-from genodiff.studies.comparison_files import (
+from genodiff.studies.comparison_page import (
     ComparisonFigure,
     ComparisonTable,
     describe_correction,
@@ -24,8 +25,7 @@ from genodiff.studies.comparison_files import (
     show_ends,
     write_comparison,
 )
-from genodiff.studies.schedules import ScheduleFigure
-from genodiff.studies.scores import Floats, TrialScore
+from genodiff.studies.run_comparison import TrialScore
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#777777", "#8b0000")
 

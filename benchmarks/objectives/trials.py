@@ -4,7 +4,7 @@ A spec is a YAML file:
 
     title: Yeast, 470 k parameters
     recipe: sacCer3                     what `genodiff train` takes; --fasta (or --text) of
-                                        `genodiff compare` goes in its place
+                                        `run.py` goes in its place
     domain: dna                         or text, which is measured in bits per byte
     tokens: 20000000                    that each run sees; its steps follow from its batch size
     seeds: [1]
@@ -28,6 +28,7 @@ differences are taken window by window.
 import logging
 import math
 import re
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -46,9 +47,14 @@ from genodiff.runs.config import RunConfig
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.runs.resolve import expand_names, merge_settings, resolve_config
 from genodiff.settings import Settings, read_yaml
-from genodiff.studies.schedules import ScheduleFigure, schedule_figures
-from genodiff.studies.scores import Floats, TrialScore, read_score, score_windows, write_score
+from genodiff.statistics.interval import Floats
+from genodiff.studies.run_comparison import TrialScore, read_score, score_windows, write_score
 from genodiff.training.run import train
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from trial_schedules import ScheduleFigure, schedule_figures  # noqa: E402
 
 _log = logging.getLogger("genodiff")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+=-]*")

@@ -4,6 +4,7 @@ only reads.
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,12 @@ import yaml
 from genodiff.errors import UsageError
 from genodiff.statistics.interval import BITS, ratio
 from genodiff.statistics.seed_windows import compare_models, estimate_ratio
-from genodiff.studies.compare import compare_schedules, plan, read_spec, run_comparison
-from genodiff.studies.compare_page import write_page
+
+HERE = Path(__file__).resolve().parent.parent / "benchmarks" / "objectives"
+sys.path.insert(0, str(HERE))
+
+from trial_page import write_page  # noqa: E402
+from trials import compare_schedules, plan, read_spec, run_comparison  # noqa: E402
 
 TINY: dict[str, Any] = {
     "seq_len": 64,
@@ -195,7 +200,5 @@ def test_a_spec_that_cannot_be_meant_is_refused_before_any_work(
 
 
 def test_the_committed_specs_can_be_planned() -> None:
-    for path in sorted(
-        (Path(__file__).resolve().parents[2] / "benchmarks" / "objectives").glob("*.yaml")
-    ):
+    for path in sorted(HERE.glob("*.yaml")):
         assert plan(read_spec(path, {}), path)
