@@ -5,11 +5,15 @@ unit vectors: so LoRA, DoRA, LoHa, IA³ and what else is linear are read by one 
 `peft`'s dropout falls on the unit vectors too: it then drops an input in all positions of a step.
 """
 
+import sys
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+ADAPTED = ["in_proj", "out_proj"]
+"""Layers that an adapter without `target_modules` is put on: the mixer's two projections."""
 
 
 class ReadLayer(NamedTuple):
@@ -60,3 +64,22 @@ def read_taps(layer: nn.Module) -> tuple[Tensor, Tensor | None]:
             "an adapter on conv1d, whose channels are apart; leave it out of target_modules"
         )
     return layer.weight.squeeze(1), layer.bias  # type: ignore[operator, return-value]
+
+
+def name_adapted_layers(model_type: str) -> None:
+    """Give PEFT, where it is imported, the layers of `model_type` for `target_modules=None`.
+
+    PEFT keeps one table for each kind of adapter. Those that adapt what LoRA adapts are extended.
+    """
+    constants = sys.modules.get("peft.utils.constants")
+    if constants is None:
+        return
+    ending = "_TARGET_MODULES_MAPPING"
+    tables = {name: table for name, table in vars(constants).items() if name.endswith(ending)}
+    lora = tables[f"TRANSFORMERS_MODELS_TO_LORA{ending}"]
+    for table in tables.values():
+        if isinstance(table, dict) and table.get("bert") == lora["bert"]:
+            table.setdefault(model_type, ADAPTED)
+    ia3 = "TRANSFORMERS_MODELS_TO_IA3_{}_MODULES_MAPPING"
+    for name, layers in (("TARGET", ADAPTED), ("FEEDFORWARD", ADAPTED[1:])):
+        vars(constants).get(ia3.format(name), {}).setdefault(model_type, layers)

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from transformers import PreTrainedConfig
 
 from genodiff.alphabet import DNA
+from genodiff.hf.adapted_weights import name_adapted_layers
 
 _TOKENIZER = "CaduceusTokenizer"
 _USUAL: dict[str, Any] = {
@@ -55,6 +56,12 @@ class CaduceusConfig(PreTrainedConfig):
             # A folder without tokenizer files has the published tokenizer.
             kwargs.setdefault("tokenizer_class", _TOKENIZER)
         super().__post_init__(**kwargs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the configuration as PEFT reads it, which then knows the layers to adapt."""
+        name_adapted_layers(self.model_type)
+        found: dict[str, Any] = super().to_dict()
+        return found
 
     def to_diff_dict(self) -> dict[str, Any]:
         """What is saved: the published settings, and others where they are not the usual ones."""

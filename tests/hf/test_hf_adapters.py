@@ -122,3 +122,27 @@ def test_adapters_of_a_task_are_called_as_peft_calls_them(model: CaduceusForMask
     found = adapted(input_ids=ids, labels=torch.zeros(len(ids), dtype=torch.long))
     found.loss.backward()
     assert any(p.grad is not None for p in adapted.parameters() if p.requires_grad)
+
+
+@pytest.mark.parametrize("kind", ["LoraConfig", "IA3Config", "LoHaConfig", "AdaLoraConfig"])
+def test_an_adapter_without_target_modules_is_put_on_the_projections(
+    model: CaduceusForMaskedLM, kind: str, tmp_path: Path
+) -> None:
+    """PEFT's quickstart names no layers; what is saved is loaded and merged to the same logits."""
+    more = {"total_step": 10} if kind == "AdaLoraConfig" else {}
+    config = getattr(peft, kind)(task_type="SEQ_CLS", **more)
+    classifier = CaduceusForSequenceClassification(deepcopy(model.config)).eval()
+    adapted = peft.get_peft_model(deepcopy(classifier), config).eval()
+    assert set(adapted.peft_config["default"].target_modules) == {"in_proj", "out_proj"}
+    with torch.no_grad():
+        for name, weight in adapted.named_parameters():
+            if weight.requires_grad and "score" not in name:
+                weight.add_(torch.randn_like(weight) / 20)
+    ids = sample_ids()
+    wanted = adapted(input_ids=ids).logits
+    assert (wanted - classifier(input_ids=ids).logits).abs().max() > 1e-5
+    adapted.save_pretrained(tmp_path)
+    again = peft.PeftModel.from_pretrained(classifier, tmp_path).eval()
+    torch.testing.assert_close(again(input_ids=ids).logits, wanted)
+    merged = again.merge_and_unload()
+    torch.testing.assert_close(merged(input_ids=ids).logits, wanted, atol=1e-5, rtol=1e-4)
