@@ -17,6 +17,8 @@ import json
 import os
 import pkgutil
 import runpy
+import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,6 +26,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
 
 AT_IMPORT = (
@@ -81,10 +84,12 @@ class Command:
 class ForkServer:
     """A process of its own that waits for commands; it is started by the first of them."""
 
-    def __init__(self, forks: bool = True) -> None:
-        """Without `forks` every command that is `run` is a process of its own."""
+    def __init__(self, forks: bool = True, folder: str | Path | None = None) -> None:
+        """Without `forks` every command that is `run` is a process of its own. Processes that give
+        the same `folder`, which is there, have one server: it ends with the last of them.
+        """
+        self._folder = folder
         self._forks = forks and sys.platform.startswith("linux")
-        self._server: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._environment: dict[str, str] = {}
 
@@ -95,11 +100,10 @@ class ForkServer:
         self.close()
 
     def close(self) -> None:
-        """End the server. Commands that run go on to their end."""
-        if self._server is not None and self._socket is not None:
+        """Leave the server. Commands that run go on to their end."""
+        if self._socket is not None:
             self._socket.close()
-            self._server.wait()
-            self._server = self._socket = None
+            self._socket = None
 
     def serves(self, env: Mapping[str, str]) -> bool:
         """Whether a fork stands for a process with the environment `env`."""
@@ -114,20 +118,24 @@ class ForkServer:
         *,
         cwd: str | Path | None = None,
         env: Mapping[str, str] | None = None,
-        input: str = "",
+        input: str | bytes = "",
         timeout: float | None = None,
+        code: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """What `genodiff WORDS` does, with what it wrote to stdout and stderr."""
+        data = input.encode() if isinstance(input, str) else input
         env = os.environ if env is None else env
         if not self.serves(env):
-            command = [sys.executable, "-m", "genodiff", *words]
-            options: Any = {"cwd": cwd, "env": env, "input": input, "timeout": timeout}
-            return subprocess.run(command, capture_output=True, text=True, **options)
+            how = ["-m", "genodiff"] if code is None else ["-c", code]
+            options: Any = {"cwd": cwd, "env": env, "input": data, "timeout": timeout}
+            done = subprocess.run([sys.executable, *how, *words], capture_output=True, **options)
+            shown = [text.decode().replace("\r\n", "\n") for text in (done.stdout, done.stderr)]
+            return subprocess.CompletedProcess(done.args, done.returncode, *shown)
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out:
-            stdin.write(input.encode())
+            stdin.write(data)
             stdin.seek(0)
             with tempfile.TemporaryFile() as err:
-                command = self.start(words, stdin, out, err, cwd=cwd, env=env)
+                command = self.start(words, stdin, out, err, cwd=cwd, env=env, code=code)
                 try:
                     command.wait(timeout)
                 except BaseException:
@@ -136,40 +144,65 @@ class ForkServer:
                 said = [_read(stream) for stream in (out, err)]
         return subprocess.CompletedProcess(command.args, command.wait(), *said)
 
+    def run_code(self, code: str, *words: object, **more: Any) -> subprocess.CompletedProcess[str]:
+        """What `python -c CODE WORDS` does, with all of genodiff imported; `more` as in `run`."""
+        return self.run([str(word) for word in words], code=code, **more)
+
     def start(
         self,
         words: Sequence[str],
-        stdin: IO[Any] | int,
-        stdout: IO[Any] | int,
-        stderr: IO[Any] | int,
+        stdin: IO[Any] | int = subprocess.DEVNULL,
+        stdout: IO[Any] | int = subprocess.DEVNULL,
+        stderr: IO[Any] | int = subprocess.DEVNULL,
         *,
         cwd: str | Path | None = None,
         env: Mapping[str, str] | None = None,
+        code: str | None = None,
     ) -> Command:
-        """Begin `genodiff WORDS` with these files as its streams."""
+        """Begin `genodiff WORDS` with these files as its streams, or `python -c CODE WORDS`."""
         env = _with_one_thread(os.environ if env is None else env)
         if self._socket is None:
-            self._start_server()
+            self._join_server()
         assert self._socket is not None
         ours, theirs = socket.socketpair()
-        asked = {"words": list(words), "cwd": str(cwd or Path.cwd()), "env": dict(env)}
+        asked = {"words": list(words), "cwd": str(cwd or Path.cwd()), "env": env, "code": code}
         with tempfile.TemporaryFile() as request:
             request.write(json.dumps(asked).encode())
             request.flush()
-            streams = [s if isinstance(s, int) else s.fileno() for s in (stdin, stdout, stderr)]
-            socket.send_fds(self._socket, [b"."], [theirs.fileno(), request.fileno(), *streams])
+            with open(os.devnull, "r+b") as nowhere:
+                given = (nowhere if s == subprocess.DEVNULL else s for s in (stdin, stdout, stderr))
+                streams = [s if isinstance(s, int) else s.fileno() for s in given]
+                files = [theirs.fileno(), request.fileno(), *streams]
+                socket.send_fds(self._socket, [b"."], files)
         theirs.close()
         return Command(["genodiff", *words], int(ours.recv(64)), ours)
 
-    def _start_server(self) -> None:
-        self._socket, theirs = socket.socketpair()
+    def _join_server(self) -> None:
+        """Connect to the server, and start it where there is none."""
+        import fcntl
+
         self._environment = _choose_environment()
-        command = [sys.executable, str(Path(__file__).resolve()), str(theirs.fileno())]
-        self._server = subprocess.Popen(
-            command, env=self._environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
-        )
-        theirs.close()
+        folder = Path(self._folder or tempfile.mkdtemp())
+        self._socket = socket.socket(socket.AF_UNIX)
+        with open(folder / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                self._socket.connect(str(folder / "server"))
+            except (FileNotFoundError, ConnectionRefusedError):
+                self._start_server(folder / "server")
+                self._socket.connect(str(folder / "server"))
+        if self._folder is None:
+            shutil.rmtree(folder)
         atexit.register(self.close)
+
+    def _start_server(self, address: Path) -> None:
+        address.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(address))
+            listener.listen()
+            listener.set_inheritable(True)
+            words = [sys.executable, str(Path(__file__).resolve()), str(listener.fileno())]
+            os.posix_spawn(sys.executable, words, self._environment)
 
 
 def _with_one_thread(env: Mapping[str, str]) -> dict[str, str]:
@@ -190,8 +223,8 @@ def _read(stream: IO[bytes]) -> str:
     return stream.read().decode().replace("\r\n", "\n")
 
 
-def serve(asked: socket.socket) -> None:
-    """Import, then fork for every command until the other end is closed."""
+def serve(listener: socket.socket) -> None:
+    """Import, then fork for every command until nobody is connected any more."""
     del sys.path[0]  # the folder of this script
     genodiff = importlib.import_module("genodiff")
     ours = [found.name for found in pkgutil.walk_packages(genodiff.__path__, "genodiff.")]
@@ -203,15 +236,26 @@ def serve(asked: socket.socket) -> None:
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are not waited for
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the tests' to hear
+    waiting = selectors.DefaultSelector()
+    waiting.register(listener, selectors.EVENT_READ)
     while True:
-        message, files, *_ = socket.recv_fds(asked, 1, 5)
-        if not message:
-            return
-        if os.fork() == 0:
-            asked.close()
-            _keep(*files)
-        for file in files:
-            os.close(file)
+        for key, _ in waiting.select():
+            if key.fileobj is listener:
+                waiting.register(listener.accept()[0], selectors.EVENT_READ)
+                continue
+            asked: Any = key.fileobj
+            message, files, *_ = socket.recv_fds(asked, 1, 5)
+            if not message:
+                waiting.unregister(asked)
+                asked.close()
+                if len(waiting.get_map()) == 1:
+                    return
+            elif os.fork() == 0:
+                for one in list(waiting.get_map().values()):
+                    one.fileobj.close()  # type: ignore[union-attr]
+                _keep(*files)
+            for file in files:
+                os.close(file)
 
 
 def _keep(status: int, request: int, *streams: int) -> None:
@@ -249,7 +293,12 @@ def _become(request: int, streams: Sequence[int]) -> None:
     sys.path.insert(0, asked["cwd"])  # as `python -m`
     code: object = 0
     try:
-        runpy.run_module("genodiff", run_name="__main__", alter_sys=True)
+        if asked["code"] is None:
+            runpy.run_module("genodiff", run_name="__main__", alter_sys=True)
+        else:
+            sys.argv[0] = "-c"
+            sys.modules["__main__"] = ModuleType("__main__")
+            exec(compile(asked["code"], "<string>", "exec"), sys.modules["__main__"].__dict__)
     except SystemExit as end:
         code = end.code
     except BaseException:

@@ -2,13 +2,15 @@
 process of their own would start for seconds each time.
 """
 
+import os
+
 import pytest
 
 from benchmarks.fork_server import ForkServer
 from genodiff.cli import main
 
-SERVER = ForkServer()
-"""`run` and `start` give a command a process, one for all tests of this process of pytest."""
+SERVER = ForkServer(folder=os.environ.get("GENODIFF_TEST_FORKS"))
+"""`run` and `start` give a command a process; all processes of a run of pytest have one server."""
 
 
 def exit_code(*words: object) -> int:

@@ -4,8 +4,10 @@ import atexit
 import gc
 import logging
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections import defaultdict
 from collections.abc import Generator, Iterator
 from importlib import import_module
@@ -39,6 +41,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Users' stdout is buffered: what a full disk does at the interpreter's end shows only so.
 os.environ.pop("PYTHONUNBUFFERED", None)
+
+# Where the processes of this run of pytest meet the server of `tests.commands`.
+if "GENODIFF_TEST_FORKS" not in os.environ:
+    os.environ["GENODIFF_TEST_FORKS"] = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, os.environ["GENODIFF_TEST_FORKS"], ignore_errors=True)
 
 # Triton decides at its first import whether kernels are interpreted, and torch may import it.
 if not torch.cuda.is_available():

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from genodiff.reports.evaluation import Evaluation
 from genodiff.reports.folder import read_folder
 from genodiff.studies import demo
 from genodiff.studies.demo import DemoResult, judge, make_demo_config, run_demo
-from tests.commands import command, exit_code
+from tests.commands import SERVER, command, exit_code
 
 MINI = {
     "recipe": "toy",
@@ -41,13 +40,8 @@ MINI = {
 
 def genodiff(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "genodiff", *words, "--threads", "1"],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
-    )
+    env = os.environ | environment
+    return SERVER.run([*words, "--threads", "1"], env=env, timeout=900)
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from genodiff.finetuning.unit import Unit
 from genodiff.tasks.examples import Examples
 from genodiff.tasks.suite import Task
 from genodiff.tasks.task import TaskData
-from tests.commands import command, exit_code
+from tests.commands import SERVER, command, exit_code
 from tests.finetuning.motif_task import examples
 
 
@@ -180,13 +180,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
 def test_a_fault_found_late_leaves_no_file(sweep: Path, tmp_path: Path) -> None:
     given = "".join(f">s{i}\nACGTACGT\n" for i in range(1500)) + ">bad\nACXT\n"
     words = ["predict", str(sweep / "sweep"), "-", "--seed", "1", "--threads", "1", "-q"]
-    done = subprocess.run(
-        [sys.executable, "-m", "genodiff", *words, "--out", str(tmp_path / "p.csv")],
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = SERVER.run([*words, "--out", str(tmp_path / "p.csv")], input=given, timeout=120)
     assert done.returncode == 3
     assert "<stdin>, line 3002 (record bad)" in done.stderr
     assert not list(tmp_path.iterdir())

@@ -19,6 +19,7 @@ from genodiff.io import atomic
 from genodiff.models import opening
 from genodiff.runs import model as models
 from tests.cli.conftest import Command
+from tests.commands import SERVER
 
 REFUSED = [
     (("--fasta", "out.embl"), 2, "--out out.embl: sequences are written as FASTA"),
@@ -167,16 +168,14 @@ def test_a_signal_ends_it_with_its_own_code_and_leaves_finished_records_alone(
         "1",
         "-q",
     ]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "genodiff", *words], cwd=here, stderr=subprocess.PIPE, text=True
-    )
+    with open(here.parent / "said", "w+b") as file:
+        child = SERVER.start(words, stderr=file, cwd=here)
     deadline = time.monotonic() + 120
     while not (here / "out.fa.partial").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.3)
     child.send_signal(signum)
-    _, said = child.communicate(timeout=120)
-    assert child.returncode == code, said
+    assert child.wait(120) == code, (here.parent / "said").read_text()
     assert {path.name for path in here.iterdir()} <= {"out.fa.partial"}
 
 

@@ -1,9 +1,6 @@
 """`genodiff sample` killed and run again: records are kept, and the bytes are the same."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,7 +9,7 @@ import pytest
 from genodiff.generate import samples
 from genodiff.jobs.journal import Journal
 from tests.cli.conftest import Command
-from tests.commands import command
+from tests.commands import SERVER, command
 
 
 @pytest.mark.slow
@@ -22,10 +19,10 @@ def test_a_process_that_is_killed_at_any_moment_goes_on_to_the_same_bytes(
     words = [str(run), "--fasta", "o.fa", "--n", "90", "--batch-size", "2"]
     words += ["--steps", "32"]
     assert sample(*words[:1], "--fasta", "whole.fa", *words[3:])[0] == 0
-    command = [sys.executable, "-m", "genodiff", "sample", *words, "--threads", "1", "-q"]
+    command = ["sample", *words, "--threads", "1", "-q"]
     partial, sizes = here / "o.fa.partial", [0]
     for signum in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
-        child = subprocess.Popen(command, cwd=here, stderr=subprocess.DEVNULL, env=os.environ)
+        child = SERVER.start(command, cwd=here)
         deadline = time.monotonic() + 120
         while child.poll() is None and time.monotonic() < deadline:
             size = partial.stat().st_size if partial.exists() else 0

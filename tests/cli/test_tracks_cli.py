@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 import genodiff
 from genodiff.jobs.journal import Journal
-from tests.commands import command
+from tests.commands import SERVER, command
 from tests.hub_check import check_hub
 
 LETTERS = "ACGTTGCANNGATTACAGGCCTATC" * 6
@@ -147,14 +146,10 @@ def test_a_killed_process_goes_on_to_the_same_bytes(run: Path, case: Path, capsy
     assert command(capsys, *words(run, "whole", *PLACES, *ALL))[0] == 0
     asked = [str(word) for word in words(run, "o", *PLACES, *ALL)]
     killed = KILLED.replace("WORDS", repr(asked))
-    done = subprocess.run([sys.executable, "-c", killed], capture_output=True)
-    assert done.returncode == -9
+    assert SERVER.run_code(killed).returncode == -9
     assert [one.name for one in case.glob("o*")] == ["o.partial"]
     for crash in (2, 40):  # while the files are written
-        done = subprocess.run(
-            [sys.executable, "-m", "genodiff", *asked],
-            env=os.environ | {"GENODIFF_CRASH_AT": str(crash)},
-        )
+        done = SERVER.run(asked, env=os.environ | {"GENODIFF_CRASH_AT": str(crash)})
         assert done.returncode == -9
         assert not (case / "o").exists()
     assert command(capsys, *words(run, "o", *PLACES, *ALL))[0] == 0

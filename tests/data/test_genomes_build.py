@@ -3,8 +3,6 @@ changed is built again and nothing else; copies elsewhere; tables of datasets.""
 
 import os
 import signal
-import subprocess
-import sys
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -25,6 +23,7 @@ from genodiff.data.genomes.store import GenomesWindows, open_genomes
 from genodiff.data.recipe import Recipe
 from genodiff.errors import DataError
 from genodiff.io.identity import sha256_file
+from tests.commands import SERVER
 
 OWN = Recipe(name="own")
 
@@ -118,12 +117,11 @@ def test_files_that_are_not_as_listed_are_told_with_their_lines(
 @pytest.mark.slow
 def test_a_build_that_was_killed_ends_with_the_same_bytes(listed: Path, tmp_path: Path) -> None:
     build_collection(read_genome_list(listed), tmp_path / "calm")
-    command = [sys.executable, "-c", _BUILD, str(listed), str(tmp_path / "killed")]
+    words = _BUILD, listed, tmp_path / "killed"
     for crash in (3, 30, 61):
         environment = dict(os.environ, GENODIFF_CRASH_AT=str(crash))
-        done = subprocess.run(command, env=environment, capture_output=True, check=False)
-        assert done.returncode == -signal.SIGKILL
-    subprocess.run(command, check=True, capture_output=True)
+        assert SERVER.run_code(*words, env=environment).returncode == -signal.SIGKILL
+    assert SERVER.run_code(*words).returncode == 0
     assert read_tree(tmp_path / "killed") == read_tree(tmp_path / "calm")
 
 
@@ -132,6 +130,8 @@ import sys
 from pathlib import Path
 from genodiff.data.genomes.collection import build_collection
 from genodiff.data.genomes.listing import read_genome_list
+
+
 if __name__ == "__main__":
     build_collection(read_genome_list(sys.argv[1]), Path(sys.argv[2]))
 """

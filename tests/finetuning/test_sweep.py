@@ -5,8 +5,6 @@ once; searches see validation only.
 import json
 import math
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +26,7 @@ from genodiff.reports.sweep_results import group_rows, name_groups
 from genodiff.tasks.data_request import DataRequest, TableFiles
 from genodiff.tasks.metrics import is_better
 from genodiff.tasks.suite import load_suite
+from tests.commands import SERVER
 from tests.finetuning.motif_task import examples
 from tests.tiny_run import write_run
 
@@ -188,7 +187,7 @@ def command(home: Path, out: Path) -> list[str]:
         "2",
     ]
     words += ["--head", "mean", "--epochs", "2", "--batch-size", "16", "--lr", "0.01", "-q"]
-    return [sys.executable, "-m", "genodiff", "finetune", "table", *words]
+    return ["finetune", "table", *words]
 
 
 def run_killed(home: Path, out: Path, crashes: list[int]) -> int:
@@ -197,14 +196,10 @@ def run_killed(home: Path, out: Path, crashes: list[int]) -> int:
     """
     died = 0
     for at in crashes:
-        done = subprocess.run(
-            command(home, out),
-            env=os.environ | {"GENODIFF_CRASH_AT": str(at)},
-            capture_output=True,
-            timeout=300,
-        )
+        env = os.environ | {"GENODIFF_CRASH_AT": str(at)}
+        done = SERVER.run(command(home, out), env=env, timeout=300)
         died += done.returncode == -9
-    done = subprocess.run(command(home, out), capture_output=True, text=True, timeout=300)
+    done = SERVER.run(command(home, out), timeout=300)
     assert done.returncode == 0, done.stderr
     return died
 

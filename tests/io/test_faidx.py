@@ -6,8 +6,6 @@ import gzip
 import json
 import os
 import pickle
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from genodiff.io import atomic, faidx, fasta_index
 from genodiff.io.cache import cache_dir
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
+from tests.commands import SERVER
 
 ENDS = [b"\n", b"\r\n", b" \n", b"\n\n"]
 
@@ -331,9 +330,7 @@ def test_killed_at_any_moment_of_building_the_next_opening_is_right(
     code = "from genodiff.io.faidx import Genome; Genome('in.gz')"
     for n in range(1, 30):
         env = {**os.environ, "GENODIFF_CRASH_AT": str(n)}
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, timeout=60
-        )
+        done = SERVER.run_code(code, cwd=tmp_path, env=env, timeout=60)
         with Genome(tmp_path / "in.gz") as genome:
             assert genome.fetch("a", 1, 9) == sequence[1:9]
         if done.returncode == 0:

@@ -20,6 +20,7 @@ from genodiff.errors import DataError, GenodiffError, MachineError, UsageError
 from genodiff.io import fasta, input_file
 from genodiff.io.fasta import Record, read_contig_lengths, read_digests, read_fasta
 from genodiff.io.fasta_writer import write_fasta
+from tests.commands import SERVER
 
 LETTERS = "ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 FASTA = b">a one\nACGT\nNN\n>b\nacgtRYKM\n"
@@ -274,10 +275,7 @@ def test_a_record_carries_its_description_its_line_and_its_case(tmp_path: Path) 
 def test_stdin_is_read_where_the_path_is_a_dash(tmp_path: Path) -> None:
     code = "from genodiff.io.fasta import read_fasta; print([r.name for r in read_fasta('-')])"
     for data in (FASTA, zipped(FASTA), gzip.compress(FASTA)):
-        done = subprocess.run(
-            [sys.executable, "-c", code], input=data, capture_output=True, timeout=60
-        )
-        assert done.stdout == b"['a', 'b']\n"
+        assert SERVER.run_code(code, input=data, timeout=60).stdout == "['a', 'b']\n"
 
 
 def test_what_is_written_is_read_back_at_any_width(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,7 +21,7 @@ from genodiff.io.identity import sha256_file
 from genodiff.models.opening import open_language
 from genodiff.runs.relative_lists import list_genomes, list_relative_recipes
 from genodiff.runs.relatives import hash_letters, read_genome_text
-from tests.commands import command
+from tests.commands import SERVER, command
 from tests.data.many_genomes import read_tree, write_list
 from tests.runs.test_related_backbone import differ
 from tests.tiny_run import genome_text
@@ -169,11 +167,10 @@ def test_a_part_of_a_recipe_is_built_in_a_folder_that_may_be_moved(
 def test_a_killed_build_goes_on_to_the_same_bytes(here: Path) -> None:
     rows = [{"path": f"{name}.fa"} for name in ("near", "far")]
     write_list(here / "l.tsv", rows)
-    words = [sys.executable, "-m", "genodiff", "data", "relatives", "l.tsv", "--out", "mine"]
+    words = ["data", "relatives", "l.tsv", "--out", "mine", "--jobs", "1"]
     for moment in (9, 30):  # within the first and the second genome
         env = os.environ | {"GENODIFF_CRASH_AT": str(moment)}
-        killed = subprocess.run([*words, "--jobs", "1"], env=env, capture_output=True, check=False)
-        assert killed.returncode == -signal.SIGKILL
+        assert SERVER.run(words, env=env).returncode == -signal.SIGKILL
     genodiff.build_relatives("l.tsv", out="mine", jobs=2)
     genodiff.build_relatives("l.tsv", out="whole", jobs=1)
     whole = read_tree(here / "whole")

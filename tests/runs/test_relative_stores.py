@@ -4,8 +4,6 @@ bad file is one line; strains and the genome itself are told from relatives by t
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +26,7 @@ from genodiff.runs.relatives import (
 )
 from genodiff.runs.strains import draw_windows, leave_strains_out, measure_kinship
 from genodiff.runs.training_memory import TrainMemory
+from tests.commands import SERVER
 from tests.data.many_genomes import LETTERS, change, read_tree, write_list
 
 N = 12_000
@@ -118,8 +117,7 @@ def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
     )
     for moment in (9, 30):  # within the first and the second genome
         environment = {**os.environ, "GENODIFF_CRASH_AT": str(moment)}
-        killed = subprocess.run([sys.executable, "-c", code], env=environment, check=False)
-        assert killed.returncode == -signal.SIGKILL
+        assert SERVER.run_code(code, env=environment).returncode == -signal.SIGKILL
     build_relatives(read_genome_list(path), jobs=1)
     again = read_memories(cache_dir())
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "other"))
