@@ -1,85 +1,42 @@
 """The folder of `genodiff constraint`, or a shard of it. Its entries are the values of pieces."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from genodiff.conservation.elements import find_elements, format_bed
-from genodiff.conservation.maf import format_blocks
-from genodiff.conservation.reader import CONTEXT, estimate_neutral_rate, read_constraint
+from genodiff.conservation.base_classes import BaseClasses
+from genodiff.conservation.folder import ConstraintForm, write_constraint
+from genodiff.conservation.reader import CONTEXT, Sites, estimate_neutral_rate, read_constraint
 from genodiff.conservation.request import HOLDS, SIDECAR, ConstraintRequest
 from genodiff.conservation.run import ConstraintRun
-from genodiff.conservation.values import COLUMNS, VALUES, list_constraint_kinds
-from genodiff.errors import DataError, UsageError
+from genodiff.conservation.values import COLUMNS
+from genodiff.errors import DataError, UsageError, format_count
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.places import list_places
-from genodiff.io.published_text import hide_all_folders
 from genodiff.io.target import check_new_folder, describe_file, is_own_folder
-from genodiff.jobs.job import EmptyOutputError, Job, Rows
+from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.shards import ShardFile, describe_merge
-from genodiff.maps.browser_names import name_contigs, rename_blocks
 from genodiff.maps.map_regions import list_intervals, open_contigs
-from genodiff.maps.track_files import TrackContent, write_format
-from genodiff.maps.track_format import FORMATS, check_track_output
-from genodiff.maps.track_hub import HubRequest, name_assembly, write_hub
-from genodiff.maps.track_values import read_letters
+from genodiff.maps.track_format import check_track_output
+from genodiff.maps.track_hub import name_assembly
 from genodiff.memory.column_rates import NeutralRate
-from genodiff.memory.text import NONE
 from genodiff.memory.tree import format_newick
 from genodiff.runs.related_genome import RelatedGenomes, relate_genome
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import guess_bases, is_built
 from genodiff.scoring.track_tiles import cut_pieces
 
-_DEFAULT = ("bigwig",)
-_LEAST_SHARE = 0.001  # of bases; fewer are chance
 _BASES_A_SECOND, _FIT_SECONDS = 45_000, 12.0
 """Measured on one core, about: bases of one related genome, and the fit of one, in seconds."""
+_LEAST_SITES = 100
 _log = logging.getLogger("genodiff")
-
-
-@dataclass(frozen=True)
-class ConstraintForm:
-    """How the folder is written."""
-
-    formats: tuple[str, ...]
-    assembly: str | None
-    email: str
-    fdr: float
-    maf: bool
-
-    @classmethod
-    def of(cls, asked: ConstraintRequest) -> "ConstraintForm":
-        """The form of a request."""
-        wanted = set(asked.formats or _DEFAULT)
-        formats = tuple(one for one in FORMATS.list_names() if one in wanted)
-        drawn = [one for one in formats if FORMATS[one]().is_drawn]
-        if drawn:
-            what = f"constraint has no --format {drawn[0]}"
-            raise UsageError(what, fix="draw its bigWigs: genodiff tracks --track NAME=FILE")
-        return cls(formats, asked.assembly, asked.email, asked.fdr, asked.maf)
-
-    def check(self) -> None:
-        """Raises `MachineError` where a package is missing."""
-        for one in self.formats:
-            FORMATS[one]().check()
-
-    def list_files(self, assembly: str) -> list[str]:
-        """The names of all files."""
-        found = {SIDECAR, "elements.bed"} | ({"alignment.maf"} if self.maf else set())
-        for one in self.formats:
-            found |= set(FORMATS[one]().list_files(list_constraint_kinds()))
-        if "bigwig" in self.formats:
-            found |= {"hub.txt", "genomes.txt", "trackDb.txt", "description.html"}
-            found |= set() if self.assembly else {f"{assembly}.2bit"}
-        return sorted(found)
 
 
 class ConstraintJob(Job[ConstraintRequest]):
@@ -102,6 +59,7 @@ class ConstraintJob(Job[ConstraintRequest]):
         self.run_of = ConstraintRun.make(self.genome, wanted, asked.part)
         self.form = ConstraintForm.of(asked)
         self.form.check()
+        self.classes = None if asked.genes is None else BaseClasses(asked.genes, self.genome)
         self.listed = list_genomes(asked.relatives)
         self.total = sum(one.end - one.start for one in self.run_of.pieces())
 
@@ -140,23 +98,34 @@ class ConstraintJob(Job[ConstraintRequest]):
 
     def _estimate_neutral(self) -> NeutralRate:
         asked, contigs = self.request, dict(self.genome.contigs)
-        sites: dict[str, Any] | None = None
-        tiles = list_intervals(self.genome)
-        source = ""
-        if asked.neutral is not None:
-            places = list_places(contigs, (), asked.neutral)
-            spans: dict[str, list[Any]] = {}
-            for one in places:
-                spans.setdefault(one.contig, []).append(np.arange(one.start, one.end))
-            sites = {name: np.unique(np.concatenate(some)) for name, some in spans.items()}
-            source = f"the sites of {Path(asked.neutral).name}"
-        pieces = list(cut_pieces(tiles, contigs, CONTEXT))
+        sites, source = self._find_sites()
+        pieces = list(cut_pieces(list_intervals(self.genome), contigs, CONTEXT))
         found = estimate_neutral_rate(self.genome, self.related.relatives, pieces, sites, source)
         if not found.sites:
             what = "no related genome lies over a neutral site"
-            raise DataError(what, file=asked.neutral, fix="give other sites, or nearer genomes")
+            file = asked.neutral or asked.genes
+            raise DataError(what, file=file, fix="give other sites, or nearer genomes")
         _log.info("rate 1 is that of %s (%s positions)", found.source, f"{found.sites:,.0f}")
         return found
+
+    def _find_sites(self) -> tuple[Sites | None, str]:
+        """The neutral sites of each contig and what they are called; None: the fitted classes."""
+        asked = self.request
+        if asked.neutral is not None:
+            spans: dict[str, list[Any]] = {}
+            for one in list_places(dict(self.genome.contigs), (), asked.neutral):
+                spans.setdefault(one.contig, []).append(np.arange(one.start, one.end))
+            sites = {name: np.unique(np.concatenate(some)) for name, some in spans.items()}
+            return sites, f"the sites of {Path(asked.neutral).name}"
+        if self.classes is None:
+            return None, ""
+        fourfold = self.classes.find_fourfold()
+        n = sum(map(len, fourfold.values()))
+        if n < _LEAST_SITES:
+            what = f"has {format_count(n, 'fourfold site')}: rate 1 cannot be estimated"
+            fix = "give --neutral BED, or an annotation with coding sequences"
+            raise DataError(what, file=asked.genes, fix=fix)
+        return fourfold, f"fourfold sites of {Path(str(asked.genes)).name}"
 
     def entries(self, first: int) -> Iterator[bytes]:
         rest = islice(self.run_of.pieces(), first, None)
@@ -184,7 +153,9 @@ class ConstraintJob(Job[ConstraintRequest]):
     def finish(self, told: dict[str, Any]) -> dict[str, Any]:
         if self.request.part is not None:
             return self._finish_shard(told)
-        return write_constraint(self.request.out, self.run_of, self.rows, self.form, told)
+        return write_constraint(
+            self.request.out, self.run_of, self.rows, self.form, told, self.classes
+        )
 
     def _finish_shard(self, told: dict[str, Any]) -> dict[str, Any]:
         out = str(self.request.out)
@@ -202,96 +173,6 @@ class ConstraintJob(Job[ConstraintRequest]):
         }  # fmt: skip
         atomic.write_json(self.request.sidecar_file, told)
         return told
-
-
-def write_constraint(
-    out: str | Path, run: ConstraintRun, rows: Rows, form: ConstraintForm, told: dict[str, Any]
-) -> dict[str, Any]:
-    """Write all files of `out`, a folder that is complete or not there; what its sidecar says.
-
-    Raises `DataError` where no base has a value, `MachineError`.
-    """
-    kinds, contigs = list_constraint_kinds(), dict(run.genome.contigs)
-    genomes = [one["name"] for one in told["relatives"]["genomes"]]
-    tally = _count(run, rows, genomes)
-    if tally["scored"] <= _LEAST_SHARE * tally["known"]:
-        n, of = tally["scored"], tally["bases"]
-        what = f"no related genome lies over more than {n:,} of {of:,} bases"
-        raise EmptyOutputError(
-            what, file=told["fasta"]["path"], fix="give nearer species, or check the files"
-        )
-    elements = find_elements(run.stretches(rows()), fdr=form.fdr)
-    names = name_contigs(contigs, form.assembly)
-    lengths = {names[name]: length for name, length in contigs.items()}
-
-    def blocks() -> Iterator[Any]:
-        return run.blocks(rows())
-
-    def renamed() -> Iterator[Any]:
-        return rename_blocks(blocks, names, [one[0] for one in run.intervals])
-
-    plain = TrackContent(blocks, contigs, run.intervals, lambda _: None, kinds)
-    named = plain._replace(blocks=renamed, contigs=lengths)
-    own = is_own_folder(out, SIDECAR)
-    with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
-        for one in form.formats:
-            write_format(folder, one, named if FORMATS[one].kind == "tracks" else plain)
-        assembly = name_assembly(told["fasta"]["path"])
-        if "bigwig" in form.formats:
-            hub = HubRequest(
-                form.assembly, assembly, form.email, told["relatives_digest"], run.intervals[0]
-            )
-            neutral = told["neutral"]
-            facts = {"relatives": ", ".join(genomes), "rate 1": neutral["source"]}
-            write_hub(folder, run.genome, hub, facts, kinds)
-        renamed_elements = [one._replace(contig=names[one.contig]) for one in elements]
-        atomic.write_text(folder / "elements.bed", format_bed(renamed_elements))
-        if form.maf:
-            lines = format_blocks(assembly, genomes, contigs, _read_letters(run, rows()))
-            with open(folder / "alignment.maf", "w", encoding="utf-8") as file:
-                file.writelines(lines)
-        files = sorted(one.name for one in folder.iterdir())
-        summary = {
-            **asdict(form), **told, **tally,
-            "elements": len(elements), "element_bases": sum(e.end - e.start for e in elements),
-            "intervals": [list(one) for one in run.intervals],
-            "names": {old: new for old, new in names.items() if old != new},
-            "files": {name: describe_file(folder / name) for name in files},
-        }  # fmt: skip
-        atomic.write_json(folder / SIDECAR, hide_all_folders(summary))
-    return summary
-
-
-def _read_letters(run: ConstraintRun, rows: Iterable[bytes]) -> Iterator[Any]:
-    for piece, one in run.read(rows):
-        letters = read_letters(run.genome, piece.contig, piece.start, piece.end)
-        yield piece.contig, piece.start, letters, one
-
-
-def _count(run: ConstraintRun, rows: Rows, names: Sequence[str]) -> dict[str, Any]:
-    """Bases, those with values, the means of the tracks over these, and the bases that each related
-    genome lies over.
-    """
-    bases = scored = known = 0
-    sums, present = np.zeros(len(VALUES)), np.zeros(len(names), np.int64)
-    for piece, one in run.read(rows()):
-        letters = read_letters(run.genome, piece.contig, piece.start, piece.end)
-        bases += len(letters)
-        known += len(letters) - letters.count("N")
-        there = ~np.isnan(one.values[:, 0])
-        scored += int(there.sum())
-        sums += one.values[there, : len(VALUES)].sum(0, dtype=np.float64)
-        present += (one.bases[there] < NONE).sum(0)
-    means = (sums / max(scored, 1)).round(6).tolist()
-    covered = dict(zip(names, present.tolist(), strict=True))
-    for name, n in covered.items():
-        if n < _LEAST_SHARE * known:
-            share = f"{n / max(known, 1):.3%}"
-            _log.warning("%s lies over %s of the bases: is it a related species?", name, share)
-    return {
-        "bases": bases, "known": known, "scored": scored, "covered": covered,
-        "means": dict(zip(VALUES, means, strict=True)),
-    }  # fmt: skip
 
 
 def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, Any]:
@@ -334,4 +215,5 @@ def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[s
             "region",
         )
         same = {key: told[key] for key in (*keys, "device")} | describe_merge(parts, out)
-        return write_constraint(out, run, rows, form, same)
+        classes = None if form.genes is None else BaseClasses(form.genes, genome)
+        return write_constraint(out, run, rows, form, same, classes)

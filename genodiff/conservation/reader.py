@@ -4,7 +4,7 @@ A tile is the middle of one window (`scoring/track_tiles.py`). Its values depend
 alone, so they are the same for any regions, batch, shard and number of threads.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ from genodiff.memory.text import Codes
 from genodiff.scoring.track_tiles import TrackPiece, place_tile
 from genodiff.scoring.variant_windows import Contigs
 
+Sites = Mapping[str, NDArray[np.int64]]
+"""Positions of each contig, ascending."""
 CONTEXT = 1024
 """Bases of a window; a tile is at most half of it."""
 _BATCH = 32
@@ -62,7 +64,7 @@ def estimate_neutral_rate(
     genome: Contigs,
     relatives: Relatives,
     tiles: Sequence[TrackPiece],
-    sites: dict[str, NDArray[np.int64]] | None = None,
+    sites: Sites | None = None,
     source: str = "",
 ) -> NeutralRate:
     """Estimate the neutral rate on at most `_NEUTRAL_TILES` of `tiles`, evenly spread.
@@ -93,6 +95,8 @@ def estimate_neutral_rate(
                 weight[_cut_sites(sites or {}, one.piece) - one.piece.start] = 1
             columns.append(called[weight > 0])
             weights.append(weight[weight > 0])
+    if not columns:
+        return NeutralRate(1.0, 1.0, source, 0.0)
     return estimate_neutral(
         np.concatenate(columns), np.concatenate(weights), numbers, source or described
     )
@@ -109,7 +113,7 @@ def _find_fast(numbers: ColumnNumbers) -> tuple[NDArray[np.bool_], str]:
     return np.broadcast_to(fastest, states.phase.shape), FAST
 
 
-def _cut_sites(sites: dict[str, NDArray[np.int64]], piece: TrackPiece) -> NDArray[np.int64]:
+def _cut_sites(sites: Sites, piece: TrackPiece) -> NDArray[np.int64]:
     at = sites.get(piece.contig, np.zeros(0, np.int64))
     first, last = np.searchsorted(at, [piece.start, piece.end])
     return at[first:last]

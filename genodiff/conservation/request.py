@@ -21,7 +21,7 @@ from genodiff.maps.track_format import (
     list_formats,
 )
 
-SIDECAR = "constraint.json"
+SIDECAR, PAGE = "constraint.json", "constraint.html"
 _FORMATS = [one for one in list_formats() if one not in ("svg", "png", "pdf", "html")]
 HOLDS = "constraint of the bases of a shard"
 
@@ -34,9 +34,10 @@ class ConstraintRequest(FileRequest):
     is indexed and fitted at its first use. The output folder holds tracks: rejected substitutions
     (`rs`, GERP's scale), `phylop` (phyloP's CONACC scale), `conserved` (probability of the slow
     classes), `rate` (posterior mean; 1 is neutral), `coverage` and tree `length`; elements.bed,
-    conserved elements with a false discovery rate; and a UCSC track hub. A base where no related
-    genome lies has no value. Rate 1 is that of the sites of `neutral`, else of third codon
-    positions or the fastest class of the fitted model.
+    conserved elements with a false discovery rate; constraint.html, a page; and a UCSC track hub. A
+    base where no related genome lies has no value. Rate 1 is that of the sites of `neutral`, else
+    of fourfold sites of `genes`, else of third codon positions or the fastest class of the fitted
+    model.
 
     Work is saved in OUT.partial until `out` is there, and the same call resumes; `fresh` starts
     anew. With `plan` nothing is indexed, fitted or read. Returns the sidecar. Raises `UsageError`,
@@ -64,6 +65,14 @@ class ConstraintRequest(FileRequest):
     neutral: Annotated[
         str | Path | None,
         Option("BED file of neutral sites, whose rate is 1.", is_input=True),
+    ] = None
+    genes: Annotated[
+        str | Path | None,
+        Option(
+            "GFF3, GTF, BED or GenBank file: rate 1 is that of its fourfold sites, and constraint "
+            "is tabulated by codon position, UTR, intron and intergenic sequence.",
+            is_input=True,
+        ),
     ] = None
     fdr: Annotated[
         float, Gt(0), Option("False discovery rate of conserved elements.", decides="output")

@@ -11,18 +11,11 @@ from numpy.typing import NDArray
 from genodiff.conservation.elements import ScoredStretch
 from genodiff.conservation.reader import CONTEXT
 from genodiff.conservation.values import COLUMNS, VALUES, ConstraintPiece
-from genodiff.errors import UsageError
 from genodiff.jobs.shards import Shard
 from genodiff.maps.map_regions import Interval
 from genodiff.maps.track_values import BaseTracks, read_letters
 from genodiff.memory.text import NONE
-from genodiff.scoring.track_tiles import (
-    TrackPiece,
-    count_bases,
-    count_pieces,
-    cut_pieces,
-    merge_intervals,
-)
+from genodiff.scoring.track_tiles import TrackPiece, cut_pieces, plan_pieces
 from genodiff.scoring.variant_windows import Contigs
 
 _BLOCK = 1 << 14
@@ -50,18 +43,7 @@ class ConstraintRun(NamedTuple):
         cls, genome: Contigs, wanted: Iterable[Interval], shard: Shard | None
     ) -> "ConstraintRun":
         """Raises `UsageError` for a shard that has nothing."""
-        intervals, contigs = merge_intervals(wanted), dict(genome.contigs)
-        total = sum(count_pieces(one, contigs, CONTEXT) for one in intervals)
-        cut = (0, total) if shard is None else shard.cut(total)
-        if shard is not None and cut[0] == cut[1]:
-            what = f"--shard {shard.number}/{shard.of} has none of {total:,} pieces"
-            raise UsageError(what, fix="give fewer shards")
-        return cls(genome, intervals, cut)
-
-    @property
-    def bases(self) -> int:
-        """Bases of all intervals, of all shards together."""
-        return count_bases(self.intervals)
+        return cls(genome, *plan_pieces(dict(genome.contigs), wanted, CONTEXT, shard))
 
     def pieces(self) -> Iterator[TrackPiece]:
         """Its pieces, in order."""

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from genodiff.errors import DataError
 from genodiff.io import atomic
@@ -17,6 +17,7 @@ from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import ShardFile, describe_merge
 from genodiff.maps.browser_names import name_contigs, rename_blocks
 from genodiff.maps.map_job import WRITE_PICTURE, list_genes
+from genodiff.maps.map_regions import Interval
 from genodiff.maps.related_tracks import list_kinds, name_related
 from genodiff.maps.request import check_drawn
 from genodiff.maps.track_files import TrackContent, write_format
@@ -30,6 +31,7 @@ from genodiff.maps.track_hub import HubRequest, describe_reading, name_assembly,
 from genodiff.maps.track_run import TrackRun, read_chances
 from genodiff.maps.track_values import BaseTracks, TrackKinds, count_tracks, join_intervals
 from genodiff.maps.value_rows import ValueRow, add_rows, read_rows
+from genodiff.scoring.variant_windows import Contigs
 
 
 @dataclass(frozen=True)
@@ -70,14 +72,72 @@ class TrackForm:
 
     def list_files(self, assembly: str) -> list[str]:
         """The names of all files, the sidecar included."""
+        return list_files(SIDECAR, self.formats, self.kinds, None if self.genome else assembly)
 
-        found = {SIDECAR}
-        for one in self.formats:
-            found |= set(FORMATS[one]().list_files(self.kinds))
-        if "bigwig" in self.formats:
-            found |= {"hub.txt", "genomes.txt", "trackDb.txt", "description.html"}
-            found |= set() if self.genome else {f"{assembly}.2bit"}
-        return sorted(found)
+
+class TrackSet(NamedTuple):
+    """Tracks that are written as a folder, by whatever verb: of `intervals` of `genome`, which
+    `blocks` gives from the beginning, in `formats`; `hub` and `facts` are those of bigWigs.
+    """
+
+    genome: Contigs
+    intervals: list[Interval]
+    blocks: Callable[[], Iterable[BaseTracks]]
+    kinds: TrackKinds
+    formats: Sequence[str]
+    hub: HubRequest
+    facts: Mapping[str, str]
+    draw: Callable[[Path], None] = lambda _: None
+
+    def write(
+        self,
+        out: str | Path,
+        sidecar: str,
+        describe: Callable[[Path, Mapping[str, str]], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Write all files of `out`, a folder that is complete or not there; what `sidecar` says.
+
+        `describe` is given the folder, for further files, and the browser's names of contigs; it
+        returns what the sidecar says beside the files. Raises `MachineError`.
+        """
+        contigs = dict(self.genome.contigs)
+        names = name_contigs(contigs, self.hub.genome)
+        lengths = {names[name]: length for name, length in contigs.items()}
+
+        def renamed() -> Iterable[Any]:
+            return rename_blocks(self.blocks, names, [one[0] for one in self.intervals])
+
+        plain = TrackContent(self.blocks, contigs, self.intervals, self.draw, self.kinds)
+        named = plain._replace(blocks=renamed, contigs=lengths)
+        own = is_own_folder(out, sidecar)
+        with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
+            for one in self.formats:
+                write_format(folder, one, named if FORMATS[one].kind == "tracks" else plain)
+            if "bigwig" in self.formats:
+                write_hub(folder, self.genome, self.hub, self.facts, self.kinds)
+            told = describe(folder, names)
+            files = sorted(one.name for one in folder.iterdir())
+            summary = {
+                **told, "intervals": [list(one) for one in self.intervals],
+                "names": {old: new for old, new in names.items() if old != new},
+                "files": {name: describe_file(folder / name) for name in files},
+            }  # fmt: skip
+            # the folder is put on a web server as it is
+            atomic.write_json(folder / sidecar, hide_all_folders(summary))
+        return summary
+
+
+def list_files(
+    sidecar: str, formats: Sequence[str], kinds: TrackKinds, assembly: str | None
+) -> list[str]:
+    """The names of all files of a `TrackSet`; `assembly`: of a hub that brings its sequence."""
+    found = {sidecar}
+    for one in formats:
+        found |= set(FORMATS[one]().list_files(kinds))
+    if "bigwig" in formats:
+        found |= {"hub.txt", "genomes.txt", "trackDb.txt", "description.html"}
+        found |= {f"{assembly}.2bit"} if assembly else set()
+    return sorted(found)
 
 
 def write_folder(
@@ -94,45 +154,26 @@ def write_folder(
     `genes` are those of each interval, `rows` values that are drawn below. Raises `DataError` where
     no base was read, `MachineError`.
     """
-
-    began, contigs = time.monotonic(), dict(run.genome.contigs)
+    began = time.monotonic()
     tally = count_tracks(blocks())
     if not tally.read:
         what = f"none of {tally.bases:,} bases is A, C, G or T"
         raise EmptyOutputError(what, file=told["fasta"]["path"], fix="give regions that are not N")
-    names = name_contigs(contigs, form.genome)
-    lengths = {names[name]: length for name, length in contigs.items()}
-
-    def renamed() -> Iterable[Any]:
-        return rename_blocks(blocks, names, [one[0] for one in run.intervals])
 
     def draw(path: Path) -> None:
         joined = add_rows(list(join_intervals(blocks(), run.intervals)), rows)
         beside = [(one.name, one.limits) for one in rows]
         _draw(path, joined, {**told, **form.describe(), "beside": beside}, genes)
 
-    plain = TrackContent(blocks, contigs, run.intervals, draw, form.kinds)
-    named = plain._replace(blocks=renamed, contigs=lengths)
-    own = is_own_folder(out, SIDECAR)
-    with atomic.atomic_directory(out, aside=not own, replace=own) as folder:
-        for one in form.formats:
-            write_format(folder, one, named if FORMATS[one].kind == "tracks" else plain)
-        if "bigwig" in form.formats:
-            assembly = name_assembly(told["fasta"]["path"])
-            view = run.intervals[0]
-            hub = HubRequest(form.genome, assembly, form.email, told["checkpoint"], view)
-            write_hub(folder, run.genome, hub, describe_reading(told), form.kinds)
-        files = sorted(one.name for one in folder.iterdir())
-        summary = {
-            **form.describe(), **told,
-            **tally.describe(), "intervals": [list(one) for one in run.intervals],
-            "names": {old: new for old, new in names.items() if old != new},
-            "seconds": round(told["seconds"] + time.monotonic() - began, 3),
-            "files": {name: describe_file(folder / name) for name in files},
-        }  # fmt: skip
-        # the folder is put on a web server as it is
-        atomic.write_json(folder / SIDECAR, hide_all_folders(summary))
-    return summary
+    def describe(folder: Path, names: Mapping[str, str]) -> dict[str, Any]:
+        seconds = round(told["seconds"] + time.monotonic() - began, 3)
+        return {**form.describe(), **told, **tally.describe(), "seconds": seconds}
+
+    assembly = name_assembly(told["fasta"]["path"])
+    hub = HubRequest(form.genome, assembly, form.email, told["checkpoint"], run.intervals[0])
+    facts = describe_reading(told)
+    tracks = TrackSet(run.genome, run.intervals, blocks, form.kinds, form.formats, hub, facts, draw)
+    return tracks.write(out, SIDECAR, describe)
 
 
 def _draw(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genodiff.alphabet import Alphabet
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError
 from genodiff.io.atomic import open_atomic
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.shards import Shard
@@ -16,13 +16,7 @@ from genodiff.maps.map_regions import Interval
 from genodiff.maps.track_reader import Chances, TrackReading, read_pieces
 from genodiff.maps.track_values import BaseTracks, make_blocks
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.track_tiles import (
-    TrackPiece,
-    count_bases,
-    count_pieces,
-    cut_pieces,
-    merge_intervals,
-)
+from genodiff.scoring.track_tiles import TrackPiece, count_bases, cut_pieces, plan_pieces
 from genodiff.scoring.variant_windows import Contigs
 
 
@@ -45,13 +39,7 @@ class TrackRun(NamedTuple):
         related: tuple[str, ...] = (),
     ) -> "TrackRun":  # fmt: skip
         """Raises `UsageError` for a shard that has nothing."""
-        intervals = merge_intervals(wanted)
-        contigs = dict(genome.contigs)
-        total = sum(count_pieces(one, contigs, context) for one in intervals)
-        cut = (0, total) if shard is None else shard.cut(total)
-        if shard is not None and cut[0] == cut[1]:
-            what = f"--shard {shard.number}/{shard.of} has none of {total:,} pieces"
-            raise UsageError(what, fix="give fewer shards")
+        intervals, cut = plan_pieces(dict(genome.contigs), wanted, context, shard)
         return cls(genome, intervals, context, cut, related)
 
     @property

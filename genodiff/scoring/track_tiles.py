@@ -13,6 +13,8 @@ regions were asked for.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from genodiff.errors import UsageError
+from genodiff.jobs.shards import Shard
 from genodiff.scoring.variant_windows import place_window
 
 
@@ -95,6 +97,25 @@ def merge_intervals(intervals: Iterable[tuple[str, int, int]]) -> list[tuple[str
         else:
             merged.append((contig, start, end))
     return merged
+
+
+def plan_pieces(
+    contigs: dict[str, int],
+    wanted: Iterable[tuple[str, int, int]],
+    context: int,
+    shard: Shard | None,
+) -> tuple[list[tuple[str, int, int]], tuple[int, int]]:
+    """The disjoint intervals of a request, and which of their pieces [first, last) are a shard's.
+
+    Raises `UsageError` for a shard that has nothing.
+    """
+    intervals = merge_intervals(wanted)
+    total = sum(count_pieces(one, contigs, context) for one in intervals)
+    cut = (0, total) if shard is None else shard.cut(total)
+    if shard is not None and cut[0] == cut[1]:
+        what = f"--shard {shard.number}/{shard.of} has none of {total:,} pieces"
+        raise UsageError(what, fix="give fewer shards")
+    return intervals, cut
 
 
 def count_bases(intervals: Sequence[tuple[str, int, int]]) -> int:

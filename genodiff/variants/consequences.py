@@ -124,6 +124,13 @@ class Consequences:
             what = "%s: no genetic code of %s; say it by transl_table or --genetic-code %s=N"
             _log.warning(what, self.path, ", ".join(sorted(unread)), min(unread))
 
+    def list_transcripts(self, contig: str) -> list[Transcript] | None:
+        """The transcripts of a contig; None where the annotation says nothing of it."""
+        if contig not in self._known:
+            return None
+        stack = self._by_contig.get(contig)
+        return [] if stack is None else stack.every
+
     @property
     def digest(self) -> str:
         """What the consequences depend on but the genome: a hash of annotation and codes."""
@@ -280,7 +287,7 @@ class _Stack:
 
     def __init__(self, transcripts: list[Transcript]) -> None:
         spans = [(a, b, number) for number, one in enumerate(transcripts) for a, b in one.spans]
-        self._all, self._spans = transcripts, sorted(spans)
+        self.every, self._spans = transcripts, sorted(spans)
         self._starts = [start for start, *_ in self._spans]
         self._reach = list(accumulate((end for _, end, _ in self._spans), max))
 
@@ -292,4 +299,4 @@ class _Stack:
             if self._spans[at][1] > start:
                 found.add(self._spans[at][2])
             at -= 1
-        return (self._all[number] for number in sorted(found))
+        return (self.every[number] for number in sorted(found))

@@ -1,0 +1,207 @@
+"""The folder of `genodiff constraint`: tracks, elements.bed, a page, alignment.maf, classes.tsv."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from genodiff.conservation.base_classes import CLASSES, BaseClasses
+from genodiff.conservation.elements import Element, find_elements, format_bed
+from genodiff.conservation.maf import format_blocks
+from genodiff.conservation.request import PAGE, SIDECAR, ConstraintRequest
+from genodiff.conservation.run import ConstraintRun
+from genodiff.conservation.values import VALUES, list_constraint_kinds
+from genodiff.errors import UsageError
+from genodiff.io import atomic
+from genodiff.jobs.job import EmptyOutputError, Rows
+from genodiff.jobs.request import find_named
+from genodiff.maps.track_folder import TrackSet, list_files
+from genodiff.maps.track_format import FORMATS
+from genodiff.maps.track_hub import HubRequest, name_assembly
+from genodiff.maps.track_values import BaseTracks, read_letters
+from genodiff.memory.text import NONE
+
+_DEFAULT = ("bigwig",)
+_LEAST_SHARE = 0.001  # of bases; fewer are chance
+_RENDER = "genodiff.reports.constraint_page:render_constraint_page"
+AROUND = 600
+"""Bases that the page shows on either side of the strongest element."""
+_log = logging.getLogger("genodiff")
+
+
+@dataclass(frozen=True)
+class ConstraintForm:
+    """How the folder is written."""
+
+    formats: tuple[str, ...]
+    assembly: str | None
+    email: str
+    fdr: float
+    maf: bool
+    genes: str | None = None
+
+    @classmethod
+    def of(cls, asked: ConstraintRequest) -> "ConstraintForm":
+        """The form of a request."""
+        wanted = set(asked.formats or _DEFAULT)
+        formats = tuple(one for one in FORMATS.list_names() if one in wanted)
+        drawn = [one for one in formats if FORMATS[one]().is_drawn]
+        if drawn:
+            what = f"constraint has no --format {drawn[0]}"
+            raise UsageError(what, fix="draw its bigWigs: genodiff tracks --track NAME=FILE")
+        genes = None if asked.genes is None else str(asked.genes)
+        return cls(formats, asked.assembly, asked.email, asked.fdr, asked.maf, genes)
+
+    def check(self) -> None:
+        """Raises `MachineError` where a package is missing."""
+        for one in self.formats:
+            FORMATS[one]().check()
+
+    def list_files(self, assembly: str) -> list[str]:
+        """The names of all files."""
+        kinds = list_constraint_kinds()
+        found = list_files(SIDECAR, self.formats, kinds, None if self.assembly else assembly)
+        more = ["alignment.maf"] * self.maf + ["classes.tsv"] * (self.genes is not None)
+        return sorted([*found, "elements.bed", PAGE, *more])
+
+
+def write_constraint(
+    out: str | Path,
+    run: ConstraintRun,
+    rows: Rows,
+    form: ConstraintForm,
+    told: Mapping[str, Any],
+    classes: BaseClasses | None = None,
+) -> dict[str, Any]:
+    """Write all files of `out`, a folder that is complete or not there; what its sidecar says.
+
+    `classes` are those of `form.genes`. Raises `DataError` where no base has a value,
+    `MachineError`.
+    """
+    genomes = [one["name"] for one in told["relatives"]["genomes"]]
+    tally = count_constraint(run, rows, genomes)
+    if tally["scored"] <= _LEAST_SHARE * tally["known"]:
+        n, of = tally["scored"], tally["bases"]
+        what = f"no related genome lies over more than {n:,} of {of:,} bases"
+        raise EmptyOutputError(
+            what, file=told["fasta"]["path"], fix="give nearer species, or check the files"
+        )
+    elements = find_elements(run.stretches(rows()), fdr=form.fdr)
+    assembly = name_assembly(told["fasta"]["path"])
+    contigs = dict(run.genome.contigs)
+
+    def describe(folder: Path, names: Mapping[str, str]) -> dict[str, Any]:
+        renamed = [one._replace(contig=names[one.contig]) for one in elements]
+        atomic.write_text(folder / "elements.bed", format_bed(renamed))
+        if form.maf:
+            lines = format_blocks(assembly, genomes, contigs, _read_letters(run, rows()))
+            with open(folder / "alignment.maf", "w", encoding="utf-8") as file:
+                file.writelines(lines)
+        summary = {
+            **asdict(form), **told, **tally, "elements": len(elements),
+            "element_bases": sum(one.end - one.start for one in elements),
+        }  # fmt: skip
+        if classes is not None:
+            summary["classes"] = measure_classes(run, rows, elements, classes)
+            atomic.write_text(folder / "classes.tsv", format_classes(summary["classes"]))
+        strongest = sorted(elements, key=lambda one: (-one.lod, one.contig, one.start))
+        around = _read_around(run, rows, strongest[0]) if strongest else None
+        page = find_named(_RENDER)(summary, assembly, strongest, around)
+        atomic.write_text(folder / PAGE, page)
+        return summary
+
+    hub = HubRequest(
+        form.assembly, assembly, form.email, told["relatives_digest"], run.intervals[0]
+    )
+    facts = {"relatives": ", ".join(genomes), "rate 1": told["neutral"]["source"]}
+    kinds = list_constraint_kinds()
+    tracks = TrackSet(
+        run.genome, run.intervals, lambda: run.blocks(rows()), kinds, form.formats, hub, facts
+    )
+    return tracks.write(out, SIDECAR, describe)
+
+
+def _read_letters(run: ConstraintRun, rows: Iterable[bytes]) -> Iterator[Any]:
+    for piece, one in run.read(rows):
+        letters = read_letters(run.genome, piece.contig, piece.start, piece.end)
+        yield piece.contig, piece.start, letters, one
+
+
+def _read_around(run: ConstraintRun, rows: Rows, element: Element) -> BaseTracks:
+    """The tracks of an element and of `AROUND` bases on either side, where they were read."""
+    start, end = max(0, element.start - AROUND), element.end + AROUND
+    found = [
+        one for one in run.blocks(rows())
+        if one.contig == element.contig and one.start < end and one.start + len(one.letters) > start
+    ]  # fmt: skip
+    at = found[0].start
+    low, high = max(start - at, 0), end - at
+    related = {
+        name: np.concatenate([one.related[name] for one in found])[low:high] for name in VALUES
+    }
+    letters = "".join(one.letters for one in found)[low:high]
+    return BaseTracks(element.contig, at + low, letters, found[0].p[:0], related)
+
+
+def count_constraint(run: ConstraintRun, rows: Rows, names: Sequence[str]) -> dict[str, Any]:
+    """Count bases and those with values, the means of the tracks over these, and the bases that
+    each related genome lies over.
+    """
+    bases = scored = known = 0
+    sums, present = np.zeros(len(VALUES)), np.zeros(len(names), np.int64)
+    for _, _, letters, one in _read_letters(run, rows()):
+        bases += len(letters)
+        known += len(letters) - letters.count("N")
+        there = ~np.isnan(one.values[:, 0])
+        scored += int(there.sum())
+        sums += one.values[there, : len(VALUES)].sum(0, dtype=np.float64)
+        present += (one.bases[there] < NONE).sum(0)
+    means = (sums / max(scored, 1)).round(6).tolist()
+    covered = dict(zip(names, present.tolist(), strict=True))
+    for name, n in covered.items():
+        if n < _LEAST_SHARE * known:
+            share = f"{n / max(known, 1):.3%}"
+            _log.warning("%s lies over %s of the bases: is it a related species?", name, share)
+    return {
+        "bases": bases, "known": known, "scored": scored, "covered": covered,
+        "means": dict(zip(VALUES, means, strict=True)),
+    }  # fmt: skip
+
+
+def measure_classes(
+    run: ConstraintRun, rows: Rows, elements: Sequence[Element], classes: BaseClasses
+) -> list[dict[str, Any]]:
+    """For each class of `CLASSES` with bases: how many, how many are scored, in elements, and the
+    means of the tracks over those scored.
+    """
+    n = len(CLASSES)
+    bases, scored, inside = np.zeros((3, n), np.int64)
+    sums = np.zeros((n, len(VALUES)))
+    for piece, one in run.read(rows()):
+        labels = classes.read(piece.contig, piece.start, piece.end)
+        there = ~np.isnan(one.values[:, 0])
+        bases += np.bincount(labels, minlength=n)
+        scored += np.bincount(labels[there], minlength=n)
+        np.add.at(sums, labels[there], one.values[there, : len(VALUES)].astype(np.float64))
+    for element in sorted(elements, key=lambda one: one.contig):
+        labels = classes.read(element.contig, element.start, element.end)
+        inside += np.bincount(labels, minlength=n)
+    means = (sums / np.maximum(scored, 1)[:, None]).round(4)
+    return [
+        {
+            "class": name, "bases": int(bases[i]), "scored": int(scored[i]),
+            "in_elements": int(inside[i]), **dict(zip(VALUES, means[i].tolist(), strict=True)),
+        }
+        for i, name in enumerate(CLASSES)
+        if bases[i]
+    ]  # fmt: skip
+
+
+def format_classes(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows of `measure_classes` as a table."""
+    names = ("class", "bases", "scored", "in_elements", *VALUES)
+    lines = ["\t".join(names), *("\t".join(str(row[name]) for name in names) for row in rows)]
+    return "\n".join(lines) + "\n"
