@@ -12,6 +12,7 @@ def constraint(
     region: collections.abc.Sequence[str] = (),
     bed: str | pathlib.Path | None = None,
     neutral: str | pathlib.Path | None = None,
+    genes: str | pathlib.Path | None = None,
     fdr: float = 0.05,
     maf: bool = False,
     formats: collections.abc.Sequence[str] | None = None,
@@ -30,9 +31,10 @@ def constraint(
     is indexed and fitted at its first use. The output folder holds tracks: rejected substitutions
     (`rs`, GERP's scale), `phylop` (phyloP's CONACC scale), `conserved` (probability of the slow
     classes), `rate` (posterior mean; 1 is neutral), `coverage` and tree `length`; elements.bed,
-    conserved elements with a false discovery rate; and a UCSC track hub. A base where no related
-    genome lies has no value. Rate 1 is that of the sites of `neutral`, else of third codon
-    positions or the fastest class of the fitted model.
+    conserved elements with a false discovery rate; constraint.html, a page; and a UCSC track hub. A
+    base where no related genome lies has no value. Rate 1 is that of the sites of `neutral`, else
+    of fourfold sites of `genes`, else of third codon positions or the fastest class of the fitted
+    model.
 
     Work is saved in OUT.partial until `out` is there, and the same call resumes; `fresh` starts
     anew. With `plan` nothing is indexed, fitted or read. Returns the sidecar. Raises `UsageError`,
@@ -49,6 +51,8 @@ def constraint(
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
         bed: BED file of regions; tracks run along the genome.
         neutral: BED file of neutral sites, whose rate is 1.
+        genes: GFF3, GTF, BED or GenBank file: rate 1 is that of its fourfold sites, and constraint
+            is tabulated by codon position, UTR, intron and intergenic sequence.
         fdr: False discovery rate of conserved elements.
         maf: Also write the alignment that was scored, alignment.maf.
         formats: bigwig, bedgraph, bedgraph.gz, npz, parquet, wig, wig.gz; one or several [bigwig].

@@ -89,12 +89,29 @@ def list_recipes(domain: Literal["dna", "text"] | None = None) -> list[dict[str,
     return rows
 
 
-def fetch_data(recipe: str | Path, *, offline: bool = False) -> list[Path]:
+EXAMPLE = "example"
+
+
+def fetch_data(
+    recipe: str | Path,
+    *,
+    out: str | Path | None = None,
+    offline: bool = False,
+    force: bool = False,
+) -> list[Path]:
     """The files of a recipe on this machine, fetched where needed and checked by their hash.
 
-    `recipe` is a name or a YAML file. Data that are generated have no files. Raises `UsageError`
-    for an unknown recipe, `DataError` where a file cannot be had, or may not be with `offline`.
+    `recipe` is a name or a YAML file. Data that are generated have no files. "example" is a made-up
+    genome of 100 kb with two related genomes, genes and variants, written into the folder `out`
+    (default: example); `force` overwrites other files there. Raises `UsageError` for an unknown
+    recipe, `DataError` where a file cannot be had, or may not be with `offline`.
     """
+    if recipe == EXAMPLE:
+        from genodiff.data.example import write_example
+
+        return write_example(Path(EXAMPLE if out is None else out), force=force)
+    if out is not None:
+        raise UsageError("--out is for the example", fix="leave it out: files go into the cache")
     found = load_any_recipe(recipe)
     if found.generator:
         return []

@@ -84,21 +84,20 @@ class ConstraintJob(Job[ConstraintRequest]):
         }  # fmt: skip
 
     def identify(self) -> dict[str, Any]:
-        asked = self.request
+        asked, sites = self.request, self._find_sites()
         assert isinstance(self.genome, Genome)
         self.related: RelatedGenomes = relate_genome(
             self.genome, asked.relatives, strains=asked.strains
         )
-        self.neutral = self._estimate_neutral()
+        self.neutral = self._estimate_neutral(*sites)
         self.about = {
             "context": CONTEXT, "relatives_digest": self.related.digest,
             "neutral": self.neutral._asdict(),
         }  # fmt: skip
         return self.about
 
-    def _estimate_neutral(self) -> NeutralRate:
+    def _estimate_neutral(self, sites: Sites | None, source: str) -> NeutralRate:
         asked, contigs = self.request, dict(self.genome.contigs)
-        sites, source = self._find_sites()
         pieces = list(cut_pieces(list_intervals(self.genome), contigs, CONTEXT))
         found = estimate_neutral_rate(self.genome, self.related.relatives, pieces, sites, source)
         if not found.sites:

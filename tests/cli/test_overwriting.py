@@ -177,6 +177,10 @@ def _constraint(run: Path, here: Path) -> Scene:
     return [*words, "--region", "chr1:1-300", "--threads", 1], here / "mine" / "hub.txt"
 
 
+def _get(run: Path, here: Path) -> Scene:
+    return ["data", "get", "example"], here / "example" / "genome.fa"
+
+
 def _suite(name: str) -> Callable[[Path, Path], Scene]:
     def scene(run: Path, here: Path) -> Scene:
         return ["finetune", name, "--out", "mine"], here / "mine" / "RESULTS.md"
@@ -206,6 +210,7 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "constraint": _constraint,
     "scorecard": _scorecard,
     "data genomes": _genomes,
+    "data get": _get,
     "data relatives": _relatives,
     "finetune bases": _bases,
     "finetune table": _table,
@@ -217,7 +222,7 @@ READERS = {
     "data check", "data list", "doctor", "finetune audit", "finetune check", "finetune list",
     "judge", "models", "watch",
 }  # fmt: skip
-CACHE = {"cache", "data build", "data get"}
+CACHE = {"cache", "data build"}
 """They write into genodiff's own cache, and nowhere else."""
 
 

@@ -1,0 +1,129 @@
+"""Classes of bases by an annotation, fourfold sites, and what `constraint --genes` writes."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+from Bio.Seq import Seq
+
+import genodiff
+from genodiff.conservation.base_classes import CLASSES, BaseClasses
+from genodiff.data.example import make_example
+from genodiff.errors import DataError
+from genodiff.io.faidx import Genome
+from genodiff.io.transcripts import read_transcripts
+from tests.commands import command
+from tests.conservation.constraint_world import write
+
+ROWS = """\
+c\tx\tmRNA\t5\t60\t.\t+\t.\tID=a.1
+c\tx\texon\t5\t20\t.\t+\t.\tParent=a.1
+c\tx\texon\t41\t60\t.\t+\t.\tParent=a.1
+c\tx\tCDS\t9\t20\t.\t+\t0\tParent=a.1
+c\tx\tCDS\t41\t52\t.\t+\t0\tParent=a.1
+c\tx\tmRNA\t71\t82\t.\t-\t.\tID=b.1
+c\tx\tCDS\t71\t82\t.\t-\t0\tParent=b.1
+"""
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("example")
+    for name, text in make_example().items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_each_base_has_the_class_of_what_stands_there(tmp_path: Path) -> None:
+    letters = list("T" * 100)
+    letters[8:20] = "ATGGGTGATCTA"  # GGT and CTA are fourfold at their third base
+    letters[40:52] = "TCTTGGACATAA"  # TCT and ACA
+    letters[70:82] = str(Seq("ATGCGATTCTGA").reverse_complement())  # CGA
+    genome = write(tmp_path / "g.fa", {"c": "".join(letters), "other": "ACGT" * 9})
+    (tmp_path / "g.gff3").write_text(ROWS)
+    with Genome(genome) as opened:
+        found = BaseClasses(tmp_path / "g.gff3", opened)
+        names = [CLASSES[i] for i in found.read("c", 0, 100)]
+        assert names[:4] == ["intergenic"] * 4
+        assert names[4:8] == ["5' UTR"] * 4
+        assert names[8:14] == [f"codon position {i}" for i in (1, 2, 3)] * 2
+        assert names[20:40] == ["intron"] * 20
+        assert names[40] == "codon position 1"
+        assert names[52:60] == ["3' UTR"] * 8
+        assert names[70:76] == [f"codon position {i}" for i in (3, 2, 1)] * 2
+        assert set(found.read("other", 0, 36)) == {CLASSES.index("not annotated")}
+        assert found.find_fourfold()["c"].tolist() == [13, 19, 42, 48, 76]
+
+
+def test_the_example_is_a_genome_whose_genes_can_be_read(example: Path) -> None:
+    with Genome(example / "genome.fa") as genome:
+        found = read_transcripts(example / "genes.gff3", genome.contigs, genome)
+        assert not [one for one in found.transcripts if one.unknown]
+        for one in found.transcripts:
+            parts = [genome.fetch(one.contig, a, b).decode() for a, b, _ in one.coding]
+            parts = parts if one.strand > 0 else [str(Seq(x).reverse_complement()) for x in parts]
+            protein = str(Seq("".join(parts)).translate())
+            assert protein[0] + protein[-1] == "M*"
+            assert "*" not in protein[:-1]
+        fourfold = BaseClasses(example / "genes.gff3", genome).find_fourfold()
+        assert sum(map(len, fourfold.values())) > 5000
+
+
+def test_the_example_is_written_once_and_left_as_it_is(tmp_path: Path) -> None:
+    paths = genodiff.fetch_data("example", out=tmp_path / "e")
+    first = [one.read_bytes() for one in paths]
+    stamps = [one.stat().st_mtime_ns for one in paths]
+    assert genodiff.fetch_data("example", out=tmp_path / "e") == paths
+    assert [one.stat().st_mtime_ns for one in paths] == stamps
+    assert genodiff.fetch_data("example", out=tmp_path / "f")[0].read_bytes() == first[0]
+    paths[0].write_text("mine")
+    with pytest.raises(genodiff.errors.UsageError, match="--force"):
+        genodiff.fetch_data("example", out=tmp_path / "e")
+    assert paths[0].read_text() == "mine"
+
+
+def test_genes_without_coding_sequence_are_refused_as_neutral(
+    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "genes.bed").write_text("chr1\t100\t900\ta\n")
+    words = ["constraint", example / "genome.fa", "--relatives", example / "near.fa", "-q"]
+    code, _, err = command(
+        capsys, *words, "--genes", tmp_path / "genes.bed", "-o", tmp_path / "o", "--plan"
+    )
+    assert code == 0, err
+    with Genome(example / "genome.fa") as genome:
+        assert BaseClasses(tmp_path / "genes.bed", genome).find_fourfold() == {}
+
+
+@pytest.mark.slow
+def test_the_table_and_the_page_say_which_classes_are_constrained(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genodiff.runs.related_genome.FIT_WINDOWS", 48)
+    given = {"relatives": [example / "near.fa", example / "far.fa"], "formats": ["parquet"]}
+    told = genodiff.constraint(
+        example / "genome.fa", **given, genes=example / "genes.gff3", out=tmp_path / "o"
+    )
+    assert told["neutral"]["source"] == "fourfold sites of genes.gff3"
+    rows = {one["class"]: one for one in told["classes"]}
+    rate = {name: one["rate"] for name, one in rows.items()}
+    assert max(rate["codon position 1"], rate["codon position 2"]) < 0.3
+    assert 0.7 < rate["codon position 3"] < 1.1
+    assert 0.8 < rate["intergenic"] < 1.2
+    assert rate["5' UTR"] < rate["intron"] + 0.1
+    assert Counter(one["bases"] for one in rows.values()).total() == len(rows)
+    assert sum(one["bases"] for one in rows.values()) == told["bases"] == 100_000
+    table = pl.read_csv(tmp_path / "o" / "classes.tsv", separator="\t")
+    assert table["class"].to_list() == list(rows)
+    page = (tmp_path / "o" / "constraint.html").read_text()
+    assert "fourfold sites of genes.gff3" in page
+    assert page.count("<svg") == 4
+    assert str(tmp_path) not in page + json.dumps(told["files"])
+    fewer = tmp_path / "few.gff3"
+    fewer.write_text("\n".join((example / "genes.gff3").read_text().splitlines()[:7]))
+    with pytest.raises(DataError, match="fourfold"):
+        genodiff.constraint(
+            example / "genome.fa", **given, genes=tmp_path / "few.gff3", out=tmp_path / "p"
+        )
