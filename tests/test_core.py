@@ -12,7 +12,7 @@ from tests.test_floors import FLOOR
 PACKAGE = Path(__file__).resolve().parent.parent / "genodiff"
 WINGS = (
     "annotation", "conservation", "design", "diagnosis", "embedding", "finetuning", "hf", "hub",
-    "maps", "quality", "reports", "studies", "tasks",
+    "laws", "maps", "quality", "reports", "studies", "tasks",
 )  # fmt: skip
 """What no part of the core imports. ARCHITECTURE.md draws them beside it."""
 

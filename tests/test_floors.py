@@ -21,7 +21,7 @@ FLOOR = {
     "finetuning": 4, "scoring": 4, "hub": 4,
     "models": 5,
     "variants": 6, "maps": 6, "embedding": 6, "generate": 6, "evaluation": 6,
-    "design": 7, "conservation": 7, "quality": 7, "diagnosis": 7,
+    "design": 7, "conservation": 7, "laws": 7, "quality": 7, "diagnosis": 7,
     "reports": 8,
     "studies": 9,
     "api": 10, "hf": 10,

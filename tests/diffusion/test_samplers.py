@@ -7,12 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampling import DNA, draws, each_sampler, masks, mixing, mixing_for, run_sampler
+from sampling import DNA, draws, masks, mixing, run_sampler
 from strategies import Windows, windows
 from torch import Tensor
 
 from genodiff.diffusion.masked import MaskedDiffusion
-from genodiff.diffusion.sampler import SAMPLERS, Sampler, revealed_share
+from genodiff.diffusion.sampler import SAMPLERS, revealed_share
 from genodiff.diffusion.samplers.ancestral import ancestral
 from genodiff.diffusion.samplers.confidence import confidence
 from genodiff.diffusion.samplers.first_hitting import first_hitting
@@ -24,7 +24,6 @@ from genodiff.diffusion.schedule import (
     OneMinusCosine,
     Schedule,
 )
-from genodiff.errors import GenodiffError, UsageError
 
 # what is kept and what comes out
 
@@ -71,50 +70,6 @@ def test_what_is_visible_stays_no_mask_is_left_and_only_targets_come_out(
     assert (done.nfe <= limit).all()
 
 
-@each_sampler
-def test_nothing_masked_means_no_evaluation_at_all(sampler: Sampler) -> None:
-    def never(xt: Tensor, sigma: Tensor) -> Tensor:
-        raise AssertionError("evaluated")
-
-    for xt in (
-        torch.full((3, 5), 8),
-        torch.zeros(0, 5, dtype=torch.int64),
-        torch.zeros(2, 0, dtype=torch.int64),
-    ):
-        done = run_sampler(sampler, DNA, never, xt, **draws(*xt.shape), steps=4)
-        assert torch.equal(done.x0, xt)
-        assert (done.nfe == 0).all()
-
-
-@each_sampler
-def test_a_denoiser_that_has_diverged_stops_the_sampler(sampler: Sampler) -> None:
-    def broken(xt: Tensor, sigma: Tensor) -> Tensor:
-        return torch.full((*xt.shape, 12), math.nan)
-
-    with pytest.raises(GenodiffError, match="finite"):
-        run_sampler(sampler, DNA, broken, masks(1, 3), **draws(1, 3), steps=2)
-
-
-@each_sampler
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"steps": 0},
-        {"temperature": -1.0},
-        {"temperature": math.inf},
-        {"top_p": 0.0},
-        {"top_p": 1.5},
-    ],
-)
-def test_settings_that_cannot_be_are_refused(sampler: Sampler, bad: dict[str, float]) -> None:
-    if not sampler.uses_steps and "steps" in bad:
-        return  # it takes no steps
-    with pytest.raises(UsageError):
-        run_sampler(
-            sampler, DNA, mixing_for(sampler, 3), masks(1, 3), **draws(1, 3), **{"steps": 2, **bad}
-        )
-
-
 # evaluations
 
 
@@ -133,29 +88,6 @@ def test_the_mean_number_of_evaluations_is_the_closed_form(steps: int, length: i
     spread = done.nfe.double().std().item() / math.sqrt(n)
     assert abs(done.nfe.double().mean().item() - expected) < 4 * spread + 1e-9
     assert done.nfe.max() <= min(steps, length)
-
-
-@each_sampler
-@pytest.mark.parametrize("noise", [Linear(), Cosine()], ids=repr)
-def test_the_mean_number_of_evaluations_is_the_announced_one(
-    sampler: Sampler, noise: Schedule
-) -> None:
-    n, steps = 4000, 9
-    xt = masks(n, 14)
-    xt[:, 10:] = 8  # what goes on after the gap costs nothing
-    diffusion = MaskedDiffusion(noise, 3, (7, 8, 9, 10))
-    done = run_sampler(sampler, diffusion, flat, xt, **draws(n, 14), steps=steps)
-    announced = sampler.evaluations(10, revealed_share(noise, steps))
-    spread = done.nfe.double().std().item() / math.sqrt(n)
-    off = done.nfe.double().mean().item() - announced
-    if "uniform" in sampler.fits:  # announced is the most: what no step changed depends on tokens
-        assert -steps < off < 0
-        return
-    assert abs(off) < 4 * spread + 1e-9
-
-
-def flat(xt: Tensor, sigma: Tensor) -> Tensor:
-    return torch.zeros(*xt.shape, 12)
 
 
 @pytest.mark.parametrize(

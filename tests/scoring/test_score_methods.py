@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_variants import change, take
-from test_variant_scores import COMPLEMENT, make_pair, read_network
 from tiny_run import SEQ_LEN, write_run
 
 import genodiff
@@ -88,26 +87,6 @@ def test_a_method_gives_its_own_number_for_every_kind(
     planned = method.windows(*cut.pair.widths)
     assert alone.windows == found.evaluations
     assert reader.evaluations <= (options.max_evaluations if method.until_se else planned)
-
-
-@pytest.mark.few(8)
-@pytest.mark.parametrize("name", OF_NETWORKS)
-@pytest.mark.parametrize("widths", [(1, 1), (2, 0), (0, 3), (3, 3), (2, 5), (12, 0)])
-@pytest.mark.parametrize("strands", ["paired", "single"])
-def test_both_strands_have_one_score_and_the_way_back_the_opposite(
-    name: str, widths: tuple[int, int], strands: str
-) -> None:
-    reader, pair, options = (
-        read_network(strands),
-        make_pair(4, *widths),
-        ScoreOptions(method=name, se=9.0),
-    )
-    one, turned, back = (
-        run_steps(start_score(reader, some, options), reader)
-        for some in (pair, pair.turn(COMPLEMENT), pair.swap())
-    )
-    assert turned == one
-    assert (back.value, back.se) == (-one.value, one.se)
 
 
 def test_auto_is_the_first_method_that_takes_a_span_and_one_takes_every_span() -> None:

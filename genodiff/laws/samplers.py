@@ -1,0 +1,149 @@
+"""The laws of a sampler, tried with a denoiser that looks at the whole sequence."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.sampler import SAMPLERS, Sampled, Sampler, SamplerOptions, revealed_share
+from genodiff.diffusion.schedule import Cosine, Linear
+from genodiff.errors import GenodiffError, UsageError
+from genodiff.laws.law import demand
+
+MASK, TARGETS, KNOWN = 3, (7, 8, 9, 10), 8
+_VOCABULARY = 12
+_Denoiser = Callable[[Tensor, Tensor], Tensor]
+
+
+def check_sampler(name: str) -> None:
+    """Raises `BrokenLaw` for a sampler that breaks a law, `UsageError` where there is none.
+
+    What is known stays, no mask is left, and only targets come out. A sequence has the same result
+    whatever is drawn beside it. Where nothing is masked, the network is not asked; elsewhere it is
+    asked as often as announced. Logits that are not finite end the drawing, and impossible settings
+    are refused.
+    """
+    sampler = SAMPLERS[name]
+    for steps, temperature, top_p in ((1, 1.0, 1.0), (4, 0.0, 1.0), (20, 0.7, 0.8)):
+        _check_filling(name, sampler, steps, temperature, top_p)
+    _check_counts(name, sampler)
+    _check_refusals(name, sampler)
+
+
+def _draw(
+    sampler: Sampler, denoiser: _Denoiser, xt: Tensor, noise: Any = None, **more: Any
+) -> Sampled:
+    process = MaskedDiffusion(noise or Linear(), MASK, TARGETS)
+    return sampler.draw(process, denoiser, xt, _make_options(xt.shape, **more))
+
+
+def _make_options(shape: torch.Size, rows: Tensor | None = None, **more: Any) -> SamplerOptions:
+    draw = torch.Generator().manual_seed(0)
+    order, token = (torch.rand(shape, generator=draw, dtype=torch.float64) for _ in range(2))
+    return SamplerOptions(order, token, **({"steps": 4} | more))
+
+
+def make_denoiser(causal: bool, length: int = 12) -> _Denoiser:
+    """Logits of each position by all others, or with `causal` by those before it."""
+    draw = torch.Generator().manual_seed(42)
+    shape = 2, length, _VOCABULARY, _VOCABULARY
+    own, other = 1.5 * torch.randn(shape, generator=draw, dtype=torch.float64)
+    place = torch.arange(length, dtype=torch.float64)
+    near = torch.exp(-(place[:, None] - place).abs())
+    near = near.tril() if causal else near
+
+    def denoiser(xt: Tensor, sigma: Tensor) -> Tensor:
+        n = xt.shape[1]
+        seen = torch.nn.functional.one_hot(xt, _VOCABULARY).double()
+        return (
+            torch.einsum("blv,lvw->blw", seen, own[:n])
+            + torch.einsum("bmv,lm,mvw->blw", seen, near[:n, :n], other[:n])
+            + sigma[:, None, None]
+        )
+
+    return denoiser
+
+
+def _check_filling(
+    name: str, sampler: Sampler, steps: int, temperature: float, top_p: float
+) -> None:
+    length, rows = 10, 6
+    xt = torch.full((rows, length), MASK)
+    xt[0, 3:6], xt[1, ::2], xt[2] = KNOWN, 7, 10
+    before = xt.clone()
+    options = _make_options(xt.shape, steps=steps, temperature=temperature, top_p=top_p)
+    process, denoiser = MaskedDiffusion(Linear(), MASK, TARGETS), make_denoiser(_is_causal(sampler))
+    done = sampler.draw(process, denoiser, xt, options)
+    masked = before == MASK
+    demand(torch.equal(xt, before), f"{name} leaves the sequences that it is given")
+    demand(torch.equal(done.x0[~masked], xt[~masked]), f"{name}: what is known stays")
+    found = torch.isin(done.x0[masked], torch.tensor(TARGETS)).all()
+    demand(found, f"{name}: no mask is left, and only targets come out")
+    some = masked.sum(-1)
+    demand(((done.nfe > 0) == (some > 0)).all(), f"{name}: where nothing is masked, none is asked")
+    most = some.clamp(max=steps) if sampler.uses_steps else some
+    most = torch.where(some > 0, steps, 0) if sampler.remasks else most
+    demand((done.nfe <= most).all(), f"{name}: no more evaluations than masks, or than steps")
+    again = sampler.draw(process, denoiser, xt, options)
+    demand(torch.equal(again.x0, done.x0), f"{name}: the same uniforms give the same sequences")
+    for row in range(rows):
+        of_row = slice(row, row + 1)
+        one = replace(options, u_order=options.u_order[of_row], u_token=options.u_token[of_row])
+        alone = sampler.draw(process, denoiser, xt[of_row], one)
+        law = f"{name}: a sequence has the same result whatever is drawn beside it"
+        demand(torch.equal(alone.x0[0], done.x0[row]), law)
+        demand(alone.nfe[0] == done.nfe[row], law)
+
+
+def _is_causal(sampler: Sampler) -> bool:
+    return "causal" in sampler.fits
+
+
+def _check_counts(name: str, sampler: Sampler) -> None:
+    n, steps, gap = 1_000, 9, 10
+    xt = torch.full((n, gap + 4), MASK)
+    xt[:, gap:] = KNOWN
+    for noise in (Linear(), Cosine()):
+        done = _draw(sampler, _flat, xt, noise, steps=steps)
+        announced = sampler.evaluations(gap, revealed_share(noise, steps))
+        off = done.nfe.double().mean().item() - announced
+        if "uniform" in sampler.fits:  # what is announced is the most
+            demand(-steps < off <= 0, f"{name}: `evaluations` is the most that it takes")
+            continue
+        spread = done.nfe.double().std().item() / math.sqrt(n)
+        law = f"{name}: `evaluations` is the mean over sequences ({off:+.3f} off)"
+        demand(abs(off) < 4 * spread + 1e-9, law)
+
+
+def _flat(xt: Tensor, sigma: Tensor) -> Tensor:
+    return torch.zeros(*xt.shape, _VOCABULARY)
+
+
+def _check_refusals(name: str, sampler: Sampler) -> None:
+    def fail(xt: Tensor, sigma: Tensor) -> Tensor:
+        raise AssertionError("evaluated")
+
+    for shape in ((3, 5), (0, 5), (2, 0)):
+        xt = torch.full(shape, KNOWN)
+        done = _draw(sampler, fail, xt)
+        law = f"{name}: where nothing is masked, the network is not asked"
+        demand(torch.equal(done.x0, xt) and not done.nfe.any(), law)
+    masked = torch.full((1, 3), MASK)
+    try:
+        _draw(sampler, lambda xt, sigma: _flat(xt, sigma) * math.nan, masked)
+    except GenodiffError as fault:
+        demand("finite" in str(fault), f"{name}: it says that logits are not finite")
+    else:
+        demand(False, f"{name}: logits that are not finite end the drawing")
+    bad: list[dict[str, float]] = [{"temperature": -1.0}, {"temperature": math.inf}]
+    bad += [{"top_p": 0.0}, {"top_p": 1.5}]
+    for more in bad + [{"steps": 0}] * sampler.uses_steps:
+        try:
+            _draw(sampler, make_denoiser(_is_causal(sampler)), masked, **more)
+        except UsageError:
+            continue
+        demand(False, f"{name}: {more} is refused")
