@@ -45,7 +45,7 @@ def list_track_picture(
     limits = find_limits(one)
     shapes += _frame("logo", 0, _LOGO, scale * n, limits["information"])
     shapes += _draw_heights(one.logo, scale, _LOGO, limits["information"][1])
-    top = _LOGO + _GAP
+    top, bottom = _LOGO + _GAP, 0.0
     for name, colour in _ROWS:
         shapes += _frame(name, top, _HEIGHT, scale * n, limits[name])
         shapes += _draw_values(getattr(one, name), scale, top, limits[name], colour)
@@ -55,11 +55,12 @@ def list_track_picture(
         if track.is_strip:
             shapes += _draw_strip(values, scale, top)
             shapes.append(PlacedText(-5, top + _STRIP - 2, track.title, 8, anchor="end"))
-            top += _STRIP + 4
+            top, bottom = top + _STRIP + 4, top + _STRIP + _GAP
             continue
         shapes += _frame(track.title, top, _HEIGHT, scale * n, track.limits, unit="")
         shapes += _draw_values(values, scale, top, track.limits, "a")
         top += _HEIGHT + _GAP
+    top = max(top, bottom)
     shapes += draw_numbers(one.start + 1, n, scale, top - 4)
     shapes += draw_genes(genes, one.start, one.end, scale, top + 8)
     return put_head(shapes, f"{place} · {told['checkpoint']}"), f"Tracks of {place}"

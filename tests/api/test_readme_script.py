@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tiny_training import run_tiny
-
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 
@@ -27,23 +25,21 @@ def test_it_is_short_and_imports_nothing_else() -> None:
 
 
 def test_it_runs_and_prints_what_it_says(tmp_path: Path) -> None:
-    run_tiny(tmp_path / "runs" / "demo")
-    more = "print(float(-head(features).log_softmax(1)[range(3), [0, 0, 1]].mean().detach()))\n"
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", read_script() + more],
+        [sys.executable, "-W", "error", "-c", read_script()],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    samples, filled, chances, shape, loss = done.stdout.splitlines()
+    samples, filled, probabilities, shape, *network = done.stdout.splitlines()
     first, second = ast.literal_eval(samples)
     assert {*first, *second} <= set("ACGT")
     assert len(first) == len(second) == 60
     assert re.fullmatch("ACGTTGCA[ACGT]{8}TGCAACGT", filled)
-    numbers = [float(word) for word in chances.strip("[]").split()]
+    numbers = [float(word) for word in probabilities.strip("[]").split()]
     assert len(numbers) == 4
     assert abs(sum(numbers) - 1) < 1e-6
-    assert shape == "(3, 16)"
-    assert float(loss) < 0.6  # ln 2 is what an untrained head pays
+    assert re.fullmatch(r"\(2, \d+\)", shape)
+    assert len(network) > 5
