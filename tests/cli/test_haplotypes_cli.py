@@ -149,44 +149,6 @@ def test_each_copy_has_its_outcome_and_all_else_stays(
     assert "GD_HAP" not in (case / "plain.vcf").read_text()
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick")
-def test_shards_that_were_killed_go_on_and_all_of_them_are_one_run(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for ending, counts in ((".vcf", (3, 5)), (".vcf.gz", (2,)), (".tsv", (2,)), (".parquet", (2,))):
-        assert command(capsys, *words(run, f"o{ending}"))[0] == 0
-        for n in counts:
-            for i in range(1, n + 1):
-                name, shard = f"s{i}of{n}{ending}", ("--shard", f"{i}/{n}")
-                if (ending, i) == (".vcf", 1):
-
-                    def die(*given: Any) -> Any:
-                        for number, one in enumerate(fake(*given)):
-                            if number == 1 and (one.value or 0) > 99:
-                                raise KeyboardInterrupt  # in the midst of haplotypes
-                            yield one
-
-                    with monkeypatch.context() as patch:
-                        opened = partial(partial, die)
-                        patch.setattr("genodiff.variants.scorer.open_scorer", opened)
-                        assert command(capsys, *words(run, name, *shard))[0] == 130
-                    assert (case / f"{name}.partial").exists()
-                    assert not (case / name).exists()
-                    code, _, err = command(
-                        capsys, *[w for w in words(run, name, *shard) if w != "--haplotypes"]
-                    )
-                    assert (code, "another request" in err) == (2, True)
-                more = ("--batch-size", i)
-                assert command(capsys, *words(run, name, *shard, *more))[0] == 0
-            names = [f"s{i}of{n}{ending}" for i in range(n, 0, -1)]
-            assert command(capsys, "merge", *names, "-o", f"m{ending}", "--force")[0] == 0
-            assert (case / f"m{ending}").read_bytes() == (case / f"o{ending}").read_bytes()
-            told = [json.loads((case / f"{x}{ending}.json").read_text()) for x in "om"]
-            for key in ("haplotypes", "records", "evaluations", "request"):
-                assert told[0][key] == told[1][key]
-
-
 @pytest.mark.usefixtures("quick")
 def test_bcf_has_the_haplotypes_of_its_vcf(
     run: Path, case: Path, capsys: pytest.CaptureFixture[str]

@@ -68,36 +68,6 @@ def test_every_format_has_the_same_numbers(
         assert ("NEAR" in text, "FAR" in text) == (True, False)
 
 
-def test_a_broken_map_goes_on_to_the_same_bytes(
-    run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from genodiff.jobs.journal import Journal
-
-    append = Journal.append
-    for verb in ("ism", "dependencies"):
-        place = ("--region", "chr1:12-20")
-        assert command(capsys, *words(verb, run, "whole.npz", *place))[0] == 0
-
-        def stop(journal: Journal, row: bytes) -> None:
-            if journal.kept == 4:
-                raise KeyboardInterrupt
-            append(journal, row)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Journal, "append", stop)
-            code, _, err = command(capsys, *words(verb, run, "o.npz", *place))
-        assert code == 130, err
-        assert (case / "o.npz.partial").exists()
-        assert not (case / "o.npz").exists()
-        code, _, err = command(capsys, *words(verb, run, "o.npz", "--region", "chr1:1-9"))
-        assert (code, "another request" in err) == (2, True)
-        assert command(capsys, *words(verb, run, "o.npz", *place))[0] == 0
-        assert (case / "o.npz").read_bytes() == (case / "whole.npz").read_bytes()
-        assert not (case / "o.npz.partial").exists()
-        for name in ("o.npz", "o.npz.json", "whole.npz", "whole.npz.json"):
-            (case / name).unlink()
-
-
 def test_a_plan_counts_and_writes_nothing(
     run: Path, case: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,6 @@ from genodiff.annotation.base_labels import read_class_labels, read_gene_labels
 from genodiff.annotation.gene_files import format_bed12, format_gff3
 from genodiff.annotation.gene_grammar import CodingGene, label_genes
 from genodiff.errors import GenodiffError
-from genodiff.jobs.journal import Journal
 from tests.commands import command
 
 QUOTED = str.maketrans({";": "%3B", "%": "%25"})
@@ -66,7 +65,7 @@ def read(out: str) -> dict[str, bytes]:
     }
 
 
-def test_shards_in_any_order_and_stops_anywhere_give_the_bytes_of_one_run(
+def test_shards_in_any_order_give_the_bytes_of_one_run(
     kind: str, tmp_path: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["predict", kind, "g.fa", "--threads", 1, "-q"]
@@ -81,22 +80,6 @@ def test_shards_in_any_order_and_stops_anywhere_give_the_bytes_of_one_run(
     code, _, err = command(capsys, "merge", *parts, "-o", tmp_path / "merged")
     assert code == 0, err
     assert read(f"{tmp_path}/merged") == whole
-    append = Journal.append
-
-    def stop(journal: Journal, entry: bytes) -> None:
-        append(journal, entry)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "append", stop)
-        stops = 0
-        while (done := command(capsys, *words, "-o", tmp_path / "again"))[0] == 130:
-            stops += 1
-    assert (done[0], stops) == (0, 4), done[2]
-    assert read(f"{tmp_path}/again") == whole
-    code, _, err = command(capsys, *words, "-o", tmp_path / "plan", "--plan")
-    assert code == 0, err
-    assert not (tmp_path / "plan").exists()
 
 
 def test_bigwig_has_the_array_at_its_places(kind: str, tmp_path: Path) -> None:
