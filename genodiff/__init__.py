@@ -119,7 +119,7 @@ def __getattr__(name: str) -> Any:
     if name not in _DOOR:
         what = f"module 'genodiff' has no attribute {name!r}"
         raise AttributeError(what, name=name, obj=sys.modules[__name__])  # a traceback's near name
-    limits = importlib.import_module("genodiff.io.limits")
+    limits = importlib.import_module("genodiff.io.process")
     limits.cut_environment()  # before torch and polars read it
     found = getattr(importlib.import_module(_DOOR[name]), name)
     globals()[name] = found  # the next look-up does not come here

@@ -140,7 +140,7 @@ def design(out: Path, sizes: Sizes, seed: int) -> None:
     from methods import Task, list_methods, write_designs
     from promoter_oracles import Counting, OneHotOracle, find_unit
 
-    from genodiff.kernels.allocator import keep_freed_memory
+    from genodiff.io.process import keep_freed_memory
 
     torch.set_num_threads(1)
     keep_freed_memory()

@@ -27,7 +27,7 @@ from genodiff.kernels.library import instruction_set
 from genodiff.memory.index_files import FILES, open_memory, write_memory
 from genodiff.memory.memory import Memory
 from genodiff.memory.search import Effort
-from genodiff.memory.table import choose_k
+from genodiff.memory.tables import choose_k
 from genodiff.memory.text import NONE, Codes
 from genodiff.runs.folder import find_git_revision
 

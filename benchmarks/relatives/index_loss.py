@@ -22,7 +22,7 @@ from genodiff.kernels.library import instruction_set
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
-from genodiff.memory.table import build_table, choose_k
+from genodiff.memory.tables import build_table, choose_k
 from genodiff.memory.text import NONE
 from genodiff.runs.folder import find_git_revision
 from genodiff.runs.relatives import read_genome_text

@@ -21,8 +21,8 @@ from genodiff.diffusion.objective import Draws, Objective
 from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.schedule import schedule
+from genodiff.io.process import keep_freed_memory
 from genodiff.kernels import blocks
-from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.kernels.dispatch import Operation
 from genodiff.kernels.gemm import routed_matmul
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from genodiff.backbones.mamba import Direction, Mamba
-from genodiff.kernels.native.scan import native_scan
+from genodiff.kernels.direction import native_scan
 from genodiff.kernels.torch_scan import chunked_scan
 
 Scan = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]

@@ -22,7 +22,7 @@ from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.sampler import SamplerOptions
 from genodiff.diffusion.samplers.ancestral import ancestral
 from genodiff.diffusion.schedule import schedule
-from genodiff.kernels.allocator import keep_freed_memory
+from genodiff.io.process import keep_freed_memory
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
-from genodiff.kernels.allocator import keep_freed_memory
+from genodiff.io.process import keep_freed_memory
 from genodiff.kernels.gemm import routed_matmul
 from genodiff.kernels.library import lanes
 

@@ -20,8 +20,8 @@ import torch
 from numpy.typing import NDArray
 
 from genodiff.io.faidx import Genome
+from genodiff.io.process import keep_freed_memory
 from genodiff.io.variants import Allele
-from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.runs.model import TrainedModel, load_model
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.score_options import ScoreOptions

@@ -56,7 +56,7 @@ def build_genomes(
     from genodiff.data.genomes.survey import measure_room, plan_genomes, survey_genomes
     from genodiff.data.recipe import SPLITS, Recipe
     from genodiff.errors import DataError
-    from genodiff.io.limits import count_usable_cores
+    from genodiff.io.process import count_usable_cores
 
     if jobs is not None and jobs < 1:
         raise UsageError(f"--jobs {jobs} is below 1", fix="give 1 or more")

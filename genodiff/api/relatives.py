@@ -78,7 +78,7 @@ def build_relatives(
     >>> genodiff.build_relatives("saccharomyces", plan=True).row["to_build"]  # doctest: +SKIP
     8
     """
-    from genodiff.io.limits import count_usable_cores
+    from genodiff.io.process import count_usable_cores
     from genodiff.runs.relative_lists import BUILT, choose_genomes, list_genomes, write_built
     from genodiff.runs.relatives import build_relatives as build
     from genodiff.runs.relatives import find_home, find_memory, open_relatives

@@ -38,8 +38,7 @@ from genodiff.backbones.strand import (
 )
 from genodiff.errors import UsageError
 from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
-from genodiff.kernels.embedding import look_up
-from genodiff.kernels.linear import linear
+from genodiff.kernels.linear import linear, look_up
 from genodiff.kernels.mixer import scan_piece
 
 _EMBEDDING_STD = 0.02

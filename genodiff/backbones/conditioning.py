@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.mamba import Projection
 from genodiff.backbones.settings import FREQUENCIES
-from genodiff.kernels.embedding import look_up
+from genodiff.kernels.linear import look_up
 
 _LONGEST_PERIOD = 10_000.0
 _LABEL_STD = 0.02

@@ -25,7 +25,7 @@ from genodiff.backbones.dropout import drop
 from genodiff.backbones.kinds.dimamba import DiMambaSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
-from genodiff.kernels.embedding import look_up
+from genodiff.kernels.linear import look_up
 
 _EMBEDDING_STD = 0.02
 

@@ -36,7 +36,7 @@ from genodiff.backbones.kinds.dit import DiTSettings
 from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Projection
 from genodiff.errors import UsageError
-from genodiff.kernels.embedding import look_up
+from genodiff.kernels.linear import look_up
 
 _HEAD_STD = 0.05
 

@@ -14,7 +14,7 @@ from cyclopts import Parameter, Token
 
 from genodiff.errors import Interrupted, UsageError
 from genodiff.io.cache import place_library_caches
-from genodiff.io.limits import cut_environment
+from genodiff.io.process import cut_environment
 from genodiff.io.progress import format_duration
 from genodiff.jobs.file_request import ONLY_RUN, RUN, RUN_NAMES
 from genodiff.jobs.machine import choose_device, prepare_machine

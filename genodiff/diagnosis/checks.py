@@ -22,8 +22,7 @@ from genodiff.data.recipe import list_recipe_names
 from genodiff.errors import GenodiffError, MachineError, printable
 from genodiff.io.cache import cache_dir, can_be_written
 from genodiff.io.cache_contents import measure_cached
-from genodiff.io.limits import count_usable_cores, read_memory
-from genodiff.io.process import is_command_line, read_processor
+from genodiff.io.process import count_usable_cores, is_command_line, read_memory, read_processor
 from genodiff.io.target import free_disk_space
 
 GIB = 1 << 30

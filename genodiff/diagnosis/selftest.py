@@ -23,7 +23,7 @@ from genodiff.diffusion.loss import exact_count_loss
 from genodiff.diffusion.masked import MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import GenodiffError
-from genodiff.io.limits import count_usable_cores
+from genodiff.io.process import count_usable_cores
 from genodiff.kernels.dispatch import PROVIDERS, select_provider
 from genodiff.kernels.library import BUILD, instruction_set
 from genodiff.kernels.scan import selective_scan

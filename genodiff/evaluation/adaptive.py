@@ -30,12 +30,12 @@ Cao et al. 2007; GeCo3: Silva et al. 2020).
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.kernels import library
-from genodiff.kernels.native.mixing import mix_contexts
 
 ORDERS = (1, 2, 3, 4, 6, 8, 9, 10, 11, 12)
 SHORTEST_SEED, LONGEST_SEED = 11, 14
@@ -262,3 +262,26 @@ def _learn_copies(s: _Mixing, x: int) -> None:
         if inside and (c.missed & 0xFFFF).bit_count() <= _DROPPED:
             left.append(c)
     s.copies = left
+
+
+def mix_contexts(
+    train: Codes, fit: Codes, text: Codes, *, seed_length: int, grow: bool
+) -> NDArray[np.float64]:
+    """Nats of each base of `text` (codes 0..3, and 4 for an end or an N, which cost nothing).
+
+    The memory is `train`, on both strands; the weights have learned on `fit` before. With `grow`,
+    what has been scored is remembered too. Raises `MemoryError`.
+    """
+    nats = np.zeros(len(text))
+    arrays: dict[str, NDArray[Any]] = {"train": train, "fit": fit, "text": text, "nats": nats}
+    library.call(
+        "mixing",
+        arrays,
+        backward=False,
+        n_train=len(train),
+        n_fit=len(fit),
+        n=len(text),
+        seed=seed_length,
+        grow=int(grow),
+    )
+    return nats

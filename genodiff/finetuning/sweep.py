@@ -42,8 +42,7 @@ from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
 from genodiff.finetuning.workers import UnitOutcome, Workers, run_units
 from genodiff.io import atomic
 from genodiff.io.identity import stamp_time
-from genodiff.io.limits import count_usable_cores
-from genodiff.io.process import read_processor
+from genodiff.io.process import count_usable_cores, read_processor
 from genodiff.runs import lock
 from genodiff.tasks.audit import audit
 from genodiff.tasks.data_request import DataRequest, load_cached

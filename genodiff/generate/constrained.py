@@ -6,7 +6,7 @@ whatever is drawn can be completed, in later windows too.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,8 +21,7 @@ from genodiff.constraints.space import BASES
 from genodiff.errors import UsageError
 from genodiff.generate.samples import Ids
 from genodiff.generate.sampling import Sampling
-from genodiff.kernels.library import is_loaded
-from genodiff.kernels.native.chain import draw_chain
+from genodiff.kernels.library import call, is_loaded
 
 Numbers = NDArray[np.int64]
 REDRAWS = 100
@@ -95,10 +94,36 @@ def draw_fast(
 ) -> DrawnBases:
     """As `draw_bases`, in C where the library is here and nothing underflows."""
     if is_loaded():
-        found = draw_chain(*layers.packed, scale_rows(logp), due, u, error)
+        found = draw_in_c(*layers.packed, scale_rows(logp), due, u, error)
         if found is not None:
             return DrawnBases(*found)
     return draw_bases(layers, logp, due, u, error)
+
+
+def draw_in_c(
+    tables: NDArray[np.int32],
+    begin: NDArray[np.int64],
+    first: NDArray[np.int64],
+    gains: Weights | None,
+    p: Weights,
+    due: NDArray[np.bool_],
+    u: Weights,
+    error: float,
+) -> tuple[NDArray[np.int8], bool] | None:
+    """The bases at the due positions, and whether errors of log p by `error` could change one.
+
+    `tables`, `begin`, `first` and `gains` are a `PackedLayers`; `p` is (F, 4), `due` and `u` (F,).
+    None where a message may underflow. Raises `MemoryError`.
+    """
+    symbols, told = np.zeros(len(p), np.int8), np.zeros(2, np.int64)
+    arrays: dict[str, NDArray[Any]] = {
+        "tables": tables, "begin": begin, "first": first, "p": p.copy(), "due": due, "u": u,
+        "error": np.array([error]), "symbols": symbols, "told": told,
+    }  # fmt: skip
+    arrays |= {} if gains is None else {"gains": gains}
+    most = int((first[1:] - first[:-1]).max())
+    call("chain", arrays, backward=False, F=len(p), most=most)
+    return (symbols[due], bool(told[1])) if told[0] else None
 
 
 def check_constrained(how: Sampling) -> None:

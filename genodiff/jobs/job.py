@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from genodiff.errors import DataError, Interrupted, format_count
 from genodiff.io import atomic
 from genodiff.io.identity import sha256_file, sha256_json, stamp_time
+from genodiff.io.process import keep_freed_memory
 from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.io.sequences import is_file
 from genodiff.io.target import describe_file
@@ -29,7 +30,6 @@ from genodiff.jobs.file_request import FileRequest
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.machine import choose_device, use_cpu
 from genodiff.jobs.request import Option, list_fields
-from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.version import __version__
 
 Rows = Callable[[], Iterable[bytes]]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from genodiff.errors import MachineError, UsageError
-from genodiff.io.limits import count_default_threads, limit_threads
+from genodiff.io.process import count_default_threads, limit_threads
 
 
 class _Wanted(NamedTuple):

@@ -1,5 +1,8 @@
-"""One direction of a mixer: its weights, what its scan reads, and its state between the pieces of
-a sequence.
+"""One direction of a mixer: its weights, its state between pieces, its scan and gate in C.
+
+The equations of the scan are in `naive.py` and in `native/scan.h`. The C functions take A as
+(N, E), in float32 on a CPU: channels are contiguous, for vectors of neighbouring channels. The
+backward pass receives the state before each chunk of `CHUNK` steps, and recomputes the rest.
 """
 
 from collections.abc import Sequence
@@ -10,6 +13,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from genodiff.kernels import library
+from genodiff.kernels.library import call, pack_channels
 
 
 @dataclass(frozen=True)
@@ -98,3 +104,266 @@ def is_recorded() -> bool:
     """Whether the calls of this moment are being recorded."""
     exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)  # torch 2.6
     return bool(exporting()) or torch.jit.is_tracing()
+
+
+CHUNK = 64  # steps between saved states, as in native.c
+_FEW_SEQUENCES = 8  # below this many sequences, channels are divided over tasks as well
+# Least channels of a task. Some work is done once for each task and step, such as reading B and C;
+# with fewer channels it would weigh too much.
+_LEAST_GROUP = 64
+
+
+def _group(batch: int, channels: int) -> int:
+    """Channels of a task: all if there are sequences enough, else about an eighth."""
+    if batch >= _FEW_SEQUENCES:
+        return max(channels, 1)
+    share = -(-channels * batch // _FEW_SEQUENCES)
+    return max(_LEAST_GROUP, -(-share // 16) * 16)  # whole vectors of 16 lanes
+
+
+class LowRank(NamedTuple):
+    """Step sizes before bias and softplus as a product r w, which never is in memory as a whole."""
+
+    r: Float[Tensor, "B L R"]  # its rows may lie apart
+    w: Float[Tensor, "R E"]
+
+
+class Blocks(NamedTuple):
+    """Blocks of `size` steps, a divisor of the length.
+
+    With one stream each block begins at zero. With two they stand in pairs: both of a pair begin at
+    the state before it, and the second goes on.
+    """
+
+    size: int
+    streams: int
+
+
+def _count_chunks(length: int, blocks: Blocks | None) -> int:
+    """As `scan_chunks` of scan.h."""
+    if blocks is None:
+        return -(-length // CHUNK)
+    if whole := CHUNK // (blocks.size * blocks.streams) * blocks.streams * blocks.size:
+        return -(-length // whole)
+    return -(-blocks.size // CHUNK) * (length // blocks.size)
+
+
+def _shape(x: ScanInputs, blocks: Blocks | None) -> dict[str, int]:
+    batch, length, channels = x.u.shape
+    return {
+        "batch": batch,
+        "block": blocks.size if blocks else 0,
+        "streams": blocks.streams if blocks else 1,
+        "L": length,
+        "E": channels,
+        "N": x.A.shape[0],
+        "R": len(x.delta.w) if isinstance(x.delta, LowRank) else 0,
+        "group": _group(batch, channels),
+        "chunk": CHUNK,
+    }
+
+
+def _name(x: ScanInputs) -> dict[str, Tensor | None]:
+    """The inputs as the library names them."""
+    steps = x.delta._asdict() if isinstance(x.delta, LowRank) else {"delta": x.delta}
+    return {name: of for name, of in x._asdict().items() if name != "delta"} | steps
+
+
+def allocate_states(
+    u: Float[Tensor, "B L E"], n: int, blocks: Blocks | None = None
+) -> Float[Tensor, "B chunks N E"]:
+    """Room for the state before each chunk, with `n` states for each channel."""
+    return u.new_empty(u.shape[0], _count_chunks(u.shape[1], blocks), n, u.shape[2])
+
+
+def scan_forward(
+    y: Float[Tensor, "B L E"],
+    x: ScanInputs,
+    *,
+    softplus: bool,
+    reverse: bool,
+    states: Float[Tensor, "B chunks N E"] | None = None,
+    last: Float[Tensor, "B E N"] | None = None,
+    accumulate: bool = False,
+    blocks: Blocks | None = None,
+) -> None:
+    """Write y, or add to it; fill `states` and the `last` state where they are given.
+
+    A is (N, E), D and bias are (E), and the step sizes a tensor or `LowRank`.
+    """
+    if x.u.numel():
+        tensors = _name(x) | dict(y=y, states=states, hlast=last)
+        flags = dict(softplus=softplus, reverse=reverse, accumulate=accumulate)
+        call("scan", tensors, backward=False, **flags, **_shape(x, blocks))
+
+
+class ScanGradients(NamedTuple):
+    """The gradients of `ScanInputs`; that of delta in the form in which delta came."""
+
+    u: Float[Tensor, "B L E"]
+    delta: Float[Tensor, "B L E"] | LowRank
+    A: Float[Tensor, "N E"]
+    B: Float[Tensor, "B L N"]
+    C: Float[Tensor, "B L N"]
+    D: Float[Tensor, " E"]
+    bias: Float[Tensor, " E"]
+    h0: Float[Tensor, "B E N"] | None
+
+
+def scan_backward(
+    gy: Float[Tensor, "B L E"],
+    x: ScanInputs,
+    states: Float[Tensor, "B chunks N E"],
+    *,
+    softplus: bool,
+    reverse: bool,
+    g_last: Float[Tensor, "B E N"] | None = None,
+    blocks: Blocks | None = None,
+) -> ScanGradients:
+    """The gradients of all inputs, from those of y and of the last state."""
+    u, delta, h0 = x.u, x.delta, x.h0
+    (batch, length, channels), n = u.shape, x.A.shape[0]
+    parts = -(-channels // _group(batch, channels))
+    du, dA = u.new_empty(u.shape), u.new_empty(batch, n, channels)
+    # A sum over channels has a part for each group of them, a sum over rows one for each row.
+    dB, dC = (u.new_empty(parts, batch, length, n) for _ in range(2))
+    dD, dbias = (u.new_empty(batch, channels) for _ in range(2))
+    dh0 = None if h0 is None else torch.empty_like(h0)
+    tensors = _name(x) | dict(states=states, gy=gy, ghlast=g_last, h0=None)
+    tensors |= dict(du=du, dA=dA, dB=dB, dC=dC, dD=dD, dbias=dbias, dh0=dh0)
+    rank = len(delta.w) if isinstance(delta, LowRank) else 0
+    low = LowRank(u.new_empty(parts, batch, length, rank), u.new_empty(batch, rank, channels))
+    full = u.new_empty(u.shape if not rank else 0)
+    tensors |= dict(dr=low.r, dw=low.w) if rank else dict(ddelta=full)
+    if u.numel():
+        flags = dict(softplus=softplus, reverse=reverse)
+        call("scan", tensors, backward=True, **flags, **_shape(x, blocks))
+    ddelta = LowRank(_sum_parts(low.r), low.w.sum(0)) if rank else full
+    dB, dC = _sum_parts(dB), _sum_parts(dC)
+    return ScanGradients(du, ddelta, dA.sum(0), dB, dC, dD.sum(0), dbias.sum(0), dh0)
+
+
+def _sum_parts(parts: Float[Tensor, " parts *shape"]) -> Float[Tensor, "*shape"]:
+    return parts[0] if len(parts) == 1 else parts.sum(0)
+
+
+class _Scan(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, softplus: bool, reverse: bool, keep: bool, *inputs: Any
+    ) -> tuple[Tensor, Tensor]:
+        u, delta, A, B, C, *rest = inputs
+        u, delta, B, C = (pack_channels(of) for of in (u, delta, B, C))
+        rest = [None if of is None else of.contiguous() for of in rest]
+        x = ScanInputs(u, delta, A.t().contiguous(), B, C, *rest)
+        y, last = u.new_empty(u.shape), u.new_empty(u.shape[0], *A.shape)
+        states = allocate_states(u, A.shape[1]) if keep else None
+        ctx.flags = dict(softplus=softplus, reverse=reverse)
+        scan_forward(y, x, **ctx.flags, states=states, last=last)
+        ctx.save_for_backward(*x, states)
+        return y, last
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gy: Tensor, g_last: Tensor) -> tuple[Tensor | None, ...]:
+        *inputs, states = ctx.saved_tensors
+        x = ScanInputs(*inputs)
+        g = scan_backward(
+            pack_channels(gy), x, states, **ctx.flags, g_last=g_last.contiguous()
+        )._asdict()
+        g["A"] = g["A"].t()
+        grads = (None if of is None else g[name] for name, of in x._asdict().items())
+        return None, None, None, *grads
+
+
+def native_scan(
+    u: Float[Tensor, "B L E"],
+    delta: Float[Tensor, "B L E"],
+    A: Float[Tensor, "E N"],
+    B: Float[Tensor, "B L N"],
+    C: Float[Tensor, "B L N"],
+    D: Float[Tensor, " E"] | None = None,
+    z: Float[Tensor, "B L E"] | None = None,
+    delta_bias: Float[Tensor, " E"] | None = None,
+    delta_softplus: bool = False,
+    reverse: bool = False,
+    h0: Float[Tensor, "B E N"] | None = None,
+) -> tuple[Float[Tensor, "B L E"], Float[Tensor, "B E N"]]:
+    """As `naive_scan`, for tensors that the library can take, and none of them empty.
+
+    Where no gradient is asked for, nothing is saved.
+    """
+    inputs = (u, delta, A, B, C, D, z, delta_bias, h0)
+    keep = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
+    y, last = _Scan.apply(delta_softplus, reverse, keep, u, delta, A, B, C, D, delta_bias, h0)
+    return y if z is None else native_gate(y, z), last
+
+
+# The gate of a mixer, y ⊙ silu(z), and the projection W of what is gated. Tensors have one row for
+# each of T tokens. Rows of z and of its gradient may lie apart: in a mixer they are half of [x, z].
+
+
+def gate_forward(
+    y: Float[Tensor, "T E"], z: Float[Tensor, "T E"], weight: Float[Tensor, "D E"] | None = None
+) -> Float[Tensor, "T D_or_E"]:
+    """y ⊙ silu(z), projected where there is a weight."""
+    out = torch.empty_like(y) if weight is None else y.new_empty(len(y), len(weight))
+    tensors = dict(y=y, z=z, out=out, w=None if weight is None else weight.t().contiguous())
+    _run_gate(tensors, backward=False, outputs=0 if weight is None else len(weight))
+    return out
+
+
+def gate_backward(
+    g: Float[Tensor, "T D_or_E"],
+    y: Float[Tensor, "T E"],
+    z: Float[Tensor, "T E"],
+    dz: Float[Tensor, "T E"],
+    weight: Float[Tensor, "D E"] | None = None,
+) -> tuple[Float[Tensor, "T E"], Float[Tensor, "D E"] | None]:
+    """The gradients of y and of the weight; that of z is written to `dz`."""
+    gy = torch.empty_like(y)
+    tensors: dict[str, Tensor | None] = dict(y=y, z=z, g=g, gy=gy, dz=dz)
+    if weight is None:
+        _run_gate(tensors, backward=True)
+        return gy, None
+    piece = library.rows_per_task(library.SUM_PIECE, len(y))
+    part = y.new_empty(-(-len(y) // piece), *weight.shape)
+    tensors |= dict(w=weight.contiguous(), part=part)
+    _run_gate(tensors, backward=True, outputs=len(weight), piece=piece)
+    return gy, part.sum(0)
+
+
+def _run_gate(
+    tensors: dict[str, Tensor | None],
+    *,
+    backward: bool,
+    outputs: int = 0,
+    piece: int = library.PIECE,
+) -> None:
+    y = tensors["y"]
+    assert y is not None
+    if y.numel():
+        rows, channels = y.shape
+        call("gate", tensors, backward=backward, rows=rows, E=channels, D=outputs, piece=piece)
+
+
+class _Gate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, z: Tensor) -> Tensor:
+        z = library.pack_channels(z)
+        ctx.save_for_backward(y, z)
+        return gate_forward(y.flatten(0, 1), z.flatten(0, 1)).view(y.shape)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+        y, z = (x.flatten(0, 1) for x in ctx.saved_tensors)
+        dz = torch.empty_like(y)
+        gy, _ = gate_backward(g.flatten(0, 1).contiguous(), y, z, dz)
+        return gy.view(g.shape), dz.view(g.shape)
+
+
+def native_gate(y: Float[Tensor, "B L E"], z: Float[Tensor, "B L E"]) -> Float[Tensor, "B L E"]:
+    """y ⊙ silu(z), differentiable."""
+    out: Tensor = _Gate.apply(y, z)
+    return out

@@ -11,7 +11,7 @@ A call chooses in two steps. `select_provider` finds the provider for the device
 the preferred one (`prefer_provider`, the flag --scan), else the environment variable GENODIFF_SCAN,
 else the first in `PROVIDERS` that is available. `Operation.choose` then takes the first
 implementation, from that provider's downwards, that accepts the tensors. A provider is available
-when what it needs is installed and its scan passes a self-test (`scan_check.py`).
+when what it needs is installed and its scan passes a self-test (`naive.py`).
 """
 
 import logging
@@ -27,10 +27,9 @@ import torch
 from genodiff.errors import UsageError
 from genodiff.kernels import library, mamba_ssm
 from genodiff.kernels.defaults import own_defaults
-from genodiff.kernels.direction import is_recorded
+from genodiff.kernels.direction import is_recorded, native_scan
 from genodiff.kernels.mamba_ssm import mamba_ssm_scan
-from genodiff.kernels.native.scan import native_scan
-from genodiff.kernels.scan_check import ScanFunction, find_error
+from genodiff.kernels.naive import ScanFunction, find_error
 from genodiff.kernels.torch_scan import chunked_scan
 from genodiff.kernels.triton import launch
 from genodiff.kernels.triton.scan import triton_scan

@@ -248,16 +248,18 @@ def call(
     backward: bool,
     **numbers: int,
 ) -> None:
-    """Run a kernel on tensors that `fits`, each with a contiguous last axis, or on C arrays.
+    """Run a kernel on tensors that `fits`, each with a contiguous last axis, or on arrays.
 
+    An array that is not contiguous, aligned and writable is copied, so an output must be all three.
     `tensors` and `numbers` are the fields of the kernel's structure; a field that is left out is
     null or 0. Raises `MemoryError` if there is no memory for scratch space.
     """
     structure, strided = _STRUCTURES[kernel]
-    arguments = structure()
+    arguments, arrays = structure(), []
     for name, x in tensors.items():
         if isinstance(x, np.ndarray):
-            setattr(arguments, name, x.ctypes.data)
+            arrays.append(np.require(x, None, ["C", "A", "W"]))  # lives as long as the call
+            setattr(arguments, name, arrays[-1].ctypes.data)
             continue
         setattr(arguments, name, None if x is None else x.data_ptr())
         if name in strided and x is not None:

@@ -27,24 +27,22 @@ from genodiff.kernels import library
 from genodiff.kernels.block_pairs import join, read_before, separate
 from genodiff.kernels.conv import ConvGradients, causal_conv1d, conv_backward, conv_forward
 from genodiff.kernels.direction import (
+    Blocks,
     DirectionState,
     DirectionWeights,
+    LowRank,
     ScanInputs,
+    allocate_states,
+    gate_backward,
+    gate_forward,
     join_weights,
+    scan_backward,
+    scan_forward,
     split_weights,
 )
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.gemm import linear
 from genodiff.kernels.linear import linear_backward, linear_forward
-from genodiff.kernels.native.scan import (
-    Blocks,
-    LowRank,
-    allocate_states,
-    gate_backward,
-    gate_forward,
-    scan_backward,
-    scan_forward,
-)
 from genodiff.kernels.scan import selective_scan
 from genodiff.kernels.triton import launch
 from genodiff.kernels.triton.mixer import MOST_TAPS, triton_mixer

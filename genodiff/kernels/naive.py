@@ -4,8 +4,11 @@
     y_t  = h_t C_t + D ⊙ u_t                         y_t ← y_t ⊙ silu(z_t)
 
 Batch B, length L, channels E, states N. Any float dtype; autograd gives the gradients. Source: Gu
-and Dao, 2023, arXiv 2312.00752.
+and Dao, 2023, arXiv 2312.00752. `find_error` compares another scan with it on a small problem.
 """
+
+import logging
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -41,3 +44,77 @@ def naive_scan(
     if D is not None:
         y = y + D * u
     return (y if z is None else y * F.silu(z)), h
+
+
+_log = logging.getLogger("genodiff")
+ScanFunction = Callable[..., tuple[Tensor, Tensor]]
+# The largest relative error, in norm. Inputs are exact in each dtype, so that it is rounding alone.
+_TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
+
+
+def find_error(
+    scan: ScanFunction, device: str, dtypes: tuple[torch.dtype, ...], of_state: bool = True
+) -> str | None:
+    """What is wrong with `scan` on a type of device, in words; None if nothing.
+
+    Without `of_state` the last state need have no gradient.
+    """
+    if device == "cuda":
+        _log.info("GPU kernels: compiling and testing; the first time takes up to a minute")
+    # The first scan of a process may run inside a checkpointed block, whose hooks count the tensors
+    # that are saved for the backward pass. The self-test must not be counted.
+    unhooked = torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+    try:
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.autocast(device, enabled=False),
+            unhooked,
+        ):
+            return _compare(scan, device, dtypes, of_state)
+    except Exception as error:  # a compiler or a driver may raise anything
+        # Another scan runs instead, and is slower: the cause must be seen.
+        _log.warning("the self-test of a scan on %s failed", device, exc_info=True)
+        text = str(error).splitlines()[0] if str(error) else "no message"
+        return f"its first run failed: {type(error).__name__}: {text}"
+
+
+def _compare(
+    scan: ScanFunction, device: str, dtypes: tuple[torch.dtype, ...], of_state: bool
+) -> str | None:
+    for dtype in dtypes:
+        for reverse in (False, True):
+            exact = _solve(naive_scan, reverse, "cpu", torch.float64, of_state)
+            rounded = _solve(scan, reverse, device, dtype, of_state)
+            errors = [float((a - b).norm() / a.norm()) for a, b in zip(exact, rounded, strict=True)]
+            worst = max(errors, key=lambda error: (error != error, error))  # NaN is the worst
+            if not worst < _TOLERANCES[dtype]:
+                kind = str(dtype).removeprefix("torch.")
+                what = f"differs from the naive scan by {worst:.1e} on this machine, in {kind}"
+                _log.warning("a scan on %s is not used: it %s", device, what)
+                return what
+    return None
+
+
+def _solve(
+    scan: ScanFunction, reverse: bool, device: str, dtype: torch.dtype, of_state: bool
+) -> list[Tensor]:
+    """y, the last state and all gradients of a small problem, in float64 on the CPU."""
+    # 37 steps and 40 channels are no multiples of a chunk, a tile or a vector of any kernel.
+    batch, length, channels, states = 2, 37, 40, 3
+    wide = torch.promote_types(dtype, torch.float32)  # of what does not vary in time
+
+    def wave(*shape: int, phase: float, to: torch.dtype) -> Tensor:
+        n = torch.arange(float(torch.Size(shape).numel()), dtype=torch.float64)
+        # Rounded to bfloat16: every dtype then holds the same numbers.
+        return torch.sin(n * 0.7 + phase).reshape(shape).bfloat16().to(device, to).requires_grad_()
+
+    u, delta, z = (wave(batch, length, channels, phase=p, to=dtype) for p in (0.0, 1.0, 2.0))
+    B, C = (wave(batch, length, states, phase=p, to=dtype) for p in (3.0, 4.0))
+    log_a = wave(channels, states, phase=5.0, to=wide)
+    D, bias = (wave(channels, phase=p, to=wide) for p in (6.0, 7.0))
+    y, state = scan(u, delta, -torch.exp(log_a), B, C, D, z, bias, True, reverse, None)
+    loss = F.silu(y.to(wide)).sum()
+    (loss + state.sum() if of_state else loss).backward()
+    gradients = [x.grad for x in (u, delta, z, B, C, log_a, D, bias) if x.grad is not None]
+    return [x.detach().double().cpu() for x in (y, state, *gradients)]

@@ -7,11 +7,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from genodiff.kernels import library
+from genodiff.kernels.direction import native_scan
 from genodiff.kernels.dispatch import Implementation, Operation, accept_all
 from genodiff.kernels.graph import graph_scan
 from genodiff.kernels.mamba_ssm import fits_published_scan, mamba_ssm_scan
 from genodiff.kernels.naive import naive_scan
-from genodiff.kernels.native.scan import native_scan
 from genodiff.kernels.torch_scan import chunked_scan
 from genodiff.kernels.triton import launch
 from genodiff.kernels.triton.scan import triton_scan

@@ -21,12 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from genodiff.kernels.library import is_loaded
-from genodiff.kernels.native.columns import MOST_RATES, weigh
+from genodiff.kernels.library import call, is_loaded
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import Tree, exchange, share_bases, weigh_columns
 from genodiff.settings import Settings
+
+MOST_RATES = 16
+"""The most rates that the C library takes; those that are not used have weight 0."""
 
 RATES = (0.02, 0.1, 0.3, 0.7, 1.4, 2.8, 6.0)
 KAPPAS = (1.5, 12.0)
@@ -266,7 +268,16 @@ def _run_c(
         "chances": chances, "weights": weights, "share": states.share, "leave": states.leave,
         "toward": flow / flow.sum(), "bases": share_bases(numbers.gc),
     }  # fmt: skip
-    return weigh(arrays, relatives=len(over), states=len(states.share), posterior=posterior)
+    shape = codes.shape
+    arrays["factors"] = np.empty((*shape, 4))
+    if posterior:
+        arrays["rates"] = np.empty((*shape, MOST_RATES))
+        arrays["posterior"] = np.empty((*shape, len(states.share)))
+    call(
+        "columns", arrays, backward=False, batch=shape[0], L=shape[1],
+        G=len(over), nodes=len(numbers.parent), K=len(states.share),
+    )  # fmt: skip
+    return arrays["factors"], arrays.get("rates"), arrays.get("posterior")
 
 
 def _observe(column: Floats, codes: Codes, prior: Floats) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.kernels.library import is_loaded
-from genodiff.kernels.native.recall import count_words as count_in_c
+from genodiff.memory.tables import count_words as count_in_c
 from genodiff.memory.text import NONE, Codes, MemoryText, turn_codes
 from genodiff.words import pack_words, turn_words
 
@@ -54,7 +54,7 @@ def count_words(codes: Codes | MemoryText, order: int) -> Floats:
 
 
 def measure_evidence(windows: Codes, chain: Chain) -> Floats:
-    """(B, L) of windows (B, L): see the module. The loop over places; in C, `native/recall.py`."""
+    """(B, L) of windows (B, L): see the module. The loop over places; in C, `native/recall.h`."""
     return np.stack(
         [
             np.sqrt(_filter(x, chain) * _filter(turn_codes(x), chain)[::-1])

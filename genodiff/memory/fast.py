@@ -1,22 +1,32 @@
-"""A memory's table and recall in C (`kernels/native/recall*.h`), a thread to a window."""
+"""Recall and alignment of a memory in C (`kernels/native/recall*.h`, `align.h`).
 
-from collections.abc import Sequence
+`search.py`, `copying.py` and `alignment.py` have the equations and the NumPy forms. A thread
+takes a window.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.kernels.library import is_loaded
-from genodiff.kernels.native.align import CLASSES as ALIGN_CLASSES
-from genodiff.kernels.native.align import align
-from genodiff.kernels.native.recall import CLASSES, fill_table, recall
+from genodiff.kernels.library import call, is_loaded
 from genodiff.memory.copying import Places, SeenWindow
 from genodiff.memory.evidence import Chain, Floats
 from genodiff.memory.numbers import MemoryNumbers
-from genodiff.memory.sampled_table import SampledTable
-from genodiff.memory.search import Effort, KmerTable
+from genodiff.memory.search import Effort
 from genodiff.memory.sift import count_sparse, list_least_hits
-from genodiff.memory.text import NONE, PAD, Codes, MemoryText
+from genodiff.memory.tables import KmerTable, SampledTable
+from genodiff.memory.text import NONE, Codes, MemoryText
+
+CLASSES = 4
+"""The most classes of divergence that a recall in C takes."""
+ALIGN_CLASSES = 8
+"""The most classes of divergence that an alignment in C takes."""
+MOST_NEIGHBOURS = 192
+"""Diagonals of a strand beside those that are kept: 12 centres, 16 neighbours each."""
+
+Array = NDArray[Any]
 
 
 class Asked(NamedTuple):
@@ -32,11 +42,6 @@ class Asked(NamedTuple):
 def can_recall(chain: Chain, numbers: MemoryNumbers) -> bool:
     """Whether the library is here and takes this chain and these classes."""
     return is_loaded() and chain.order >= 1 and len(numbers.divergence) <= CLASSES
-
-
-def build_table_in_c(text: MemoryText, k: int) -> KmerTable:
-    """As `table.build_table`."""
-    return KmerTable(k, *fill_table(text.codes[PAD : PAD + text.size], k))
 
 
 class RecalledInC(NamedTuple):
@@ -79,7 +84,7 @@ def recall_in_c(
             [numbers.start, numbers.end, numbers.shift, effort.least_odds, numbers.copies]
         ),
     }
-    said = recall(
+    said = _recall(
         arrays,
         most=effort.most,
         size=text.size,
@@ -92,6 +97,34 @@ def recall_in_c(
         sparse=count_sparse(text.size, windows.shape[1]) if is_sampled else -1,
     )
     return RecalledInC(*said)
+
+
+def _recall(
+    arrays: Mapping[str, Array], *, most: int, find: bool = False, **numbers: int
+) -> tuple[Array, Array, Array, list[tuple[Array, Array]]]:
+    """Evidence (B, L), background (B, L), copy (B, L, 4), and the diagonals of each window.
+
+    `arrays` and `numbers` are fields of `recall_args` (native.c). With `find`, background and copy
+    are not worked out. Raises `MemoryError`.
+    """
+    batch, length = arrays["codes"].shape
+    each = most + MOST_NEIGHBOURS
+    out = {
+        "evidence": np.ones((batch, length)),
+        "background": np.ones((batch, length)),
+        "copy": np.zeros((batch, length, 4)),
+        "diagonals": np.zeros((batch, 2, each), np.int64),
+        "counts": np.zeros((batch, 2), np.int64),
+    }
+    call(
+        "recall", {**arrays, **out}, backward=find,
+        batch=batch, L=length, most=most, **numbers,
+    )  # fmt: skip
+    found = [
+        (rows[0, : n[0]], rows[1, : n[1]])
+        for rows, n in zip(out["diagonals"], out["counts"].tolist(), strict=True)
+    ]
+    return out["evidence"], out["background"], out["copy"], found
 
 
 def _no_places() -> tuple[Places, Places]:
@@ -135,6 +168,20 @@ def align_in_c(
         "share": share,
         "chances": np.array(chances),
     }
-    return align(
+    return _align(
         arrays, classes=classes, size=text.size, plane_bytes=text.planes.shape[1], most=most
     )
+
+
+def _align(arrays: Mapping[str, Array], *, classes: int, **numbers: int) -> tuple[Array, Array]:
+    """over (B, L, E, 4) and ln of the likelihoods (B,).
+
+    `arrays` and `numbers` are fields of `align_args` (native.c). Raises `MemoryError`.
+    """
+    batch, length = arrays["codes"].shape
+    out = {"over": np.empty((batch, length, classes, 4)), "likelihood": np.empty(batch)}
+    call(
+        "align", {**arrays, **out}, backward=False,
+        batch=batch, L=length, classes=classes, **numbers,
+    )  # fmt: skip
+    return out["over"], out["likelihood"]

@@ -2,7 +2,7 @@
 
     planes.npy     (3, bytes): the text, as in `memory/text.py`
     start.npy      (4^k + 1,) and at.npy: where each k-mer stands
-    ends.npy       and jumps.npy in place of start.npy, of a sampled table (`sampled_table.py`)
+    ends.npy       and jumps.npy in place of start.npy, of a sampled table (`tables.py`)
     counts.npy     (4^order, 4): how often each base follows each context, on both strands
     manifest.json  the sources, the sizes and hashes of the files, and what the memory was made from
 
@@ -22,8 +22,7 @@ from genodiff.io import atomic
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.memory.evidence import Chain
 from genodiff.memory.memory import Memory
-from genodiff.memory.sampled_table import SampledTable
-from genodiff.memory.search import KmerTable
+from genodiff.memory.tables import KmerTable, SampledTable
 from genodiff.memory.text import MemoryText, TextStretch
 
 FORMAT = 1

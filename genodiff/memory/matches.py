@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.memory.memory import Memory
-from genodiff.memory.search import KmerTable
+from genodiff.memory.tables import KmerTable
 from genodiff.memory.text import Codes, turn_codes
 from genodiff.words import pack_words
 

@@ -10,14 +10,18 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from genodiff.kernels.library import is_loaded
 from genodiff.memory.copying import Places, SeenWindow, list_all_diagonals, recall_window
 from genodiff.memory.evidence import ORDER, Chain, Floats, count_words, measure_evidence
-from genodiff.memory.fast import Asked, build_table_in_c, can_recall, recall_in_c
+from genodiff.memory.fast import Asked, can_recall, recall_in_c
 from genodiff.memory.numbers import MemoryNumbers
-from genodiff.memory.sampled_table import SampledTable, build_sampled_table
-from genodiff.memory.search import Effort, KmerTable, find_diagonals
-from genodiff.memory.table import build_table, choose_k
+from genodiff.memory.search import Effort, find_diagonals
+from genodiff.memory.tables import (
+    KmerTable,
+    SampledTable,
+    build_sampled_table,
+    build_table,
+    choose_k,
+)
 from genodiff.memory.text import MOST_WINDOW, Codes, MemoryText, join_stretches, turn_codes
 
 NOWHERE = (0, 0)
@@ -61,8 +65,7 @@ class Memory:
         """
         text = join_stretches(stretches)
         chain = Chain(count_words(text, order))
-        make_table = build_table_in_c if is_loaded() else build_table
-        table = make_table(text, k or choose_k(text.n_bases))
+        table = build_table(text, k or choose_k(text.n_bases))
         return cls(text, table, chain, numbers or MemoryNumbers())
 
     @classmethod

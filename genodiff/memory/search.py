@@ -11,7 +11,7 @@ has the score of its best run of lanes. A second score, 9 and 9 − 18 in lanes 
 finds copies of about 25 % divergence; the larger of the two stands.
 
 Seeds. Every word of k places with at least `LEAST_SEEN` informative ones is looked up in the table
-of k-mers (or of those of a sample of places, `sampled_table.py`), its other places being wild
+of k-mers (or of those of a sample of places, `tables.py`), its other places being wild
 cards: the words with the fewest wild cards first, and among equals in an order that spreads over
 the window. This goes on until the effort is spent.
 
@@ -22,19 +22,18 @@ Of all scored diagonals the `most` best are kept on each strand. They are weighe
 (`copying.weigh_diagonals`), and those with odds below `least_odds` are dropped. Around the best,
 diagonals an insertion or deletion away are added.
 
-This file is the definition, in NumPy. `native/recall.py` has it in C, with the same diagonals.
+This file is the definition, in NumPy. `fast.py` has it in C, with the same diagonals.
 """
 
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.memory.copying import Places, SeenWindow, weigh_diagonals
 from genodiff.memory.numbers import MemoryNumbers
-from genodiff.memory.sampled_table import SampledTable
 from genodiff.memory.sift import count_sparse, sift
+from genodiff.memory.tables import KmerTable, SampledTable
 from genodiff.memory.text import NONE, PAD, Codes, MemoryText
 
 FORETOLD = 0.55
@@ -76,23 +75,6 @@ def is_effort(told: object) -> bool:
         and told.keys() == {one.name for one in fields(Effort)}
         and all(x is None or type(x) in (int, float) for x in told.values())
     )
-
-
-class KmerTable(NamedTuple):
-    """Where each k-mer of the text stands: `at[start[w]:start[w + 1]]`, ascending, for word w."""
-
-    k: int
-    start: NDArray[np.uint32]
-    at: NDArray[np.uint32]
-
-    def find_places(self, word: int) -> NDArray[np.uint32]:
-        """The places of a word, ascending. Words are numbers in base 4, the first base first."""
-        return self.at[self.start[word] : self.start[word + 1]]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether its parts have the sizes of one another."""
-        return len(self.start) == 4**self.k + 1 and len(self.at) == int(self.start[-1])
 
 
 def find_informative(window: SeenWindow) -> NDArray[np.bool_]:

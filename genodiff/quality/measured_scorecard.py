@@ -17,12 +17,12 @@ from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.evaluation.markov import Markov
 from genodiff.io import atomic
 from genodiff.io.motifs import read_motifs
+from genodiff.io.process import keep_freed_memory
 from genodiff.io.progress import ProgressDisplay
 from genodiff.io.sequences import read_sequences
 from genodiff.io.target import seal_page
 from genodiff.jobs.machine import choose_device
 from genodiff.jobs.request import find_named
-from genodiff.kernels.allocator import keep_freed_memory
 from genodiff.models.opening import open_language
 from genodiff.quality import real_sequence
 from genodiff.quality.real_sequence import cut_windows, draw_some, open_real, open_real_of_run

@@ -34,7 +34,7 @@ from genodiff.memory.index_files import (
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort, is_effort
-from genodiff.memory.table import MOST_K
+from genodiff.memory.tables import MOST_TABLE_K
 from genodiff.memory.text import NONE, PAD, MemoryText
 from genodiff.runs.known_contigs import KnownContigs
 from genodiff.runs.sealed_files import FORMAT_VERSION, check_version, read_json, seal
@@ -179,7 +179,7 @@ def _is_sane(card: dict[str, Any]) -> bool:
             all(type(x) is int for x in whole)
             and all(isinstance(x, str) for x in words)
             and isinstance(manifest["made_from"], dict)
-            and 1 <= manifest["k"] <= MOST_K
+            and 1 <= manifest["k"] <= MOST_TABLE_K
             and 1 <= manifest["order"] <= _MOST_ORDER
             and is_effort(card["effort"])
             and all(_is_row(row, str, int, int) for row in manifest["stretches"])

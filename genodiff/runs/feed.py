@@ -28,7 +28,7 @@ from genodiff.data.tokenizer import Tokenizer
 from genodiff.data.tokenizer_sources import name_tokenizer, open_tokenizer, read_vocabulary
 from genodiff.data.windows import Windows
 from genodiff.errors import DataError, UsageError
-from genodiff.io.limits import count_usable_cores
+from genodiff.io.process import count_usable_cores
 from genodiff.runs.config import OWN, RunConfig
 from genodiff.runs.sections import SPECIES
 from genodiff.runs.tokenizer_files import FOLDER as TOKENIZER

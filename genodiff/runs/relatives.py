@@ -26,7 +26,7 @@ from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.fasta import Header
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
-from genodiff.io.limits import count_usable_cores, read_memory
+from genodiff.io.process import count_usable_cores, read_memory
 from genodiff.io.record_species import WHOLE, are_alike, find_several, name_species
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.index_files import (
@@ -38,7 +38,7 @@ from genodiff.memory.index_files import (
     write_memory,
 )
 from genodiff.memory.memory import Memory
-from genodiff.memory.sampled_table import STEP
+from genodiff.memory.tables import STEP
 from genodiff.memory.text import MemoryText, TextWriter
 from genodiff.runs.known_contigs import KnownContigs
 

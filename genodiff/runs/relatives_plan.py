@@ -12,7 +12,7 @@ from genodiff.data.genomes.build import is_genome_here
 from genodiff.data.genomes.listing import GenomeList, GenomeRow
 from genodiff.errors import MachineError, format_count
 from genodiff.io.atomic import find_existing
-from genodiff.io.limits import read_memory
+from genodiff.io.process import read_memory
 from genodiff.io.progress import format_duration
 from genodiff.io.target import format_size
 from genodiff.memory.index_files import read_manifest

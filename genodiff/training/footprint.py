@@ -17,7 +17,7 @@ from torch import Tensor
 from genodiff.alphabet import Alphabet
 from genodiff.backbones.backbone import Backbone
 from genodiff.errors import MachineError
-from genodiff.io.limits import read_memory
+from genodiff.io.process import read_memory
 from genodiff.runs.config import RunConfig
 from genodiff.runs.feed import find_alphabet
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective

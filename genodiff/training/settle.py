@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from genodiff.errors import UsageError
-from genodiff.io.limits import count_usable_cores
-from genodiff.io.process import is_command_line
+from genodiff.io.process import count_usable_cores, is_command_line
 from genodiff.runs.config import RunConfig
 from genodiff.runs.resolve import RECOMPUTED, keep_choices
 from genodiff.training.footprint import fit_batch

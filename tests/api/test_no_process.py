@@ -116,7 +116,7 @@ def list_calls(run: Path) -> dict[str, Callable[[], Any]]:
 def test_no_public_function_starts_a_process(
     home: Path, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("genodiff.io.limits.count_usable_cores", lambda: 8)
+    monkeypatch.setattr("genodiff.io.process.count_usable_cores", lambda: 8)
     monkeypatch.setattr("genodiff.runs.relatives.count_usable_cores", lambda: 8)
     calls, started = list_calls(run), []
 

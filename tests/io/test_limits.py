@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from genodiff.io.limits import (
+from genodiff.io.process import (
     THREAD_VARIABLES,
     count_default_threads,
     count_usable_cores,

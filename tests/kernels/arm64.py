@@ -16,9 +16,9 @@ from compiling import FLAGS, SOURCES
 from numpy.typing import NDArray
 from torch import Tensor
 
-from genodiff.kernels import conv, library, linear, norm
-from genodiff.kernels.native import align, chain, columns, recall, sampled, scan
-from genodiff.memory import segments
+from genodiff.generate import constrained
+from genodiff.kernels import conv, direction, library, linear, norm
+from genodiff.memory import columns, fast, segments, tables
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
@@ -64,7 +64,7 @@ class Arm64:
         for kernel in library._STRUCTURES:
             setattr(self, f"genodiff_{kernel}", partial(self._run, kernel))
         monkeypatch.setattr(library, "_library", lambda: (self, "arm64"))
-        modules = (scan, conv, linear, norm, recall, sampled, align, columns, chain, segments)
+        modules = (direction, conv, linear, norm, fast, tables, columns, constrained, segments)
         for module in modules:
             monkeypatch.setattr(module, "call", self._call)
 
@@ -76,6 +76,10 @@ class Arm64:
         backward: bool,
         **numbers: int,
     ) -> None:
+        tensors = {
+            name: np.require(x, None, ["C", "A", "W"]) if isinstance(x, np.ndarray) else x
+            for name, x in tensors.items()
+        }
         self._tensors = [x for x in tensors.values() if x is not None]
         library.call(kernel, tensors, backward=backward, **numbers)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from genodiff.kernels.native.chain import draw_chain
+from genodiff.generate.constrained import draw_in_c
 
 
 def draw_shapes() -> None:
@@ -22,6 +22,6 @@ def draw_shapes() -> None:
             for error in (0.0, 1e-4, 1.0):
                 for gains in (None, rng.uniform(0.1, 1, (first[-2], 4))):
                     moves = np.concatenate(tables).astype(np.int32)
-                    found = draw_chain(moves, first[:-2], first, gains, p, due, u, error)
+                    found = draw_in_c(moves, first[:-2], first, gains, p, due, u, error)
                     assert found is not None
                     assert len(found[0]) == due.sum()

@@ -6,10 +6,10 @@ import torch
 from genodiff.memory.alignment import Aligned, align_window, align_windows, choose_diagonals
 from genodiff.memory.columns import ColumnNumbers, combine, start_numbers
 from genodiff.memory.evidence import Floats
-from genodiff.memory.fast import build_table_in_c
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import RelativeNumbers
 from genodiff.memory.search import Effort
+from genodiff.memory.tables import build_table
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import Tree
 
@@ -74,7 +74,7 @@ def recall_shapes() -> None:
     assert recall_many() * 710 > 32_768
     memory = make_memory()
     for k in (4, 9):
-        build_table_in_c(memory.text, k)
+        build_table(memory.text, k)
         sampled = Memory.build_sampled(memory.text, k=k)
     for length in (1, 2, 57, 64, 130):
         windows, without = make_windows(memory, length)

@@ -17,7 +17,7 @@ from strict_peers import causal_conv1d_fn, on_gpu, selective_scan_fn
 from torch import Tensor
 
 from genodiff.errors import UsageError
-from genodiff.kernels import dispatch, mamba_ssm, scan_check
+from genodiff.kernels import dispatch, mamba_ssm, naive
 from genodiff.kernels.conv import CONV, causal_conv1d
 from genodiff.kernels.direction import split_weights
 from genodiff.kernels.dispatch import PROVIDERS, Implementation, Operation
@@ -284,7 +284,7 @@ def test_mamba_ssm_is_tested_without_the_gradient_that_it_lacks_and_never_gives_
     def scan(*given: Any) -> Any:
         return mamba_ssm.mamba_ssm_scan(*map(on_gpu, given))
 
-    assert scan_check.find_error(scan, "cpu", (torch.float32,), of_state=False) is None
+    assert naive.find_error(scan, "cpu", (torch.float32,), of_state=False) is None
     assert PROVIDERS["mamba_ssm"].of_state is False
     x = [on_gpu(t) for t in _scans().cases["float32"][:6]]
     y, state = mamba_ssm.mamba_ssm_scan(*(t.requires_grad_() for t in x))

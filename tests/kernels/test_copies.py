@@ -20,8 +20,8 @@ from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.norm import rms_norm
 from genodiff.memory.columns import combine, combine_slowly
 from genodiff.memory.memory import Memory
-from genodiff.memory.sampled_table import build_sampled_table_slowly
 from genodiff.memory.segments import find_segments, find_segments_slowly
+from genodiff.memory.tables import build_sampled_table_slowly
 
 pytestmark = pytest.mark.skipif(
     library.find_missing() is not None,

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
-from genodiff.kernels import embedding
-from genodiff.kernels.embedding import look_up
+from genodiff.kernels import linear
+from genodiff.kernels.linear import look_up
 
 NETWORKS = ("caduceus-ps-tiny", "dit-470k", "dimamba-470k")
 
@@ -18,8 +18,8 @@ NETWORKS = ("caduceus-ps-tiny", "dit-470k", "dimamba-470k")
 @pytest.fixture
 def on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables as if they were on a GPU, and few numbers at a time."""
-    monkeypatch.setattr(embedding, "_sums_by_atomics", lambda table: True)
-    monkeypatch.setattr(embedding, "_NUMBERS", 40)
+    monkeypatch.setattr(linear, "_sums_by_atomics", lambda table: True)
+    monkeypatch.setattr(linear, "_NUMBERS", 40)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -16,11 +16,10 @@ from strict_peers import on_gpu
 from torch import Tensor
 
 from genodiff.errors import UsageError
-from genodiff.kernels import dispatch, mamba_ssm
+from genodiff.kernels import direction, dispatch, mamba_ssm
 from genodiff.kernels.conv import causal_conv1d
 from genodiff.kernels.dispatch import select_provider
 from genodiff.kernels.naive import naive_scan
-from genodiff.kernels.native import scan as native_scan
 from genodiff.kernels.scan import SCAN, selective_scan
 
 cuts = st.lists(st.integers(1, 149), max_size=4, unique=True).map(sorted)
@@ -85,7 +84,7 @@ def test_the_last_state_of_the_native_scan_takes_no_memory_for_a_backward_pass(
     if select_provider().name != "native":
         pytest.skip("the native scan is not here")
     monkeypatch.setattr(
-        native_scan, "allocate_states", lambda *_: pytest.fail("made room for states")
+        direction, "allocate_states", lambda *_: pytest.fail("made room for states")
     )
     x = {
         name: value.float().requires_grad_()

@@ -10,7 +10,7 @@ from genodiff.memory import fast
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort
-from genodiff.memory.table import build_table
+from genodiff.memory.tables import build_table, build_table_slowly
 from genodiff.memory.text import NONE, Codes, turn_codes
 
 pytestmark = pytest.mark.skipif(
@@ -112,10 +112,10 @@ def test_an_empty_batch(memory: Memory) -> None:
 
 @pytest.mark.parametrize("k", [4, 7])
 def test_the_table(memory: Memory, k: int, threads: list[int]) -> None:
-    slow = build_table(memory.text, k)
+    slow = build_table_slowly(memory.text, k)
     for n in threads:
         torch.set_num_threads(n)
-        found = fast.build_table_in_c(memory.text, k)
+        found = build_table(memory.text, k)
         np.testing.assert_array_equal(found.start, slow.start)
         np.testing.assert_array_equal(found.at, slow.at)
 

@@ -9,19 +9,17 @@ from made_up_text import draw_bases, hide, mutate
 
 from genodiff.errors import DataError
 from genodiff.kernels import library
-from genodiff.kernels.native.sampled import fill_sampled
-from genodiff.memory import sampled_table, sift
+from genodiff.memory import sift, tables
 from genodiff.memory.index_files import SAMPLED_FILES, open_memory, write_memory
 from genodiff.memory.memory import Memory
-from genodiff.memory.sampled_table import (
-    SPARE,
+from genodiff.memory.search import Effort
+from genodiff.memory.tables import (
     STEP,
     SampledTable,
     build_sampled_table,
     build_sampled_table_slowly,
     choose_sampled_k,
 )
-from genodiff.memory.search import Effort
 from genodiff.memory.text import NONE, Codes, MemoryText, join_stretches, turn_codes
 from genodiff.words import pack_words
 
@@ -74,7 +72,7 @@ def test_the_table_in_c(k: int, n: int, threads: list[int]) -> None:
     slow = build_sampled_table_slowly(text, k)
     for count in threads:
         torch.set_num_threads(count)
-        found = SampledTable(k, *fill_sampled(text.planes, text.size, k, SPARE))
+        found = build_sampled_table(text, k)
         for one, other in zip(found[1:], slow[1:], strict=True):
             np.testing.assert_array_equal(one, other)
     assert slow.is_whole
@@ -134,6 +132,6 @@ def test_it_is_opened_as_it_was_written(memory: Memory, tmp_path: Path) -> None:
 def test_it_is_built_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     text = make_text()
     there = build_sampled_table(text)
-    monkeypatch.setattr(sampled_table, "is_loaded", lambda: False)
+    monkeypatch.setattr(tables, "is_loaded", lambda: False)
     for one, other in zip(there, build_sampled_table(text), strict=True):
         np.testing.assert_array_equal(one, other)

@@ -15,7 +15,7 @@ from genodiff.io.cache import cache_dir
 from genodiff.io.cache_contents import list_cached
 from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_file
-from genodiff.memory.sampled_table import SampledTable
+from genodiff.memory.tables import SampledTable
 from genodiff.runs.own_loci import OwnLoci
 from genodiff.runs.relatives import (
     build_relatives,

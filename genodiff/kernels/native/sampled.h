@@ -1,5 +1,5 @@
 /* The table of the words that begin at every fourth place of a text, without a byte for each base:
-   `memory/sampled_table.py` says what its parts are.
+   `memory/tables.py` says what its parts are.
 
    Words are dealt to pieces by their first bits, and their places written to the part of `at` that
    is the piece's. A task then sorts a piece by its words, within a cache, and writes their ends and

@@ -26,7 +26,7 @@ two groups of one launch.
 
 The scans over time also carry what the recurrence held one step earlier. That operation is not
 associative. It is right because time lies within a lane, where Triton combines from the left, one
-by one. The self-test (`scan_check.py`) would notice a Triton that does not.
+by one. The self-test (`naive.py`) would notice a Triton that does not.
 """
 # mypy: ignore-errors
 

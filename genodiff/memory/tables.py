@@ -1,0 +1,184 @@
+"""Tables of the k-mers of a text: where each stands, on the forward strand.
+
+A `KmerTable` holds every position; it suits small texts. A `SampledTable` holds the k-mers that
+begin at every fourth position, in about 1.2 bytes a base. Which positions are sampled depends on
+nothing that a mask may hide. So every word of a window is looked up, also with masked positions,
+and a stretch of k + 3 agreeing positions is always found.
+
+    at      (m,) uint32: the positions, word by word, ascending for each
+    ends    a bit vector, in uint64: for word 0, 1, ... a 0 for each of its positions, then a 1
+    jumps   (4^k / 32 + 1,) uint32: the bit where every 32nd word begins
+
+The positions of word w are at[b - w : e - w], where b is the bit after the end of word w − 1, and e
+is its own end. In C: `native/recall.h` and `native/sampled.h`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genodiff.kernels.library import call, is_loaded
+from genodiff.memory.text import PAD, MemoryText
+from genodiff.words import pack_words
+
+LEAST_TABLE_K, MOST_TABLE_K = 4, 14
+STEP = 4
+GROUP = 32
+"""Words of a jump."""
+LEAST_K, MOST_K = 4, 15
+SPARE = 2
+"""Words of 64 bits behind the last end, so that a read may go beyond it."""
+_PIECES = 8
+_LEAST_BITS, _MOST_BITS = 2, 10
+_WORD_BITS = 18
+"""Where there may be as many pieces, one has 2^18 words: their counts fit a cache."""
+Numbers = NDArray[np.uint32]
+
+
+class KmerTable(NamedTuple):
+    """Where each k-mer of the text stands: `at[start[w]:start[w + 1]]`, ascending, for word w."""
+
+    k: int
+    start: NDArray[np.uint32]
+    at: NDArray[np.uint32]
+
+    def find_places(self, word: int) -> NDArray[np.uint32]:
+        """The places of a word, ascending. Words are numbers in base 4, the first base first."""
+        return self.at[self.start[word] : self.start[word + 1]]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its parts have the sizes of one another."""
+        return len(self.start) == 4**self.k + 1 and len(self.at) == int(self.start[-1])
+
+
+def count_words(codes: NDArray[np.uint8], k: int) -> NDArray[np.uint32]:
+    """(4^k,): how often each word of k bases stands in `codes`, 0..3, anything else 4."""
+    start = np.zeros(4**k + 1, np.uint32)
+    tensors = {"codes": codes, "start": start}
+    call("kmers", tensors, backward=False, n=len(codes), k=k, pieces=1)
+    return start[1:]
+
+
+def choose_k(bases: int) -> int:
+    """The k of which there are about as many words as bases, or fewer."""
+    return min(max((max(bases, 1).bit_length() - 1) // 2, LEAST_TABLE_K), MOST_TABLE_K)
+
+
+def build_table(text: MemoryText, k: int) -> KmerTable:
+    """Find the positions of every k-mer without a 4, ascending for each, in C if it is there."""
+    codes = text.codes[PAD : PAD + text.size]
+    if is_loaded():
+        return KmerTable(k, *_fill_table(codes, k))
+    return build_table_slowly(text, k)
+
+
+def build_table_slowly(text: MemoryText, k: int) -> KmerTable:
+    """Compute `build_table` in NumPy: the definition."""
+    words, whole = pack_words(text.codes[PAD : PAD + text.size], k)
+    at = np.flatnonzero(whole).astype(np.uint32)
+    words = words[at]
+    start = np.zeros(4**k + 1, np.uint32)
+    start[1:] = np.cumsum(np.bincount(words, minlength=4**k))
+    return KmerTable(k, start, at[np.argsort(words, kind="stable")])
+
+
+def _fill_table(codes: NDArray[np.uint8], k: int) -> tuple[Numbers, Numbers]:
+    """start (4^k + 1,) and at, the places of every word of k bases, ascending for each word.
+
+    `codes`: 0..3, anything else 4. Raises `MemoryError`.
+    """
+    start = np.zeros(4**k + 1, np.uint32)
+    numbers = dict(n=len(codes), k=k, pieces=_PIECES)
+    tensors = {"codes": codes, "start": start}
+    call("kmers", tensors, backward=False, **numbers)
+    np.cumsum(start, out=start)
+    at = np.zeros(int(start[-1]), np.uint32)
+    call("kmers", tensors | {"at": at}, backward=True, **numbers)
+    return start, at
+
+
+class SampledTable(NamedTuple):
+    """Where the k-mers stand whose place is a multiple of `STEP`; see the module."""
+
+    k: int
+    ends: NDArray[np.uint64]
+    jumps: NDArray[np.uint32]
+    at: NDArray[np.uint32]
+
+    def find_places(self, word: int) -> NDArray[np.uint32]:
+        """The places of a word, ascending. Words are numbers in base 4, the first base first."""
+        group, rest = divmod(word, GROUP)
+        first, last = int(self.jumps[group]), int(self.jumps[group + 1])
+        bits = np.unpackbits(
+            self.ends[first // 64 : last // 64 + 1].view(np.uint8), bitorder="little"
+        )
+        ends = first // 64 * 64 + np.flatnonzero(bits)
+        ends = ends[ends >= first]
+        begin = int(ends[rest - 1]) + 1 if rest else first
+        return self.at[begin - word : int(ends[rest]) - word]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its parts have the sizes of one another."""
+        bits = 4**self.k + len(self.at)
+        sizes = (len(self.ends), len(self.jumps))
+        wanted = (count_end_words(bits), 4**self.k // GROUP + 1)
+        return sizes == wanted and int(self.jumps[-1]) == bits
+
+
+def count_end_words(bits: int) -> int:
+    """Words of 64 bits that hold so many ends and places."""
+    return (bits + 63) // 64 + SPARE
+
+
+def choose_sampled_k(bases: int) -> int:
+    """The least k of which there are as many words as sampled places."""
+    places = -(-max(bases, 1) // STEP)
+    return min(max(((places - 1).bit_length() + 1) // 2, LEAST_K), MOST_K)
+
+
+def build_sampled_table(text: MemoryText, k: int | None = None) -> SampledTable:
+    """The sampled table of a text, by default with the k of `choose_sampled_k`."""
+    k = k or choose_sampled_k(text.n_bases)
+    if is_loaded():
+        ends, jumps, at = _fill_sampled(text.planes, text.size, k, SPARE)
+        return SampledTable(k, ends, jumps, at)
+    return build_sampled_table_slowly(text, k)
+
+
+def build_sampled_table_slowly(text: MemoryText, k: int) -> SampledTable:
+    """The definition, in NumPy: some 40 bytes for each base of the text."""
+    words, whole = pack_words(text.read_codes(0, text.size), k)
+    at = np.flatnonzero(whole[::STEP]) * STEP
+    order = np.argsort(words[at], kind="stable")
+    counts = np.bincount(words[at], minlength=4**k)
+    end = np.cumsum(counts) + np.arange(4**k)
+    bits = np.zeros(count_end_words(4**k + len(at)) * 64, np.uint8)
+    bits[end] = 1
+    ends = np.packbits(bits, bitorder="little").view(np.uint64)
+    jumps = np.append(0, end[GROUP - 1 :: GROUP] + 1).astype(np.uint32)
+    return SampledTable(k, ends, jumps, at[order].astype(np.uint32))
+
+
+def _fill_sampled(
+    planes: NDArray[np.uint8], size: int, k: int, spare: int
+) -> tuple[NDArray[np.uint64], Numbers, Numbers]:
+    """ends, jumps and places of the words of k bases that begin at every fourth place.
+
+    `planes`: (3, bytes), those of a text of `size` places. Raises `MemoryError`.
+    """
+    bits = min(max(2 * k - _WORD_BITS, _LEAST_BITS), _MOST_BITS)
+    totals = np.zeros(2**bits + 1, np.int64)
+    numbers = dict(plane_bytes=planes.shape[1], size=size, k=k, piece_bits=bits)
+    fixed = {"planes": planes, "totals": totals}
+    call("sampled", fixed, backward=False, **numbers)
+    np.cumsum(totals, out=totals)  # the first place of each piece
+    n = int(totals[-1])
+    ends = np.zeros((4**k + n + 63) // 64 + spare, np.uint64)
+    jumps, at = np.zeros(4**k // 32 + 1, np.uint32), np.zeros(n, np.uint32)
+    jumps[-1] = 4**k + n
+    out = {"ends": ends, "jumps": jumps, "at": at}
+    call("sampled", {**fixed, **out}, backward=True, **numbers)
+    return ends, jumps, at
