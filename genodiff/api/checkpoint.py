@@ -8,8 +8,7 @@ from typing import Any, Literal
 from genodiff.io.target import check_new_folder
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
-from genodiff.runs.ready_models import check_may_write
-from genodiff.runs.run_paths import check_run
+from genodiff.runs.run_paths import check_may_write, locate
 
 Layout = Literal["caduceus", "mdlm", "safetensors"]
 
@@ -24,9 +23,9 @@ def check_checkpoint(path: str | Path) -> dict[str, Any]:
     from genodiff.hub.source import is_published, read_source
     from genodiff.runs.embedded_memory import has_memory, read_embedded
     from genodiff.runs.model import check_folder
-    from genodiff.runs.run_paths import find_model_folder
+    from genodiff.runs.run_paths import locate
 
-    path = find_model_folder(path)
+    path = locate(path, there=False)
     found = read_source(path).record() if is_published(path) else check_folder(path)
     if has_memory(Path(path)):
         card = read_embedded(Path(path), verify=True)
@@ -94,7 +93,7 @@ def export_checkpoint(
     base: `memory="on"` then needs no other file. Raises `CheckpointError`, `UsageError`,
     `DataError`.
     """
-    run = check_run(run)
+    run = locate(run)
     if out is None:
         check_may_write(run, "give --out FOLDER")
     folder = run / "export" if out is None else Path(out)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
-from genodiff.runs.run_paths import check_run
+from genodiff.runs.run_paths import locate
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,7 +53,7 @@ def load(
     """
     if memory not in (None, "on", "off"):
         raise UsageError(f"no memory '{memory}'", fix="give on or off")
-    path, device = check_run(path), choose_device(device)
+    path, device = locate(path), choose_device(device)
     from genodiff.api.model import Model
     from genodiff.models.opening import Published, open_any, refuse_relatives
     from genodiff.runs.model import TrainedModel

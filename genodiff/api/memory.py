@@ -8,8 +8,7 @@ from typing import Any
 from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
 from genodiff.kernels.defaults import own_defaults
-from genodiff.runs.ready_models import check_may_write
-from genodiff.runs.run_paths import check_run
+from genodiff.runs.run_paths import check_may_write, locate
 
 
 @own_defaults()
@@ -35,7 +34,7 @@ def fit_memory(
     for name, value in (("windows", windows), ("draws", draws)):
         if value < 1:
             raise UsageError(f"--{name} {value} is below 1", fix="give 1 or more")
-    here = check_run(run)
+    here = locate(run)
     found = choose_device(device)
     from genodiff.hub.source import is_published
     from genodiff.io.target import check_target

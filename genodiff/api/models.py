@@ -9,7 +9,7 @@ from typing import Any
 
 from genodiff.errors import CheckpointError, UsageError, did_you_mean
 from genodiff.io.identity import sha256_file, sha256_json
-from genodiff.runs.ready_models import find_ready_model, list_ready_models
+from genodiff.runs.run_paths import find_ready_model, list_ready_models
 
 FACTS, _WEIGHTS, _CARD = "facts.json", "model.safetensors", "model.json"
 _SEALED = (

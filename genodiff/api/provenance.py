@@ -7,7 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 import genodiff
-from genodiff.runs.ready_models import list_ready_models
+from genodiff.runs.run_paths import list_ready_models
 from genodiff.version import __version__, name_revision
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from genodiff.errors import DataError, MachineError, UsageError
 from genodiff.io.target import check_target
 from genodiff.kernels.defaults import own_defaults
-from genodiff.runs.ready_models import check_may_write
-from genodiff.runs.run_paths import check_run
+from genodiff.runs.run_paths import check_may_write, locate
 
 _NAMED = 3  # runs in the name of the page of several
 
@@ -60,7 +59,7 @@ def report(
     if model is not None or fasta is not None:
         what = "--model and --fasta are for the report of scored variants"
         raise UsageError(what, file=run, fix="give an output of genodiff score, or leave them out")
-    path = check_run(run)
+    path = locate(run)
     if samples is not None and not Path(samples).is_file():
         raise DataError("there is no such file", file=samples, fix="give a file of samples")
     target = Path(
@@ -90,7 +89,7 @@ def _report_runs(
     for flag, value in given.items():
         if value is not None:
             raise UsageError(f"{flag} is for the page of one run", fix="leave it out")
-    paths = [check_run(run) for run in runs]
+    paths = [locate(run) for run in runs]
     twice = [path for i, path in enumerate(paths) if path.resolve() in _resolve(paths[:i])]
     if twice:
         raise UsageError("is given twice", file=twice[0], fix="give each run once")

@@ -6,7 +6,7 @@ from typing import Any
 
 from genodiff.errors import DataError
 from genodiff.io.target import check_target
-from genodiff.runs.run_paths import find_model_folder
+from genodiff.runs.run_paths import locate
 from genodiff.statistics.margin import check_margin
 from genodiff.studies.sweep_request import PAGES
 from genodiff.studies.sweep_request import FitFlags as FitFlags
@@ -25,7 +25,7 @@ def report_sweep(
     `margin` is as in `finetune`. Raises `DataError` for a folder that is no sweep's, `UsageError`.
     """
     check_margin(margin)
-    out = find_model_folder(out)
+    out = locate(out, there=False)
     if not (out / "results.jsonl").exists():
         raise DataError("holds no results.jsonl", file=out, fix="give the folder of a sweep")
     for name in PAGES:

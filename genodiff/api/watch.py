@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from genodiff.errors import UsageError
-from genodiff.runs.run_paths import find_model_folder
+from genodiff.runs.run_paths import locate
 
 if TYPE_CHECKING:
     from genodiff.runs.progress_reader import Progress
@@ -27,7 +27,7 @@ def watch(*runs: str | Path, interval: float = 2.0) -> Iterator[list[Progress]]:
         raise UsageError("no run to watch", fix="give run folders: genodiff watch runs/x")
     if interval <= 0:
         raise UsageError(f"--interval {interval:g} is not above 0", fix="give seconds, such as 2")
-    readers = [ProgressReader(find_model_folder(run)) for run in runs]
+    readers = [ProgressReader(locate(run, there=False)) for run in runs]
     while True:
         found = [reader.read() for reader in readers]
         yield found

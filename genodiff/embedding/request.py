@@ -14,7 +14,7 @@ from genodiff.jobs.file_request import OUT, FileRequest
 from genodiff.jobs.options import Regions, RelativeFiles, ShardWords, Strains, TurnedBed
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
-from genodiff.runs.run_paths import check_run
+from genodiff.runs.run_paths import locate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,4 +140,4 @@ class EmbedRequest(EmbedFields, FileRequest):
             super().check()
             return
         check_new_folder(self.out, force=self.force, inputs=self.list_inputs())
-        check_run(self.run)
+        locate(self.run)

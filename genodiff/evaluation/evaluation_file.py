@@ -26,7 +26,7 @@ from genodiff.io.identity import sha256_json
 from genodiff.io.target import check_target, read_json_object
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.folder import PROVENANCE
-from genodiff.runs.ready_models import check_may_write
+from genodiff.runs.run_paths import check_may_write
 from genodiff.runs.sealed_files import read_json
 
 log = logging.getLogger("genodiff")

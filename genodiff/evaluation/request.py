@@ -10,7 +10,7 @@ from genodiff.jobs.file_request import OUT, RUN, RUN_NAMES, FileRequest
 from genodiff.jobs.options import RelativeFiles, Strains
 from genodiff.jobs.request import Option, find_named
 from genodiff.jobs.shards import Shard, parse_shard
-from genodiff.runs.run_paths import check_input, check_run, find_domain_of_run
+from genodiff.runs.run_paths import check_input, find_domain_of_run, locate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class EvalRequest(EvalOptions, FileRequest):
         """Raises as the function, for all that can be told without torch."""
         asked = self.list_evaluations()
         if isinstance(self.run, str | Path):
-            known = find_domain_of_run(check_run(self.run))
+            known = find_domain_of_run(locate(self.run))
         else:
             known = self.run.alphabet.domain
         if known is not None:

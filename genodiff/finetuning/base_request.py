@@ -13,7 +13,7 @@ from genodiff.io.target import check_new_folder, is_own_folder
 from genodiff.jobs.file_request import OUT, FileRequest
 from genodiff.jobs.options import RelativeFiles, Strains, name_tracks
 from genodiff.jobs.request import Option
-from genodiff.runs.run_paths import check_input, check_run
+from genodiff.runs.run_paths import check_input, locate
 
 Loss = Literal["poisson", "mse"]
 Ends = Literal["codons", "any"]
@@ -180,4 +180,4 @@ class BasesRequest(FileRequest):
         check_new_folder(self.out, force=self.force or own, inputs=self.list_inputs())
         for one in self.list_inputs():
             check_input(one)
-        check_run(self.run)
+        locate(self.run)

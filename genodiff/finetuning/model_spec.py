@@ -37,7 +37,7 @@ from genodiff.runs.model import (
     load_model,
 )
 from genodiff.runs.resolve import resolve_config
-from genodiff.runs.run_paths import find_model_folder
+from genodiff.runs.run_paths import locate
 from genodiff.runs.tokenizer_files import open_model_tokenizer, read_tokenizer
 from genodiff.settings import Settings
 from genodiff.vocabulary import BYTES
@@ -164,7 +164,7 @@ def _parse_model(
     if word in baselines:
         return ModelSpec(name=alias or word, kind="baseline", preset=word, domain=domain)
     if word == SCRATCH:
-        path = None if first is None else str(find_model_folder(first).absolute())
+        path = None if first is None else str(locate(first, there=False).absolute())
         if path is not None:
             _check(path, domain)
         usual = None if path else DOMAINS[domain].preset
@@ -183,7 +183,7 @@ def _parse_model(
             )
         found = ModelSpec(name=alias or word, kind="scratch", preset=preset, domain=domain)
         return found.model_copy(update={"digest": _digest(found)})
-    path = str(find_model_folder(word).absolute())
+    path = str(locate(word, there=False).absolute())
     model = _check(path, domain, word)
     return ModelSpec(
         name=alias or printable(model.run.resolve().name),

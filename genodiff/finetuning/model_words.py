@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from genodiff.domain import DNA, TEXT, DomainName
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.registry import Registry
-from genodiff.runs.ready_models import list_ready_models
-from genodiff.runs.run_paths import find_model_folder
+from genodiff.runs.run_paths import list_ready_models, locate
 
 SCRATCH = "scratch"
 ADAPTED = "adapted:"
@@ -88,7 +87,7 @@ def split_words(words: Sequence[str], baselines: Sequence[str]) -> list[tuple[st
                 f"'{given}': a baseline has no pretraining to go on with",
                 fix=f"give {ADAPTED}RUN or {ADAPTED}{SCRATCH}",
             )
-        if is_path(word, baselines) and "/" not in word and not find_model_folder(word).exists():
+        if is_path(word, baselines) and "/" not in word and not locate(word, there=False).exists():
             known = [*baselines, SCRATCH, EVERY_BASELINE, EVERY_TUNED, *list_ready_models()]
             what = f"no model '{word}': neither a path, a ready model nor a baseline"
             raise UsageError(f"{what}; {did_you_mean(word, known)}")

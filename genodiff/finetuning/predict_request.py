@@ -16,7 +16,7 @@ from genodiff.jobs.file_request import OUT, FileRequest, choose_target
 from genodiff.jobs.options import JsonLines, Regions, ShardWords
 from genodiff.jobs.request import Option, find_named
 from genodiff.jobs.shards import Shard, parse_shard
-from genodiff.runs.run_paths import find_model_folder
+from genodiff.runs.run_paths import locate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ class PredictRequest(FileRequest):
     @property
     def labels_bases(self) -> bool:
         """Whether the model labels each base."""
-        return labels_bases(find_model_folder(self.run))
+        return labels_bases(locate(self.run, there=False))
 
     @property
     def genome(self) -> Any:
@@ -174,7 +174,7 @@ class PredictRequest(FileRequest):
     @property
     def folder(self) -> Path:
         """The folder of the sweep or of the unit. Raises `CheckpointError` where there is none."""
-        return check_fitted(find_model_folder(self.run))
+        return check_fitted(locate(self.run, there=False))
 
     def check(self) -> None:
         """Raises as every request of a file, `CheckpointError` for no fine-tuned model."""

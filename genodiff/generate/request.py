@@ -15,7 +15,7 @@ from genodiff.io.target import is_stream
 from genodiff.jobs.file_request import OUT, FileRequest, OptionalRun
 from genodiff.jobs.options import COUNT, Block, RegionsInPlace, RelativeFiles, Seed, Strains
 from genodiff.jobs.request import Option, Request
-from genodiff.runs.run_paths import choose_run
+from genodiff.runs.run_paths import find_only_run, locate
 
 _OTHER_FORMATS = {
     ".gbff", ".embl", ".vcf", ".bed", ".gff", ".gff3", ".gtf", ".csv",
@@ -185,7 +185,7 @@ class DrawRequest(FileRequest):
 
     def find_run(self) -> Path:
         """The folder of the run, or of the one under runs/."""
-        return choose_run(self.run)
+        return find_only_run() if self.run is None else locate(self.run)
 
     def open_screener(self) -> Screener | None:
         """What sees the records before they are written."""

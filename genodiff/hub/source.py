@@ -22,7 +22,7 @@ from genodiff.hub.weight_files import (
 )
 from genodiff.io.file_kinds import find_folder_kind, is_adapter, name_adapter
 from genodiff.runs.checkpoint import CARD, is_run
-from genodiff.runs.ready_models import suggest_ready_model
+from genodiff.runs.run_paths import suggest_ready_model
 
 _WEIGHTS = (".safetensors", ".bin", ".ckpt", ".index.json")
 _READABLE = "give a published folder of Caduceus, or a network of MDLM"

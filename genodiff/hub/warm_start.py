@@ -12,21 +12,20 @@ from genodiff.hub.source import read_source
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.config import RunConfig
 from genodiff.runs.model import collect_tensors, fill_module, load_model
-from genodiff.runs.ready_models import is_no_network
 from genodiff.runs.resolve import (
     CONFIG,
     expand_names,
     merge_settings,
     read_config,
 )
-from genodiff.runs.run_paths import find_model_folder
+from genodiff.runs.run_paths import is_no_network, locate
 from genodiff.runs.sealed_files import sha256_tensors
 from genodiff.training.start import WarmStart
 
 
 def read_warm_start(path: str | Path) -> WarmStart:
     """The weights at `path`, read and judged. Raises `CheckpointError`."""
-    path = find_model_folder(path)
+    path = locate(path, there=False)
     if is_no_network(path) or (path / CARD).exists() or (path / CONFIG).exists():
         model = load_model(path)
         model.check_network()

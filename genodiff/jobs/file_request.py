@@ -9,7 +9,7 @@ from genodiff.io.target import check_target, is_own_file, is_stream
 from genodiff.jobs.journal import SUFFIX, Journal
 from genodiff.jobs.options import Device, Force, Plan
 from genodiff.jobs.request import Option, Request, list_fields
-from genodiff.runs.run_paths import check_run
+from genodiff.runs.run_paths import locate
 
 RUN_NAMES = ("--model", "--checkpoint", "--run")
 RUN = "Run folder, checkpoint, published folder, fine-tuned run, or name of a ready model"
@@ -91,7 +91,7 @@ class FileRequest(Request[dict[str, Any]]):
 
     def find_run(self) -> Path:
         """The folder of the run. Raises `CheckpointError` where there is none."""
-        return check_run(self.run)
+        return locate(self.run)
 
     def answer(self, *given: Any) -> dict[str, Any]:
         """Do the work, after `check`."""

@@ -29,7 +29,7 @@ from genodiff.maps.track_format import (
     check_track_output,
     list_formats,
 )
-from genodiff.runs.run_paths import check_run
+from genodiff.runs.run_paths import locate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,4 +165,4 @@ class TracksRequest(TrackFields, FileRequest):
             return
         own = is_own_folder(self.out, SIDECAR)
         check_new_folder(self.out, force=self.force or own, inputs=self.list_inputs())
-        check_run(self.run)
+        locate(self.run)

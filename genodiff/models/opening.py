@@ -16,8 +16,7 @@ from genodiff.errors import UsageError
 from genodiff.jobs.machine import choose_device
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.model import TrainedModel, load_model
-from genodiff.runs.ready_models import is_no_network
-from genodiff.runs.run_paths import check_run
+from genodiff.runs.run_paths import is_no_network, locate
 from genodiff.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def open_any(
     `device` is auto, cpu or cuda. `tokenizer` is for published networks of text. Raises
     `CheckpointError`, and `UsageError` where several models are meant.
     """
-    path, device = check_run(run), choose_device(device)
+    path, device = locate(run), choose_device(device)
     if (path / CARD).exists() or is_no_network(path):
         return load_model(path, device=device)
     from genodiff.finetuning.unit_files import is_fitted, labels_bases

@@ -13,7 +13,7 @@ from genodiff.io.target import check_target, is_stream
 from genodiff.jobs.file_request import RUN_NAMES
 from genodiff.jobs.options import Device, Force, Offline, Seed
 from genodiff.jobs.request import Option, Request, find_named, list_fields
-from genodiff.runs.run_paths import check_input, check_run
+from genodiff.runs.run_paths import check_input, locate
 
 OracleName = str | Path | Callable[..., Any]
 _READ_COLUMNS = "genodiff.io.containers:read_columns"
@@ -61,7 +61,7 @@ class JudgeRequest(Request[dict[str, Any]]):
 
     def answer(self, *given: Any) -> dict[str, Any]:
         """The figures, after what can be judged without torch."""
-        check_run(self.judge)
+        locate(self.judge)
         check_input(self.samples if isinstance(self.samples, Path) else None)
         return super().answer(*given)
 
@@ -102,7 +102,7 @@ class BesideReal(Request[dict[str, Any]]):
     def check(self) -> None:
         """Raises for what is not there, and for a page that must not be written."""
         if self.run is not None:
-            check_run(self.run)
+            locate(self.run)
         for given in self.list_inputs():
             check_input(given if isinstance(given, Path) else None)
         if self.html is not None:
@@ -175,7 +175,7 @@ class ScorecardRequest(BesideReal):
         if self.fasta is not None and self.run is None and not is_run(self.train):
             raise UsageError("--fasta is for --model and --train RUN", fix="leave it out")
         if self.embed is not None:
-            check_run(self.embed)
+            locate(self.embed)
         super().check()
 
 

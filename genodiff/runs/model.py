@@ -39,8 +39,7 @@ from genodiff.runs.no_network import (
     make_composition_config,
     measure_gc,
 )
-from genodiff.runs.ready_models import is_no_network, suggest_ready_model
-from genodiff.runs.run_paths import find_model_folder
+from genodiff.runs.run_paths import is_no_network, locate
 from genodiff.runs.sealed_files import (
     AGAIN,
     HALF,
@@ -165,15 +164,9 @@ def load_model(path: str | Path, device: str = "cpu") -> TrainedModel:
     anything is allocated. In a run folder a corrupt checkpoint gives a warning, and the one before
     it is taken. Raises `CheckpointError`, naming the file and the fault.
     """
-    path = find_model_folder(path)
+    path = locate(path)
     if is_no_network(path):
         return open_composition(path, device)
-    if not path.exists():
-        raise CheckpointError(
-            "is not there (not found)",
-            file=path,
-            fix=f"{suggest_ready_model(path)}give a run folder or a checkpoint folder",
-        )
     if not path.is_dir():
         pickled = path.suffix.lower() in PICKLES
         kind = (

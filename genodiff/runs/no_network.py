@@ -20,7 +20,7 @@ from genodiff.io.identity import sha256_json
 from genodiff.memory.text import NONE, Codes
 from genodiff.memory.tree import share_bases
 from genodiff.runs.config import OWN, RunConfig
-from genodiff.runs.ready_models import NO_NETWORK
+from genodiff.runs.run_paths import NO_NETWORK
 
 _EVEN = 0.5
 

@@ -1,53 +1,60 @@
-"""What can be said of a run and of files before anything heavy is imported."""
+"""Where a model is: a run, a checkpoint, a sweep or unit, or a pretrained model by its name.
+
+A pretrained model is a run folder that holds weights alone, as `genodiff checkpoint export --format
+safetensors` writes it. It lies in a folder that the environment variable GENODIFF_MODELS names, in
+the package itself, or with a plug-in, which registers it:
+
+    READY_MODELS.add("maize", Path(__file__).parent / "maize")
+
+If several have the same name, the first of these is used. Nothing is ever written into a pretrained
+model. Nothing heavy is imported here.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from genodiff.errors import CheckpointError, DataError, UsageError
+from genodiff.errors import CheckpointError, DataError, MachineError, UsageError
 from genodiff.io.file_kinds import find_stranger
 from genodiff.io.file_names import find_elsewhere
-from genodiff.runs.ready_models import find_ready_model, is_no_network, suggest_ready_model
+from genodiff.registry import Registry
 
 CONFIG = "config.yaml"
 _log = logging.getLogger("genodiff")
 _OF_MODELS = (CONFIG, "model.json", "predictor.json", "metrics.csv", "results.jsonl")
 
 
-def choose_run(run: str | Path | None) -> Path:
-    """As `check_run`; None is the one run under runs/."""
-    return find_only_run(Path("runs")) if run is None else check_run(run)
+def locate(run: str | Path, *, there: bool = True) -> Path:
+    """Locate a model: the folder of a run, a checkpoint, a sweep or a unit of one.
 
+    A file of such a folder means the folder; `checkpoints` and `units` mean the folder that holds
+    them. The name of a pretrained model is its folder, unless a path has that name.
 
-def check_run(run: str | Path) -> Path:
-    """The folder of a run or checkpoint, or of the ready model of that name.
-
-    Raises `CheckpointError` where there is no such path, `UsageError` for what is no path.
+    With `there` it must be a model: raises `CheckpointError` if there is no such path or it is
+    something else, `UsageError` if `run` is no path. Otherwise any other path is returned as is.
     """
+    if not there:
+        return _find_folder(run)
     if not isinstance(run, str | Path):
         what = f"an object of type {type(run).__name__} is no path"
         raise UsageError(what, fix="give a run folder, a checkpoint or a published folder")
-    path = find_model_folder(run)
+    path = _find_folder(run)
     if not path.exists():
         fix = f"{suggest_ready_model(run)}give a run folder, a checkpoint folder or a ready model"
         if elsewhere := find_elsewhere(run):
             what = f"is {elsewhere[0]}: models are folders of this machine"
             raise CheckpointError(what, file=run, fix="download it first")
         raise CheckpointError("is not there (not found)", file=path, fix=fix)
-    refuse_other_model(path)
-    return path
-
-
-def refuse_other_model(path: Path) -> None:
-    """Raises `CheckpointError` where a folder or a file is something else than a model."""
-    if is_no_network(path) or any((path / name).exists() for name in _OF_MODELS):
-        return
-    if known := find_stranger(path):
+    ours = any((path / name).exists() for name in _OF_MODELS)
+    if not (ours or is_no_network(path)) and (known := find_stranger(path)):
         raise CheckpointError(f"is {known[0]}", file=path, fix=known[1])
+    return path
 
 
 def find_domain_of_run(run: Path) -> str | None:
@@ -65,13 +72,7 @@ def check_input(file: str | Path | None) -> None:
         raise DataError("is not there (not found)", file=file, fix="check the path")
 
 
-def find_model_folder(path: str | Path) -> Path:
-    """The folder of a run, a checkpoint, a sweep or a unit of one, where `path` is a file of it.
-
-    A file and its folder are the same request, and so are the checkpoints of a run or the units of
-    a sweep and the whole. The name of a ready model is its folder, where no path is called so. Any
-    other path is given back as it is.
-    """
+def _find_folder(path: str | Path) -> Path:
     if not os.path.lexists(path):
         return find_ready_model(path) or Path(path)
     _say_which(str(path))
@@ -94,8 +95,8 @@ def _say_which(path: str) -> None:
         _log.warning("%s is the path that is here, not the ready model; that is %s", path, ready)
 
 
-def find_only_run(folder: Path) -> Path:
-    """The only run under `folder`. Raises `CheckpointError` where there is none, or a choice."""
+def find_only_run(folder: Path = Path("runs")) -> Path:
+    """Return the only run under `folder`. Raises `CheckpointError` for none, and for several."""
     runs = [p for p in folder.iterdir() if (p / CONFIG).is_file()] if folder.is_dir() else []
     if not runs:
         raise CheckpointError(
@@ -108,3 +109,70 @@ def find_only_run(folder: Path) -> Path:
             f"there are {len(runs)} runs: {named}", file=folder, fix=f"give --checkpoint {runs[0]}"
         )
     return runs[0]
+
+
+VARIABLE = "GENODIFF_MODELS"
+CARD = "model.json"
+NO_NETWORK = "none"
+"""The model without a network (`no_network.py`); its folder holds no weights."""
+READY_MODELS: Registry[Path] = Registry("model")
+_PACKAGED = Path(__file__).resolve().parents[1] / "models"
+
+
+def list_ready_models() -> dict[str, Path]:
+    """The folders of all ready models by name, in the order of their names."""
+    found: dict[str, Path] = {}
+    for root in _list_roots():
+        for folder in sorted(root.iterdir()) if root.is_dir() else ():
+            if (folder / CARD).is_file():
+                found.setdefault(folder.name, folder)
+    for name, folder in READY_MODELS.items():
+        found.setdefault(name, folder)
+    return dict(sorted(found.items()))
+
+
+def find_ready_model(name: str | Path) -> Path | None:
+    """The folder of the ready model of this name; None where there is none."""
+    name = str(name)
+    if not name or Path(name).name != name:
+        return None
+    for root in _list_roots():
+        if (root / name / CARD).is_file():
+            return root / name
+    if name == NO_NETWORK:
+        return _PACKAGED / NO_NETWORK
+    return dict(READY_MODELS.items()).get(name)
+
+
+def is_no_network(folder: Path) -> bool:
+    """Whether this is the folder of the model without a network."""
+    return folder.name == NO_NETWORK and folder.resolve() == _PACKAGED / NO_NETWORK
+
+
+def suggest_ready_model(name: str | Path) -> str:
+    """In words, the ready model whose name is near this one; "" where none is."""
+    name = str(name)
+    if not name or Path(name).name != name:
+        return ""
+    near = get_close_matches(name.lower(), list_ready_models(), n=1)
+    return f"did you mean the ready model '{near[0]}'? " if near else ""
+
+
+def is_ready_model(folder: Path) -> bool:
+    """Whether a folder is a ready model's, into which nothing is written."""
+    folder = folder.resolve()
+    ready = [*list_ready_models().values(), _PACKAGED / NO_NETWORK]
+    return any(folder == one.resolve() for one in ready)
+
+
+def check_may_write(folder: Path, fix: str) -> None:
+    """Raises `MachineError` where something is to be written into a ready model."""
+    if is_ready_model(folder):
+        raise MachineError("is a ready model, and nothing is written there", file=folder, fix=fix)
+
+
+def _list_roots() -> Iterator[Path]:
+    for one in (os.environ.get(VARIABLE) or "").split(os.pathsep):
+        if one:
+            yield Path(one).expanduser()
+    yield _PACKAGED

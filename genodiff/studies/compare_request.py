@@ -13,7 +13,7 @@ from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.io.target import check_target
 from genodiff.jobs.options import Device, Force, Margin, Offline, Plan, Seed
 from genodiff.jobs.request import Option, Request
-from genodiff.runs.run_paths import check_input, check_run, find_domain_of_run
+from genodiff.runs.run_paths import check_input, find_domain_of_run, locate
 from genodiff.statistics.margin import check_margin
 
 
@@ -96,13 +96,13 @@ class CompareRequest(Request[dict[str, Any]]):
         if len(self.paths) < 2:
             what = "one run cannot be compared" if self.paths else "there is nothing to compare"
             raise UsageError(what, fix="give two runs or more")
-        places = [path.resolve() for path in map(check_run, self.paths)]
+        places = [path.resolve() for path in map(locate, self.paths)]
         for path, place in zip(self.paths, places, strict=True):
             if places.count(place) > 1:
                 raise UsageError(f"{path} is given twice", fix="give different runs")
         names = [place.name for place in places]
         return [
-            printable(check_run(path) if names.count(name) > 1 else name)
+            printable(locate(path) if names.count(name) > 1 else name)
             for path, name in zip(self.paths, names, strict=True)
         ]
 
@@ -125,7 +125,7 @@ class CompareRequest(Request[dict[str, Any]]):
         if self.against is not None and self.against not in names:
             what = f"no run '{self.against}'"
             raise UsageError(what, fix=f"give one of {', '.join(names)}")
-        self.options.check_domain(find_domain_of_run(check_run(self.paths[0])) or "dna")
+        self.options.check_domain(find_domain_of_run(locate(self.paths[0])) or "dna")
         for name in ("table.md", "compare.html", "results.json"):
             check_target(self.folder / name, force=self.force, inputs=inputs)
 

@@ -31,7 +31,7 @@ from genodiff.io.identity import sha256_json
 from genodiff.io.progress import ProgressDisplay
 from genodiff.jobs.machine import choose_device
 from genodiff.runs.model import TrainedModel, load_model
-from genodiff.runs.run_paths import check_run
+from genodiff.runs.run_paths import locate
 from genodiff.runs.seen_bases import describe_seen_bases
 from genodiff.statistics.interval import BITS, Floats, ratio
 from genodiff.statistics.seed_windows import compare_models
@@ -71,7 +71,7 @@ class RunComparison(NamedTuple):
 
 def compare(asked: CompareRequest) -> dict[str, Any]:
     """What `genodiff.compare` returns."""
-    runs = dict(zip(asked.names, map(check_run, asked.paths), strict=True))
+    runs = dict(zip(asked.names, map(locate, asked.paths), strict=True))
     comparison = open_comparison(runs, asked.options, device=choose_device(asked.device))
     folder = {"folder": str(asked.folder)}
     if asked.plan:

@@ -25,7 +25,7 @@ from genodiff.jobs.shards import Shard
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.model import name_relatives
 from genodiff.runs.own_loci import name_memory
-from genodiff.runs.run_paths import find_model_folder
+from genodiff.runs.run_paths import locate
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.methods import SCORE_METHODS, find_method
 from genodiff.variants.consequences import Consequences, parse_codes
@@ -91,7 +91,7 @@ class ScoreJob(Job[ScoreRequest]):
         self.ending = asked.find_form(self.work.source.format)
         self.genes = _open_features(asked, self.work.genome)
         self.score: VariantScorer | None = None
-        if asked.plan and not asked.haplotypes and not find_model_folder(asked.run).exists():
+        if asked.plan and not asked.haplotypes and not locate(asked.run, there=False).exists():
             return  # without a run all but the time is counted
         model = open_language(
             asked.run, self.device, asked.relatives, strains=asked.strains, fasta=asked.fasta,

@@ -13,7 +13,7 @@ import genodiff
 from genodiff.errors import CheckpointError
 from genodiff.hub.source import read_source
 from genodiff.hub.warm_start import read_warm_start
-from genodiff.runs.run_paths import check_run, find_model_folder
+from genodiff.runs.run_paths import locate
 from tests.hub.published_folders import write_published
 
 
@@ -88,7 +88,7 @@ def test_each_file_of_a_run_is_read_as_the_run(tmp_path: Path) -> None:
     for file in (run / "config.yaml", step / "model.safetensors", step / "model.json"):
         model = genodiff.load(file, device="cpu")
         assert (model.digest, model.path) == (wanted, run)
-        assert check_run(file) == file.parent
+        assert locate(file) == file.parent
 
 
 def test_parts_of_a_run_and_of_a_sweep_are_the_whole(tmp_path: Path) -> None:
@@ -99,12 +99,12 @@ def test_parts_of_a_run_and_of_a_sweep_are_the_whole(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("{}")
     for part in (run / "checkpoints", run / "metrics.csv"):
-        assert find_model_folder(part) == run
+        assert locate(part, there=False) == run
     for part in (sweep / "units", sweep / "results.jsonl"):
-        assert find_model_folder(part) == sweep
+        assert locate(part, there=False) == sweep
     (tmp_path / "other" / "units").mkdir(parents=True)
     for other in (run / "checkpoints" / "step_1", tmp_path / "other" / "units", run / "no.json"):
-        assert find_model_folder(other) == other
+        assert locate(other, there=False) == other
 
 
 def test_a_file_that_belongs_to_no_model_is_refused(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ import genodiff
 from genodiff.api.models import find_model, seal_facts
 from genodiff.errors import CheckpointError, MachineError, UsageError
 from genodiff.finetuning.model_spec import parse_models
-from genodiff.runs.ready_models import READY_MODELS, find_ready_model, list_ready_models
-from genodiff.runs.run_paths import check_run
+from genodiff.runs.run_paths import READY_MODELS, find_ready_model, list_ready_models, locate
 from genodiff.runs.sealed_files import seal
 from tests.commands import command, exit_code
 from tests.tiny_run import genome_text, write_run
@@ -44,7 +43,7 @@ def list_files(folder: Path) -> dict[str, int]:
 
 
 def test_the_name_is_the_folder(ready: Path) -> None:
-    assert check_run("tiny") == ready
+    assert locate("tiny") == ready
     assert genodiff.load("tiny").digest == genodiff.load(ready).digest
     assert parse_models(["tiny"], [])[0].name == "tiny"
     assert [one["name"] for one in genodiff.list_models() if one["name"] == "tiny"]
@@ -97,7 +96,7 @@ def test_a_name_that_is_not_known_names_what_is_near(
     Path("x.fa").write_text(">c1\nACGT\n")
     Path("x.vcf").write_text("#CHROM\tPOS\tID\tREF\tALT\nc1\t2\t.\tC\tT\n")
     with pytest.raises(CheckpointError, match="did you mean the ready model 'tiny'"):
-        check_run("tinny")
+        locate("tinny")
     with pytest.raises(UsageError, match="did you mean 'tiny'"):
         genodiff.show_model("tinny")
     for words in (
