@@ -89,7 +89,8 @@ class Registry(Generic[Piece]):
 
     def list_names(self) -> list[str]:
         """The names of all pieces, of those not yet imported as their decorators write them."""
-        load_plugins()
+        if not self._is_loaded:
+            load_plugins()
         if self._package is None:
             return list(self._pieces)
         files = _list_sources(self._package)

@@ -15,8 +15,7 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.diffusion.clean import Clean
-from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.masked import Clean, MaskedDiffusion
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.diffusion.objectives.mdlm import Mdlm

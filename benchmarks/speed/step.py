@@ -28,9 +28,8 @@ import torch
 
 from genodiff.alphabet import DNA
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import exact_count_loss
-from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.masked import Clean, MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
 from genodiff.io.process import keep_freed_memory
 from genodiff.kernels.gemm import routed_matmul

@@ -18,9 +18,8 @@ from genodiff.alphabet import DNA
 from genodiff.backbones.backbone import PRESETS
 from genodiff.diagnosis.checks import Check
 from genodiff.diagnosis.forecast import check_forecast
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import exact_count_loss
-from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.masked import Clean, MaskedDiffusion
 from genodiff.diffusion.schedule import schedule
 from genodiff.errors import GenodiffError
 from genodiff.io.process import count_usable_cores

@@ -17,9 +17,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import count_and_scale, count_time, cross_entropy
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, exact_count_mask
+from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, exact_count_mask
 from genodiff.diffusion.schedule import Schedule
 
 _MOST_ENUMERATED = 16  # positions: 65,536 masks

@@ -28,8 +28,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.clean import Clean
-from genodiff.diffusion.masked import LARGE, Denoiser, MaskedDiffusion, exact_count_mask
+from genodiff.diffusion.masked import LARGE, Clean, Denoiser, MaskedDiffusion, exact_count_mask
 
 
 class LossTerms(NamedTuple):

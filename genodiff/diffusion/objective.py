@@ -14,15 +14,15 @@ one is one file in `genodiff.diffusion.objectives`, or a plug-in.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, times
+from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, times
 from genodiff.diffusion.registries import OBJECTIVES as OBJECTIVES
 from genodiff.diffusion.sampler import Kind, Sampler, list_samplers
 from genodiff.diffusion.schedule import Linear
@@ -81,6 +81,7 @@ class Objective(ABC):
         return next(name for name, cls in OBJECTIVES.items() if cls is type(self))
 
     @classmethod
+    @cache
     def list_settings(cls) -> list[str]:
         """The names of the objective's own settings."""
         return [field.name for field in fields(cls) if field.name != "diffusion"]

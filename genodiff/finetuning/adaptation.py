@@ -30,7 +30,7 @@ from torch.optim import AdamW
 
 from genodiff.backbones.backbone import Backbone
 from genodiff.counter import Purpose, uniform_rows, uniforms
-from genodiff.diffusion.clean import Clean
+from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.errors import CheckpointError, GenodiffError, Interrupted
 from genodiff.finetuning.batches import EncodedPart, shuffle_batches, split_passes

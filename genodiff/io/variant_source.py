@@ -31,12 +31,14 @@ _TABLES = (".csv", ".tsv", ".txt", ".tab", ".jsonl", ".ndjson", ".parquet")
 _ZIPPED = (".gz", ".bgz")
 _BOM = b"\xef\xbb\xbf"
 _HEAD = 1 << 16
+_HELD, _OWN = 1 << 24, 500  # bytes of records that are held, and of each beside its letters
 
 
 class VariantSource:
     """Records of a file, which can be read as often as needed.
 
-    `path` is the file on disk, `shown` its name for messages, `header` that of VCF and BCF.
+    `path` is the file on disk, `shown` its name for messages, `header` that of VCF and BCF. Records
+    of a small file are parsed once and held.
     """
 
     def __init__(
@@ -49,17 +51,33 @@ class VariantSource:
     ) -> None:
         self.path, self.shown, self.format, self.header = path, shown, format, header
         self._read = read
+        self._held: list[VariantRecord] | None = None
 
     def records(self, contigs: Mapping[str, int] | None = None) -> Iterator[VariantRecord]:
         """The records in the file's order, from the first; with the `contigs` of a genome, by its
         names. Raises `DataError`, with the line.
         """
         try:
-            for record in self._read():
+            for record in self._parse():
                 named = find_contig(record.chrom, contigs or {}, self.shown)
                 yield replace(record, chrom=named) if named not in (None, record.chrom) else record
         except DataError as fault:
             raise self._renamed(fault) from None
+
+    def _parse(self) -> Iterator[VariantRecord]:
+        """The records as the file has them; of a small file, they are held after a whole pass."""
+        if self._held is not None:
+            yield from self._held
+            return
+        held: list[VariantRecord] = []
+        size = 0
+        for record in self._read():
+            if size <= _HELD:
+                size += _OWN + sum(map(len, (record.ref, *record.alts, *record.rest)))
+                held.append(record)
+            yield record
+        if size <= _HELD:
+            self._held = held
 
     def _renamed(self, fault: DataError) -> DataError:
         if fault.file is not None and str(fault.file) == str(self.path):

@@ -23,7 +23,6 @@ from genodiff.models.opening import ModelHolder, refuse_fitted
 from genodiff.runs.model import TrainedModel, name_relatives
 from genodiff.runs.own_loci import name_memory, open_loci
 from genodiff.scoring.masked_reader import open_reader
-from genodiff.scoring.variant_scores import check_model
 from genodiff.scoring.variant_windows import Contigs
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class DependencyReader(MapReader):
         regions: Sequence[MapRegion],
     ) -> None:
         model = refuse_fitted(model)
-        check_model(model)
+        model.check_fills_dna()
         self._asked, self._model, self._genome, self._regions = asked, model, genome, regions
         self._context = asked.context or model.config.data.seq_len
         self._loci = open_loci(model, genome, asked.memory, longest=self._context)

@@ -22,7 +22,6 @@ from genodiff.maps.saturation import (
 from genodiff.models.opening import ModelHolder
 from genodiff.runs.model import TrainedModel, name_relatives
 from genodiff.runs.own_loci import OwnLoci, name_memory, open_loci
-from genodiff.scoring.variant_scores import check_model
 from genodiff.scoring.variant_windows import Contigs
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class SaturationReader(MapReader):
         if not isinstance(model, TrainedModel):
             self._oracle = _open_oracle(asked, model, regions)
             return
-        check_model(model)
+        model.check_fills_dna()
         if asked.label is not None:
             raise UsageError("--label is of a fine-tuned model", fix="leave it out")
         self._loci = open_loci(model, genome, asked.memory, longest=asked.context)

@@ -27,7 +27,6 @@ from genodiff.runs.own_loci import name_memory, open_loci
 from genodiff.runs.relatives_time import describe_waiting
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.track_tiles import count_bases, merge_intervals
-from genodiff.scoring.variant_scores import check_model
 
 
 class TracksJob(Job[TracksRequest]):
@@ -59,7 +58,7 @@ class TracksJob(Job[TracksRequest]):
             plan=asked.plan,
         )  # fmt: skip
         self.form = replace(self.form, relatives=self.model.relatives)
-        check_model(self.model)
+        self.model.check_fills_dna()
         self.how = TrackReading(asked.context or self.model.config.data.seq_len, asked.every)
         self.related = name_related(self.model.relatives)
         self.run_of = TrackRun.make(self.genome, wanted, self.how.context, asked.part, self.related)
@@ -147,7 +146,7 @@ class TracksJob(Job[TracksRequest]):
 def map_tracks(asked: HeldTracksRequest, holder: ModelHolder) -> Any:
     """What `genodiff.Model.tracks` gives: the tracks of a sequence or region, or a list of them."""
     model, given = refuse_fitted(holder.inner), asked.sequences
-    check_model(model)
+    model.check_fills_dna()
     asked = replace(asked, memory=asked.memory or holder.memory)  # type: ignore[arg-type]
     how = TrackReading(asked.context or model.config.data.seq_len, asked.every)
 

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from genodiff.data.loader import Batch
-from genodiff.diffusion.clean import Clean
-from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.masked import Clean, Denoiser
 from genodiff.diffusion.objective import Draws
 
 

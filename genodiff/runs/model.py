@@ -137,6 +137,13 @@ class TrainedModel:
         """What the network was trained with, and is to be judged by."""
         return build_objective(self.config, self.diffusion)
 
+    def check_fills_dna(self) -> None:
+        """Raises `UsageError` for a model of text, and for one that fills no masks."""
+        if self.alphabet.domain != "dna":
+            what = f"the model is of {self.alphabet.domain}, and variants are of DNA"
+            raise UsageError(what, fix="give a run of DNA")
+        self.objective.check_fills_masks()
+
 
 def reopen_relatives(told: Mapping[str, Any]) -> dict[str, Any]:
     """The words that open a model again with the relatives that a sidecar tells of."""

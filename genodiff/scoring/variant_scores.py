@@ -7,6 +7,7 @@ two spellings alone.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,7 +94,6 @@ def open_scorer(
     loci: OwnLoci | None = None,
 ) -> Callable[[Iterable[Item]], Iterator[AlleleScore]]:
     """`score_alleles` for alleles that come at several times: all that it opens is opened once."""
-    check_model(model)
     options = options or ScoreOptions()
     context = options.find_context(model.config.data.seq_len)
     loci = loci or open_score_loci(model, genome, options)
@@ -103,6 +103,11 @@ def open_scorer(
         spacing = find_spacing(leave_relatives_out(reader), model, genome, context)
 
     def score(alleles: Iterable[Item]) -> Iterator[AlleleScore]:
+        alleles = iter(alleles)
+        first = next(alleles, None)
+        if first is None:
+            return
+        alleles = chain([first], alleles)
         scorer = Scorer(reader, model.alphabet, genome, options, context, spacing)
         if not options.double:
             yield from scorer.score(alleles)
@@ -117,18 +122,10 @@ def open_scorer(
 
 def open_score_loci(model: TrainedModel, genome: Contigs, options: ScoreOptions) -> OwnLoci | None:
     """The memory that scores of a genome are given; None without one. Raises as `open_loci`."""
-    check_model(model)
+    model.check_fills_dna()
     context = options.find_context(model.config.data.seq_len)
     longest = context * (1 + options.double) + options.longest
     return open_loci(model, genome, options.memory, longest=longest)
-
-
-def check_model(model: TrainedModel) -> None:
-    """Raises `UsageError` for a model of text, and for one that fills no masks."""
-    if model.alphabet.domain != "dna":
-        what = f"the model is of {model.alphabet.domain}, and variants are of DNA"
-        raise UsageError(what, fix="give a run of DNA")
-    model.objective.check_fills_masks()
 
 
 _SPACINGS: dict[tuple[str, str, int, str], Spacing | None] = {}

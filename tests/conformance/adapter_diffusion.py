@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 
 from genodiff.alphabet import DNA
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import continuous_time_loss, decompose
-from genodiff.diffusion.masked import MaskedDiffusion, times
+from genodiff.diffusion.masked import Clean, MaskedDiffusion, times
 from genodiff.diffusion.objectives.mdlm import log1mexp, log_mask_chance, step_cost
 from genodiff.diffusion.objectives.mlm import show
 from genodiff.diffusion.objectives.sedd import score_entropy

@@ -13,9 +13,8 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.loader import Batch, EvalBatches, TrainBatches
 from genodiff.data.recipe import load_recipe
 from genodiff.data.toy import ToySource
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms, exact_count_loss
-from genodiff.diffusion.masked import MaskedDiffusion, counts, times
+from genodiff.diffusion.masked import Clean, MaskedDiffusion, counts, times
 from genodiff.diffusion.schedule import Linear
 
 STEPS, LENGTH, ROWS = 60, 256, 16

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from worlds import World, copy_task, independent, markov_chain
 
-from genodiff.diffusion.clean import Clean
-from genodiff.diffusion.masked import counts
+from genodiff.diffusion.masked import Clean, counts
 from genodiff.diffusion.objective import Draws, Objective
 from genodiff.diffusion.schedule import Schedule
 

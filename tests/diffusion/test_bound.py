@@ -14,7 +14,6 @@ from strategies import seeds
 from torch import Tensor
 from worlds import World, copy_task, independent, markov_chain
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.likelihood import (
     count_terms,
     nelbo_discrete,
@@ -25,7 +24,7 @@ from genodiff.diffusion.loss import (
     discrete_time_loss,
     exact_count_loss,
 )
-from genodiff.diffusion.masked import counts, times
+from genodiff.diffusion.masked import Clean, counts, times
 from genodiff.diffusion.schedule import (
     Cosine,
     CosineSquared,

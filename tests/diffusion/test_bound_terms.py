@@ -9,7 +9,6 @@ from enumerated import all_orders, chance_of, everything
 from torch import Tensor
 from worlds import World, independent, markov_chain
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.likelihood import (
     count_terms,
     nelbo_exact,
@@ -20,6 +19,7 @@ from genodiff.diffusion.loss import (
     decompose,
     prior_kl,
 )
+from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.schedule import (
     Cosine,
     CosineSquared,

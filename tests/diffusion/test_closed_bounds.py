@@ -13,7 +13,7 @@ from enumerated import NEVER, draws, everywhere, exact_bound
 from torch import Tensor
 from worlds import independent
 
-from genodiff.diffusion.clean import Clean
+from genodiff.diffusion.masked import Clean
 from genodiff.diffusion.objective import OBJECTIVES, Objective
 from genodiff.diffusion.objectives.d3pm import D3pm
 from genodiff.diffusion.objectives.mdlm import Mdlm

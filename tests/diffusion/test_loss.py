@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from strategies import Windows, seeds, windows
 from torch import Tensor
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.likelihood import window_nelbo
 from genodiff.diffusion.loss import (
     LossTerms,
@@ -17,7 +16,7 @@ from genodiff.diffusion.loss import (
     discrete_time_loss,
     exact_count_loss,
 )
-from genodiff.diffusion.masked import MaskedDiffusion, counts, times
+from genodiff.diffusion.masked import Clean, MaskedDiffusion, counts, times
 from genodiff.diffusion.schedule import (
     Cosine,
     CosineSquared,

@@ -14,9 +14,8 @@ from enumerated import NEVER, WORLDS, draws, everywhere, exact_bound, mean_over_
 from torch import Tensor
 from worlds import World, independent, markov_chain
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
-from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.masked import Clean, MaskedDiffusion
 from genodiff.diffusion.objective import OBJECTIVES, Draws, objective
 from genodiff.diffusion.objectives.ar import Ar, shifted
 from genodiff.diffusion.objectives.d3pm import D3pm

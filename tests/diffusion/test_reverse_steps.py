@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from genodiff.diffusion.clean import Clean
-from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.masked import Clean, MaskedDiffusion
 from genodiff.diffusion.objectives.d3pm import D3pm
 from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.objectives.sedd import score_entropy

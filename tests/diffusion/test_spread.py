@@ -8,9 +8,8 @@ import pytest
 import torch
 from worlds import dna_like
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import continuous_time_loss, exact_count_loss
-from genodiff.diffusion.masked import MaskedDiffusion, counts, times
+from genodiff.diffusion.masked import Clean, MaskedDiffusion, counts, times
 from genodiff.diffusion.schedule import Linear
 
 BATCH, LENGTH = 32, 256

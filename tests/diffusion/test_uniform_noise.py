@@ -20,9 +20,8 @@ from small_worlds import random_world
 from torch import Tensor
 from worlds import World, copy_task, markov_chain
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import continuous_time_loss
-from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.masked import Clean, MaskedDiffusion
 from genodiff.diffusion.mixed_noise import MixedNoise
 from genodiff.diffusion.objectives.uniform import UniformNoise, find_costs, noise_cost
 from genodiff.diffusion.schedule import SCHEDULES, Linear

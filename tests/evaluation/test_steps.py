@@ -14,10 +14,9 @@ from worlds import independent, markov_chain
 
 from genodiff.alphabet import DNA
 from genodiff.data.loader import EvalBatches
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete
 from genodiff.diffusion.loss import cross_entropy
-from genodiff.diffusion.masked import MaskedDiffusion
+from genodiff.diffusion.masked import Clean, MaskedDiffusion
 from genodiff.diffusion.objectives.mdlm import Mdlm
 from genodiff.diffusion.objectives.mlm import Mlm
 from genodiff.diffusion.objectives.sedd import Sedd

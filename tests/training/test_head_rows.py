@@ -14,8 +14,7 @@ from genodiff.backbones.dimamba import DiMambaSettings
 from genodiff.backbones.dit import DiTSettings
 from genodiff.data.loader import Batch
 from genodiff.diffusion import loss
-from genodiff.diffusion.clean import Clean
-from genodiff.diffusion.masked import MaskedDiffusion, counts
+from genodiff.diffusion.masked import Clean, MaskedDiffusion, counts
 from genodiff.diffusion.objective import Draws, objective
 from genodiff.diffusion.schedule import Linear
 from genodiff.runs.inputs import make_inputs

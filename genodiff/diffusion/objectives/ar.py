@@ -15,9 +15,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms, as_loss
-from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.masked import Clean, Denoiser
 from genodiff.diffusion.objective import (
     OBJECTIVES,
     Draws,

@@ -23,9 +23,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms, as_loss
-from genodiff.diffusion.masked import Denoiser, counts, exact_count_mask
+from genodiff.diffusion.masked import Clean, Denoiser, counts, exact_count_mask
 from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound, as_bound
 from genodiff.diffusion.sampler import Kind, Sampler, list_samplers
 from genodiff.errors import UsageError

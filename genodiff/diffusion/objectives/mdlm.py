@@ -29,7 +29,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.likelihood import window_nelbo
 from genodiff.diffusion.loss import (
     LossTerms,
@@ -38,7 +37,7 @@ from genodiff.diffusion.loss import (
     discrete_time_loss,
     exact_count_loss,
 )
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, bell, counts
+from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, bell, counts
 from genodiff.diffusion.objective import (
     OBJECTIVES,
     Draws,

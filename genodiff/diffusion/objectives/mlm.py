@@ -22,9 +22,8 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms, as_loss, masked_cost
-from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.masked import Clean, Denoiser
 from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound
 from genodiff.diffusion.objectives.mdlm import exact_count_bound
 from genodiff.errors import UsageError

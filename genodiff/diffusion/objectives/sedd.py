@@ -24,7 +24,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import (
     LossTerms,
     as_loss,
@@ -32,7 +31,7 @@ from genodiff.diffusion.loss import (
     count_time,
     masked_cost,
 )
-from genodiff.diffusion.masked import Denoiser, MaskedDiffusion, counts, exact_count_mask
+from genodiff.diffusion.masked import Clean, Denoiser, MaskedDiffusion, counts, exact_count_mask
 from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound
 from genodiff.diffusion.sampler import Kind
 

@@ -27,9 +27,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.clean import Clean
 from genodiff.diffusion.loss import LossTerms, as_loss
-from genodiff.diffusion.masked import Denoiser
+from genodiff.diffusion.masked import Clean, Denoiser
 from genodiff.diffusion.mixed_noise import LEAST, MixedNoise
 from genodiff.diffusion.objective import OBJECTIVES, Draws, Objective, WindowBound, as_bound
 from genodiff.diffusion.sampler import Kind
