@@ -20,8 +20,7 @@ from genodiff.io.bed import parse_bed_lines
 from genodiff.io.faidx import Genome
 from genodiff.io.text_lines import read_text_lines
 from genodiff.io.transcripts import read_transcripts
-from genodiff.io.variant_alignment import anchor_allele, judge_record
-from genodiff.io.variants import Allele, VariantRecord
+from genodiff.io.variants import Allele, VariantRecord, anchor_allele, judge_record
 from genodiff.variants.consequences import TERMS, Consequences
 
 NAMES = {"non_coding": "non_coding_transcript_exon_variant", "5_prime_utr": "5_prime_UTR_variant",

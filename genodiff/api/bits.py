@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from genodiff.evaluation.evaluate import evaluate
 from genodiff.evaluation.sequence_bits import score_sequences
-from genodiff.io.held_sequences import read_records
+from genodiff.io.sequences import read_records
 from genodiff.runs.model import TrainedModel
 
 

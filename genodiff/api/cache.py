@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.errors import UsageError, did_you_mean, printable
-from genodiff.io.cache import cache_dir
-from genodiff.io.cache_contents import (
+from genodiff.io.cache import (
     KINDS,
     CachedThing,
+    cache_dir,
     find_open,
     find_use,
     list_cached,

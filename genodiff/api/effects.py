@@ -115,7 +115,7 @@ def _read_array(sequences: Any) -> Tensor:
     """(N, 4, L) as float32, of strings or of an array."""
     import torch
 
-    from genodiff.io.held_sequences import read_records
+    from genodiff.io.sequences import read_records
     from genodiff.scoring.one_hot import encode_one_hot
 
     kind = getattr(getattr(sequences, "dtype", None), "kind", None)

@@ -20,8 +20,7 @@ from genodiff.diffusion.objective import Objective
 from genodiff.embedding.request import HeldEmbeddingRequest
 from genodiff.errors import UsageError
 from genodiff.generate.infill import Template
-from genodiff.io.held_sequences import is_single, read_records
-from genodiff.io.sequences import read_texts
+from genodiff.io.sequences import is_single, read_records, read_texts
 from genodiff.jobs.request import method
 from genodiff.kernels.defaults import own_defaults
 from genodiff.runs.config import RunConfig

@@ -14,9 +14,8 @@ from typing import Any
 from genodiff.constraints.coding import Usage, read_codon
 from genodiff.constraints.space import BASES
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.cells import is_comment, read_number
 from genodiff.io.delimited import split_rows
-from genodiff.io.text_lines import read_text_lines
+from genodiff.io.text_lines import is_comment, read_number, read_text_lines
 
 LEAST = 1e-3
 _CODON = re.compile("[ACGTU]{3}")

@@ -19,7 +19,7 @@ from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
 from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.input_file import open_input
-from genodiff.io.topology import say_linear
+from genodiff.io.regions import say_linear
 
 log = logging.getLogger("genodiff")
 

@@ -17,7 +17,7 @@ import polars as pl
 from genodiff.data.detokenize import DETOKENIZERS
 from genodiff.data.text_recipe import ROWS, TextRecipe, strip_compression
 from genodiff.errors import DataError
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import check_parquet
 from genodiff.io.text_file import read_json_texts, read_text_pieces
 

@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 
 from genodiff.data.store import Store
 from genodiff.errors import DataError, UsageError
-from genodiff.io.cells import (
+from genodiff.io.delimited import split_rows
+from genodiff.io.identity import sha256_file
+from genodiff.io.text_lines import (
     explain_whole,
     find_alike,
     find_spoilt_name,
     is_bed_comment,
     is_missing,
     read_number,
+    read_text_lines,
     read_whole,
 )
-from genodiff.io.delimited import split_rows
-from genodiff.io.identity import sha256_file
-from genodiff.io.text_lines import read_text_lines
 
 log = logging.getLogger("genodiff")
 

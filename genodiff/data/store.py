@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from genodiff.data.recipe import ALL
 from genodiff.data.splits import Intervals, Splits
 from genodiff.errors import DataError
-from genodiff.io.file_names import is_descriptor
+from genodiff.io.file_kinds import is_descriptor
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import STDIN, open_input
 

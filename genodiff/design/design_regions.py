@@ -31,7 +31,7 @@ from genodiff.generate.filler import DraftPart
 from genodiff.generate.gaps import Gap
 from genodiff.generate.infill import Template, plan_rounds_of_edges
 from genodiff.io.faidx import Genome, check_contigs
-from genodiff.io.topology import read_round, says_circular
+from genodiff.io.regions import read_round, says_circular
 
 _LOWER = 0x20
 Interval = tuple[int, int]

@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 from genodiff.design.design_regions import DesignGroup, Source
 from genodiff.design.request import REQUEST
 from genodiff.io.atomic import open_atomic
-from genodiff.io.file_names import encode_text
+from genodiff.io.file_kinds import encode_text
 from genodiff.io.target import describe_file, is_stream
 from genodiff.version import __version__
 

@@ -19,7 +19,7 @@ from genodiff.generate.held import MARK
 from genodiff.generate.infill import Template, read_templates
 from genodiff.generate.sampling import require_positive
 from genodiff.io.faidx import Genome
-from genodiff.io.held_sequences import is_single, read_records
+from genodiff.io.sequences import is_single, read_records
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 
 

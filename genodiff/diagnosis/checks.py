@@ -20,8 +20,7 @@ from packaging.requirements import Requirement
 
 from genodiff.data.recipe import list_recipe_names
 from genodiff.errors import GenodiffError, MachineError, printable
-from genodiff.io.cache import cache_dir, can_be_written
-from genodiff.io.cache_contents import measure_cached
+from genodiff.io.cache import cache_dir, can_be_written, measure_cached
 from genodiff.io.process import count_usable_cores, is_command_line, read_memory, read_processor
 from genodiff.io.target import free_disk_space
 

@@ -28,7 +28,7 @@ from genodiff.embedding.embed import Array, Reading, Window
 from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_format
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 
 _PART = 64 << 20  # bytes of numbers held before they are written
 _COPY = 1 << 22

@@ -12,7 +12,7 @@ from genodiff.embedding.embed import Array, Reading
 from genodiff.embedding.embedding_files import Kept, Written, name_columns, write_kept
 from genodiff.embedding.embedding_format import SEPARATORS
 from genodiff.errors import MachineError
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 
 _ROWS = 4096  # of a table at a time
 

@@ -33,7 +33,7 @@ from genodiff.evaluation.eval_options import RANDOM, EvalOptions
 from genodiff.evaluation.likelihood_request import LikelihoodRequest
 from genodiff.evaluation.sequence_bits import name_apart, open_sequence_memory
 from genodiff.evaluation.window_memory import WindowMemory
-from genodiff.io.held_sequences import read_records
+from genodiff.io.sequences import read_records
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.models.opening import refuse_fitted

@@ -20,10 +20,9 @@ from genodiff.errors import UsageError
 from genodiff.finetuning.base_windows import Span
 from genodiff.finetuning.kept_labeller import KeptLabeller
 from genodiff.io import atomic
-from genodiff.io.bigwig_files import write_bigwigs
 from genodiff.io.faidx import Genome
 from genodiff.io.target import describe_file, is_own_folder
-from genodiff.io.value_tracks import import_bigwig
+from genodiff.io.value_tracks import import_bigwig, write_bigwigs
 
 SIDECAR = "labels.json"
 Blocks = Callable[[], Iterable[tuple[Span, NDArray[Any]]]]

@@ -25,9 +25,9 @@ from genodiff.finetuning.kept_labeller import KeptLabeller, batch, list_spans
 from genodiff.finetuning.predict_request import PredictRequest
 from genodiff.finetuning.prediction_format import LABELS
 from genodiff.io import atomic
-from genodiff.io.bigwig_files import SUFFIX, sort_contigs
 from genodiff.io.faidx import Genome
 from genodiff.io.target import check_target, describe_file
+from genodiff.io.value_tracks import SUFFIX, sort_contigs
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.shards import ShardFile, describe_merge

@@ -20,7 +20,7 @@ import polars as pl
 from genodiff.finetuning.prediction_format import STDOUT, Format
 from genodiff.finetuning.predictions import make_rows
 from genodiff.io import atomic
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 
 if TYPE_CHECKING:
     from genodiff.finetuning.predictor_files import PredictorCard

@@ -10,8 +10,7 @@ from genodiff.generate.request import HeldSampleRequest, InfillRequest
 from genodiff.generate.sampling import require_positive
 from genodiff.generate.text_drawing import TextDrawing, make_whole_template
 from genodiff.generate.text_templates import parse_template
-from genodiff.io.held_sequences import is_single, read_records, restore_form
-from genodiff.io.sequences import read_texts
+from genodiff.io.sequences import is_single, read_records, read_texts, restore_form
 from genodiff.models.opening import refuse_fitted
 
 MARK = b"?"

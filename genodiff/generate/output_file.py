@@ -21,9 +21,8 @@ from genodiff.generate.screening import Screener
 from genodiff.io.atomic import open_atomic, write_error
 from genodiff.io.fasta import Record
 from genodiff.io.fasta_writer import write_fasta
-from genodiff.io.file_names import is_genbank
 from genodiff.io.genbank_writer import Mark, format_genbank
-from genodiff.io.target import is_stream
+from genodiff.io.target import is_genbank, is_stream
 
 
 class DigestWriter:

@@ -10,8 +10,7 @@ from genodiff.errors import UsageError
 from genodiff.generate.guide_settings import GuideSettings, check_guide
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import Screener, open_screener
-from genodiff.io.file_names import is_genbank
-from genodiff.io.target import is_stream
+from genodiff.io.target import is_genbank, is_stream
 from genodiff.jobs.file_request import OUT, FileRequest, OptionalRun
 from genodiff.jobs.options import COUNT, Block, RegionsInPlace, RelativeFiles, Seed, Strains
 from genodiff.jobs.request import Option, Request

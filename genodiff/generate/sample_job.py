@@ -22,7 +22,7 @@ from genodiff.generate.step_choice import find_steps
 from genodiff.generate.text_drawing import TextDrawing, make_whole_template
 from genodiff.generate.text_templates import read_template
 from genodiff.io.faidx import Genome
-from genodiff.io.topology import say_linear, says_circular
+from genodiff.io.regions import say_linear, says_circular
 from genodiff.models.opening import Published, open_any, refuse_fitted
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_model import relate_model

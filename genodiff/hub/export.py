@@ -49,7 +49,7 @@ from genodiff.hub.vocabulary import (
 )
 from genodiff.hub.weight_files import SAFETENSORS
 from genodiff.io import atomic
-from genodiff.io.published_text import hide_all_folders, hide_folders
+from genodiff.io.identity import hide_all_folders, hide_folders
 from genodiff.io.target import check_new_folder
 from genodiff.runs.checkpoint import CARD, WEIGHTS, describe_model
 from genodiff.runs.config import RunConfig

@@ -17,12 +17,18 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.cells import explain_whole, find_hidden, find_spoilt_name, is_comment, read_whole
 from genodiff.io.diagnosis import Diagnosis
 from genodiff.io.gene_words import ROW_WORDS
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import find_contig, suggest_contig
-from genodiff.io.text_lines import read_text_lines
+from genodiff.io.text_lines import (
+    explain_whole,
+    find_hidden,
+    find_spoilt_name,
+    is_comment,
+    read_text_lines,
+    read_whole,
+)
 
 TITLES = ("gene_name", "Name", "gene", "locus_tag", "gene_id", "ID", "transcript_id")
 """Attributes that name a row; the first that it has is its name."""

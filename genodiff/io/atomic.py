@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from genodiff.errors import MachineError
-from genodiff.io.file_names import ERRORS, encode_text
+from genodiff.io.file_kinds import ERRORS, encode_text
 from genodiff.io.target import refuse_elsewhere, set_aside
 
 try:

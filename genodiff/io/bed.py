@@ -18,10 +18,15 @@ import polars as pl
 
 from genodiff.errors import DataError, did_you_mean
 from genodiff.io.annotation_rows import find_annotation
-from genodiff.io.cells import explain_whole, find_spoilt_name, is_bed_comment, read_whole
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import find_contig, suggest_contig
-from genodiff.io.text_lines import read_text_lines
+from genodiff.io.text_lines import (
+    explain_whole,
+    find_spoilt_name,
+    is_bed_comment,
+    read_text_lines,
+    read_whole,
+)
 
 log = logging.getLogger("genodiff")
 

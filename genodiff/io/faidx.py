@@ -16,8 +16,7 @@ import pyfaidx
 
 from genodiff.errors import DataError
 from genodiff.io.fasta_index import ContigPlace, FastaIndex, open_index, stamp_file
-from genodiff.io.regions import suggest_contig
-from genodiff.io.topology import read_round, say_linear, says_circular
+from genodiff.io.regions import read_round, say_linear, says_circular, suggest_contig
 
 _AHEAD = 1 << 14  # letters that a small request reads at once: neighbours are asked for next
 

@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import DataError
-from genodiff.io.cells import find_spoilt_name
 from genodiff.io.composition import Composition
 from genodiff.io.diagnosis import Diagnosis, describe_letter, find_file_format
 from genodiff.io.file_kinds import find_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import InputFile, open_input
-from genodiff.io.text_lines import split_lines
-from genodiff.io.topology import mark_circular, says_circular
+from genodiff.io.regions import mark_circular, says_circular
+from genodiff.io.text_lines import find_spoilt_name, split_lines
 
 IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 _PLAIN = b"ACGTNacgtn\n"

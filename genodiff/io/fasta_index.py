@@ -24,7 +24,7 @@ from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.fasta import Header, RecordLines, scan_fasta
-from genodiff.io.file_names import find_readable
+from genodiff.io.file_kinds import find_readable
 from genodiff.io.identity import sha256_json
 from genodiff.io.input_file import STDIN, open_input
 

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.io.cells import find_hidden
 from genodiff.io.fasta import check_letters
 from genodiff.io.genbank import FlatRecord, SeqRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import open_input
-from genodiff.io.text_lines import split_lines
+from genodiff.io.text_lines import find_hidden, split_lines
 
 log = logging.getLogger("genodiff")
 

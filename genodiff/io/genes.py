@@ -13,12 +13,11 @@ from typing import Any, NamedTuple, TypeVar
 from genodiff.errors import DataError
 from genodiff.io.annotation_rows import AnnotationRow, is_annotation_row, parse_annotation_lines
 from genodiff.io.bed import parse_bed_lines
-from genodiff.io.cells import is_bed_comment, read_whole
 from genodiff.io.features import NAMES
 from genodiff.io.genbank import FlatRecord, find_flat_format, parse_flat_records
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.regions import find_contig, refuse_contigs, warn_of_contigs
-from genodiff.io.text_lines import split_lines
+from genodiff.io.text_lines import is_bed_comment, read_whole, split_lines
 from genodiff.io.transcript_model import BEYOND, Part, Transcript
 from genodiff.io.transcript_records import is_of_record, list_record
 from genodiff.io.transcript_rows import STRANDS, is_of_gene, join_transcripts

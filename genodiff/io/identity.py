@@ -1,19 +1,16 @@
-"""Digests and time stamps: by what values and files are known again.
-
-A digest names things on disk: runs, stores, results. It must never change for the same values, so
-the two ways to write JSON, with blanks and without, both stay.
-"""
+"""What a sidecar or a page says of files: digests, times, and no private folder names."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genodiff.errors import DataError
-from genodiff.io.file_names import find_readable
+from genodiff.io.file_kinds import find_readable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,3 +45,33 @@ def sha256_file(path: str | Path) -> str:
 def stamp_time(precision: Literal["seconds", "milliseconds"] = "seconds") -> str:
     """The time now in UTC, as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec=precision)
+
+
+_FROM = r"(?:~[\w.-]*|\.\.)?/(?!/)"
+_QUOTED = re.compile(rf"(['\"`]){_FROM}([^'\"`\n]*)\1")
+_BARE = re.compile(rf"(?<![^\s'\"`=(\[,:]){_FROM}((?:[^\s'\"`,;()\[\]<>|]+/)[^\s'\"`,;()\[\]<>|]*)")
+_HOME = re.compile(r"(?<![^\s'\"`=(\[,:])(?:~[\w.-]*|\.\.)/([^\s'\"`,;()\[\]<>|/]+)")
+
+
+def hide_folders(text: str) -> str:
+    """The text with such paths cut down to their last names.
+
+    >>> hide_folders("genodiff eval /home/me/runs/yeast --out='../a b/x.json'")
+    "genodiff eval yeast --out='x.json'"
+    """
+    text = _QUOTED.sub(lambda hit: f"{hit[1]}{_take_last(hit[2])}{hit[1]}", text)
+    text = _BARE.sub(lambda hit: _take_last(hit[1]), text)
+    return _HOME.sub(lambda hit: hit[1], text)
+
+
+def hide_all_folders(value: Any) -> Any:
+    """The same of all texts in lists and objects; keys stay."""
+    if isinstance(value, str):
+        return hide_folders(value)
+    if isinstance(value, dict):
+        return {key: hide_all_folders(inner) for key, inner in value.items()}
+    return [hide_all_folders(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _take_last(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]

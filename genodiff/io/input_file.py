@@ -20,8 +20,14 @@ from typing import Any
 
 from genodiff.errors import DataError
 from genodiff.io.diagnosis import find_stand_in
-from genodiff.io.file_kinds import HEAD, find_folder_kind, find_raw_format
-from genodiff.io.file_names import find_elsewhere, find_readable, is_descriptor
+from genodiff.io.file_kinds import (
+    HEAD,
+    find_elsewhere,
+    find_folder_kind,
+    find_raw_format,
+    find_readable,
+    is_descriptor,
+)
 
 BLOCK = 1 << 22
 """Bytes read and handed on at a time."""

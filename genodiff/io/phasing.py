@@ -25,8 +25,15 @@ from typing import NamedTuple
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
 from genodiff.io.haplotypes import Genotype, read_genotype
-from genodiff.io.variant_alignment import align_left, fetcher, judge_record, trim_ends
-from genodiff.io.variants import Allele, Unscorable, VariantRecord
+from genodiff.io.variants import (
+    Allele,
+    Unscorable,
+    VariantRecord,
+    align_left,
+    fetcher,
+    judge_record,
+    trim_ends,
+)
 
 UNPHASED = "unphased"
 _HARMLESS = (Unscorable.STAR, Unscorable.SAME)

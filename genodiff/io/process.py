@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from genodiff.io.file_names import ERRORS
+from genodiff.io.file_kinds import ERRORS
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Sequences as a Python program holds them: strings, Biopython's records, pairs, files."""
 
+import copy
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, repeat
@@ -7,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from Bio.Seq import UndefinedSequenceError
+from Bio.Seq import MutableSeq, Seq, UndefinedSequenceError
+from Bio.SeqRecord import SeqRecord
 
 from genodiff.errors import DataError, UsageError
 from genodiff.io.containers import (
@@ -25,7 +27,7 @@ from genodiff.io.containers import (
     read_rows,
 )
 from genodiff.io.fasta import IUPAC, Record, check_letters, read_fasta
-from genodiff.io.topology import mark_circular, say_linear
+from genodiff.io.regions import mark_circular, say_linear
 
 Sequences = Any
 """What `read_sequences` accepts."""
@@ -98,7 +100,7 @@ def _refuse_no_file(given: str | Path, extra: bytes) -> None:
     raise DataError(what, fix="give A, C, G, T, N or IUPAC codes, or the path of a file")
 
 
-def is_single(given: Sequences) -> bool:
+def _is_single(given: Sequences) -> bool:
     """Whether `given` is one sequence in memory: a string, bytes, a record, or one row."""
     given = _bare(given)
     if read_columns(given) is not None:
@@ -148,7 +150,7 @@ def _records(given: Sequences) -> Iterator[Record]:
     columns = read_columns(given)
     if columns is not None:
         yield from _column_records(columns)
-    elif is_single(given):
+    elif _is_single(given):
         yield _record(given, 1)
     elif isinstance(given, Mapping):
         for name, sequence in given.items():
@@ -205,3 +207,48 @@ def _foreign(given: Any) -> UsageError:
     if isinstance(given, tuple):
         fix = "give a mapping from names to sequences: dict(...)"
     return UsageError(f"a {type(given).__name__} is no sequence", fix=fix)
+
+
+def read_records(given: Any, *, extra: bytes = b"", goes_round: bool = False) -> list[Record]:
+    """The sequences in `given` (see `read_sequences`), each judged; `extra` bytes are letters too.
+
+    Raises `DataError`, `UsageError`.
+    """
+    return list(read_sequences(given, extra=extra, goes_round=goes_round))
+
+
+def is_single(given: Any, extra: bytes = b"") -> bool:
+    """Whether `given` is one sequence: a string, bytes, `Seq`, a record or one row."""
+    return not is_file(given, extra) and _is_single(given)
+
+
+def restore_form(given: Any, results: list[str], extra: bytes = b"") -> Any:
+    """`results`, one string for each sequence, in the form of `given`.
+
+    A string gives a string, a `SeqRecord` a copy with the new sequence, a list a list, a mapping
+    a mapping; a file, a frame, columns and rows a list of strings.
+    """
+    if is_single(given, extra):
+        return _convert(given, results[0])
+    if read_columns(given) is not None:
+        return results
+    if isinstance(given, Mapping):
+        pairs = zip(given.items(), results, strict=True)
+        return {name: _convert(one, result) for (name, one), result in pairs}
+    if isinstance(given, list | tuple):
+        return [_convert(one, result) for one, result in zip(given, results, strict=True)]
+    return results
+
+
+def _convert(given: Any, result: str) -> Any:
+    if isinstance(given, bytes):
+        return result.encode("ascii")
+    if isinstance(given, Seq | MutableSeq):
+        return type(given)(result)
+    if isinstance(given, Record):
+        return given._replace(sequence=result.encode("ascii"))
+    if isinstance(given, SeqRecord):
+        other = copy.copy(given)
+        other.seq = Seq(result)
+        return other
+    return result

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.errors import MachineError, UsageError
-from genodiff.io.file_names import encode_text, find_elsewhere
+from genodiff.io.file_kinds import encode_text, find_elsewhere
 from genodiff.io.identity import sha256_file
 
 _STREAMS = ("/dev/std", "/dev/fd", "/proc/")
@@ -299,3 +299,12 @@ def _has_seal(path: str | Path) -> bool:
     except OSError:
         return False
     return hashlib.sha256(text).hexdigest().encode() == found[1]
+
+
+def is_genbank(path: str | Path) -> bool:
+    """Whether a file of that name is written as GenBank.
+
+    >>> is_genbank("designs.gb"), is_genbank("designs.fa.gz")
+    (True, False)
+    """
+    return str(path).lower().endswith((".gb", ".gbk", ".genbank"))

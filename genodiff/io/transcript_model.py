@@ -15,7 +15,7 @@ from Bio.Data.CodonTable import unambiguous_dna_by_id
 from Bio.Seq import Seq
 
 from genodiff.io.gene_words import Recoded
-from genodiff.io.topology import read_round
+from genodiff.io.regions import read_round
 
 SHORTEST_INTRON = 10
 """A shorter gap between two parts is ribosomal slippage."""

@@ -4,7 +4,8 @@ A base that a file says nothing of is NaN. A bedGraph is BED with the value in t
 bigWig is known by its first bytes and a wiggle by its first line, not by their names.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,10 @@ from numpy.typing import NDArray
 
 from genodiff.errors import DataError, MachineError
 from genodiff.io.bed import parse_bed_lines
-from genodiff.io.cells import is_bed_comment, read_number, read_whole
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.regions import find_contig, refuse_contigs, suggest_contig, warn_of_contigs
-from genodiff.io.text_lines import split_lines
+from genodiff.io.text_lines import is_bed_comment, read_number, read_whole, split_lines
 
 _STEPS = ("fixedStep", "variableStep")
 _BIGWIG = (b"\x26\xfc\x8f\x88", b"\x88\x8f\xfc\x26")
@@ -167,3 +167,55 @@ def _read_wiggle(
         _put(found[contig], contig, first - 1, first - 1 + span, value, fault)
         start += step
     return found
+
+
+SUFFIX = ".bw"
+_VALUES = 1 << 9  # of a block of a bigWig: closing one holds 100,000 blocks at a time
+
+Add = Callable[[str, str, int, NDArray[np.float32]], None]
+"""Adds (name, contig, start, values) behind what the file of that name has; NaN is no value."""
+
+
+def sort_contigs(contigs: Mapping[str, int]) -> list[str]:
+    """The names in the order of their bytes, as a bigWig's index needs them."""
+    return sorted(contigs, key=str.encode)
+
+
+@contextmanager
+def write_bigwigs(folder: Path, names: Iterable[str], contigs: Mapping[str, int]) -> Iterator[Add]:
+    """NAME.bw for each of `names`, with all contigs in the header.
+
+    Raises `MachineError` where pyBigWig is missing or a file cannot be written.
+    """
+    bigwig = import_bigwig()
+    header = [(name, contigs[name]) for name in sort_contigs(contigs)]
+    files: dict[str, Any] = {}
+    plain = find_plain_path(folder)
+
+    def add(name: str, contig: str, start: int, values: NDArray[np.float32]) -> None:
+        values = np.ascontiguousarray(values, np.float32)
+        for first, last in _find_runs(~np.isnan(values)):
+            files[name].addEntries(contig, start + first, values=values[first:last], span=1, step=1)
+
+    try:
+        for name in names:
+            files[name] = bigwig.open(f"{plain}/{name}{SUFFIX}", "w")
+            files[name].addHeader(header)
+        yield add
+        while files:  # one after the other: closing takes memory, some bytes for each base
+            files.popitem()[1].close()
+    except RuntimeError as fault:
+        what = f"a bigWig cannot be written: {fault}"
+        fix = "see that the disk has room, and try again"
+        raise MachineError(what, file=folder, fix=fix) from None
+    finally:
+        for file in files.values():
+            file.close()
+
+
+def _find_runs(known: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """First and last + 1 of the stretches of values, each of at most `_VALUES`."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]])))
+    for first, last in edges.reshape(-1, 2).tolist():
+        for start in range(first, last, _VALUES):
+            yield start, min(start + _VALUES, last)

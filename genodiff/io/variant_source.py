@@ -16,7 +16,7 @@ import polars as pl
 
 from genodiff.errors import DataError, MachineError
 from genodiff.io.containers import is_column, is_missing, name_fields, read_columns, read_rows
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import STDIN, name_input, open_input
 from genodiff.io.regions import find_contig
 from genodiff.io.text_lines import as_utf8

@@ -1,15 +1,21 @@
-"""Variants of a genome: records as they stand in a file, and alleles as they are scored.
+"""Variants of a genome: records of a file, alleles as they are scored, and what is wrong with them.
 
-An `Allele` is one ALT of one record. `start` counts from 0, and the stretch that changes is
-contig[start : start + len(ref)]. What both spellings have in common at either end is trimmed, and
-an insertion or deletion stands as far to the left as it can (`variant_alignment`), so two spellings
-of one indel are one `Allele`. No anchor base is kept: an insertion has an empty `ref`, a deletion
-an empty `alt`.
+An `Allele` is one ALT of one record. `start` counts from 0, and the interval that changes is
+contig[start : start + len(ref)]. What both spellings share at either end is trimmed, and an
+insertion or deletion is placed as far left as it can be, so two spellings of one indel are one
+`Allele`. There is no anchor base: an insertion has an empty `ref`, a deletion an empty `alt`. Each
+record is judged against the genome, and a `VariantSurvey` counts what does not fit it.
 """
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
+
+from genodiff.errors import DataError, format_count
+from genodiff.io.faidx import Genome
+from genodiff.io.regions import suggest_contig
 
 BASES = frozenset("ACGT")
 Kind = Literal["snv", "mnv", "ins", "del", "delins"]
@@ -106,3 +112,275 @@ class VariantRecord:
         Breakends and symbolic alleles may stand there.
         """
         return self.pos in (0, length + 1)
+
+
+_STEP = 64  # letters read at a time while an indel moves to the left
+
+Fetch = Callable[[int, int], str]
+"""Upper-case letters of start..end (0-based, half-open) of one contig."""
+
+
+def trim_ends(ref: str, alt: str) -> tuple[int, int]:
+    """How many letters both begin with and both end with; what could be either is an end."""
+    shorter, tail, lead = min(len(ref), len(alt)), 0, 0
+    while tail < shorter and ref[-1 - tail] == alt[-1 - tail]:
+        tail += 1
+    while lead < shorter - tail and ref[lead] == alt[lead]:
+        lead += 1
+    return lead, tail
+
+
+def align_left(start: int, ref: str, alt: str, fetch: Fetch) -> tuple[int, str, str]:
+    """(start, ref, alt) without common ends, an insertion or deletion moved to the left."""
+    lead, tail = trim_ends(ref, alt)
+    start, ref, alt = start + lead, ref[lead : len(ref) - tail], alt[lead : len(alt) - tail]
+    if ref and alt:
+        return start, ref, alt
+    moving = ref or alt
+    behind, at = "", start  # letters before `start` that are at hand
+    turned = 0
+    while moving and start > 0:
+        if not behind:
+            at = max(0, start - _STEP)
+            behind = fetch(at, start)
+        if behind[-1] != moving[-1 - turned % len(moving)]:
+            break
+        turned, start, behind = turned + 1, start - 1, behind[:-1]
+    turned %= len(moving) or 1
+    moving = moving[len(moving) - turned :] + moving[: len(moving) - turned]
+    return (start, moving, "") if ref else (start, "", moving)
+
+
+def normalize_alleles(
+    start: int, alleles: Sequence[str], fetch: Fetch
+) -> tuple[int, tuple[str, ...]]:
+    """REF and all ALTs of one record, aligned to the left together as `bcftools norm` does.
+
+    With REF alone, its first letter. Returns the 0-based start and the alleles, none of them empty.
+    """
+    if len(alleles) == 1:
+        return start, (alleles[0][:1],)
+    rows = list(alleles)
+    if len(set(rows)) == 1:
+        return start, tuple(row[:1] for row in rows)
+    while len({row[-1] for row in rows}) == 1:
+        if min(map(len, rows)) > 1:
+            rows = [row[:-1] for row in rows]
+        elif start == 0:
+            break
+        else:
+            start -= 1
+            before = fetch(start, start + 1)
+            rows = [before + row[:-1] for row in rows]
+    lead = 0
+    while min(map(len, rows)) - lead > 1 and len({row[lead] for row in rows}) == 1:
+        lead += 1
+    return start + lead, tuple(row[lead:] for row in rows)
+
+
+def anchor_allele(allele: Allele, genome: Genome) -> tuple[int, str, str]:
+    """POS (from 1), REF and ALT of an allele as a VCF writes it, with an anchor base if needed."""
+    if allele.ref and allele.alt:
+        return allele.start + 1, allele.ref, allele.alt
+    fetch = fetcher(genome, allele.chrom)
+    if allele.start:
+        anchor = fetch(allele.start - 1, allele.start)
+        return allele.start, anchor + allele.ref, anchor + allele.alt
+    anchor = fetch(allele.end, allele.end + 1)
+    return 1, allele.ref + anchor, allele.alt + anchor
+
+
+def anchor_record(record: VariantRecord, genome: Genome) -> VariantRecord:
+    """Replace - for no base, as tables have it, by alleles that share the genome's base beside it.
+
+    Other records, and those that lie beyond their contig, are given back as they are.
+    """
+    alleles = [record.ref, *record.alts]
+    if "-" not in alleles:
+        return record
+    bare = ["" if one == "-" else one for one in alleles]
+    at = record.pos if record.ref == "-" else record.pos - 1  # of the base before, from 1
+    end = at + len(bare[0])
+    if not 0 <= at <= end <= genome.contigs.get(record.chrom, -1):
+        return record
+    fetch = fetcher(genome, record.chrom)
+    if at:
+        spelt = [fetch(at - 1, at) + one for one in bare]
+    elif end < genome.contigs[record.chrom]:
+        at, spelt = 1, [one + fetch(end, end + 1) for one in bare]
+    else:
+        return record
+    return replace(record, pos=at, ref=spelt[0], alts=tuple(spelt[1:]))
+
+
+def judge_record(record: VariantRecord, genome: Genome) -> list[Allele | Unscorable]:
+    """Each ALT as an `Allele`, or why it cannot be one; a record without ALT gives one reason."""
+    fault = _judge_reference(record, genome)
+    alts = record.alts or (".",)
+    if fault is not None:
+        return [fault if fault.contradicts else judge_alt(alt) or fault for alt in alts]
+    ref = record.ref.upper()
+    found: list[Allele | Unscorable] = []
+    for alt in alts:
+        letters = alt.upper()
+        reason = judge_alt(alt) or (Unscorable.SAME if letters == ref else None)
+        if reason is not None:
+            found.append(reason)
+        elif len(ref) == len(letters) == 1:
+            found.append(Allele(record.chrom, record.pos - 1, ref, letters))
+        else:
+            fetch = fetcher(genome, record.chrom)
+            aligned = align_left(record.pos - 1, ref, letters, fetch)
+            found.append(Allele(record.chrom, *aligned))
+    return found
+
+
+def fetcher(genome: Genome, chrom: str) -> Fetch:
+    """The upper-case letters of one contig by start and end."""
+    return lambda start, end: genome.fetch(chrom, start, end).decode("latin-1").upper()
+
+
+def _judge_reference(record: VariantRecord, genome: Genome) -> Unscorable | None:
+    length = genome.contigs.get(record.chrom)
+    if length is None:
+        return Unscorable.CONTIG
+    start, end = record.pos - 1, record.pos - 1 + len(record.ref)
+    no_letters = all(judge_alt(alt) is not None for alt in record.alts or (".",))
+    if record.is_at_telomere(length) and no_letters:
+        return Unscorable.SYMBOLIC
+    if start < 0 or end > length:
+        return Unscorable.OUTSIDE
+    there = fetcher(genome, record.chrom)(start, end)
+    ref = record.ref.upper()
+    if BASES.issuperset(ref):
+        if there == ref:
+            return None
+        agrees = all(a == b or b not in BASES for a, b in zip(ref, there, strict=True))
+        return Unscorable.AMBIGUOUS if agrees else Unscorable.REF
+    agrees = all(a == b or a not in BASES or b not in BASES
+                 for a, b in zip(ref, there, strict=True))  # fmt: skip
+    return Unscorable.AMBIGUOUS if agrees else Unscorable.REF
+
+
+def judge_alt(alt: str) -> Unscorable | None:
+    """Why the letters of an ALT are no sequence of A, C, G and T; None where they are."""
+    if BASES.issuperset(alt.upper()) and alt:
+        return None
+    if alt in (".", ""):
+        return Unscorable.NO_ALT
+    if alt == "*":
+        return Unscorable.STAR
+    if "[" in alt or "]" in alt or alt.startswith(".") or alt.endswith("."):
+        return Unscorable.BREAKEND
+    return Unscorable.SYMBOLIC if alt.startswith("<") else Unscorable.AMBIGUOUS
+
+
+@dataclass
+class VariantSurvey:
+    """Counts over the records of one file."""
+
+    records: int = 0
+    alleles: int = 0
+    """ALTs that can be scored."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """By the bases of REF and of ALT that differ."""
+    sites: int = 0
+    """Places of SNVs; those of one place that stand together count once."""
+    site: tuple[str, int] | None = None
+    """The last of them."""
+    reasons: Counter[Unscorable] = field(default_factory=Counter)
+    """Why ALTs cannot be scored."""
+    first: dict[Unscorable, VariantRecord] = field(default_factory=dict)
+    contradictions: int = 0
+    """Records that are at odds with the genome."""
+    shifted: dict[int, int] = field(default_factory=lambda: {1: 0, -1: 0})
+    """How many records whose REF disagrees agree so many bases to the right."""
+    judged: int = 0
+    """How many records lie within a contig of the genome, so that their REF was compared."""
+
+    def add(self, record: VariantRecord, found: list[Allele | Unscorable], genome: Genome) -> None:
+        """Count one record."""
+        self.records += 1
+        wrong = False
+        for one in found:
+            if isinstance(one, Allele):
+                self.alleles += 1
+                self.kinds[one.kind] += 1
+                self.sizes[len(one.ref), len(one.alt)] += 1
+                if one.kind == "snv" and self.site != (one.chrom, one.start):
+                    self.sites, self.site = self.sites + 1, (one.chrom, one.start)
+                continue
+            self.reasons[one] += 1
+            self.first.setdefault(one, record)
+            wrong |= one.contradicts
+        self.contradictions += wrong
+        self.judged += not {Unscorable.CONTIG, Unscorable.OUTSIDE} & set(found)
+        if Unscorable.REF in found:
+            for shift in self.shifted:
+                self.shifted[shift] += _agrees(record, genome, shift)
+
+    def describe(self) -> list[str]:
+        """A line for each reason for which ALTs have no score."""
+        return [
+            f"{n:,} {'ALTs' if n != 1 else 'ALT'} cannot be scored: {reason}, {reason.meaning} "
+            f"(first: line {self.first[reason].line}, {self.first[reason].place})"
+            for reason, n in self.reasons.items()
+        ]
+
+
+def survey_variants(records: Iterable[VariantRecord], genome: Genome) -> VariantSurvey:
+    """Counts over all records. Raises `DataError` where the file cannot be read."""
+    survey = VariantSurvey()
+    for record in records:
+        survey.add(record, judge_record(record, genome), genome)
+    return survey
+
+
+def explain_contradictions(survey: VariantSurvey, shown: str, genome: Genome) -> DataError | None:
+    """The error for records at odds with the genome, at the first of them; None where all fit."""
+    wrong = [reason for reason in survey.first if reason.contradicts]
+    if not wrong:
+        return None
+    reason = min(wrong, key=lambda reason: survey.first[reason].line)
+    record = survey.first[reason]
+    n, of = survey.contradictions, f"{survey.records:,} record{'s' * (survey.records != 1)}"
+    summary = f" ({n:,} of {of} {'do' if n != 1 else 'does'} not fit the FASTA)"
+    if reason is Unscorable.CONTIG:
+        what = f"unknown contig '{record.chrom}': not in the FASTA"
+        fix = suggest_contig(record.chrom, genome.contigs)
+    elif reason is Unscorable.OUTSIDE:
+        length = genome.contigs[record.chrom]
+        what = f"POS {record.pos} with {format_count(len(record.ref), 'base')} of REF is outside "
+        what += f"{record.chrom} (length {length})"
+        fix = "POS counts from 1: correct the row, or give the right FASTA"
+    else:
+        there = genome.fetch(record.chrom, record.pos - 1, record.pos - 1 + len(record.ref))
+        what = (
+            f"REF mismatch: {_cut(record.ref)} here, {_cut(there.decode('latin-1'))} in the FASTA"
+        )
+        fix = _advise(survey)
+    return DataError(what + summary, file=shown, line=record.line, record=record.place, fix=fix)
+
+
+def _advise(survey: VariantSurvey) -> str:
+    n = survey.reasons[Unscorable.REF]
+    if n > 1 and survey.shifted[1] == n:
+        return "each REF is one base to the right: the positions are 0-based, and POS counts from 1"
+    if n > 1 and survey.shifted[-1] == n:
+        return "each REF is one base to the left: the positions are off by one"
+    if n > survey.judged / 2:
+        return "is the file of another reference build?"
+    return "correct the row, or give the reference that it was called against"
+
+
+def _agrees(record: VariantRecord, genome: Genome, shift: int) -> bool:
+    start = record.pos - 1 + shift
+    end = start + len(record.ref)
+    if start < 0 or end > genome.contigs[record.chrom]:
+        return False
+    return genome.fetch(record.chrom, start, end).decode("latin-1").upper() == record.ref.upper()
+
+
+def _cut(letters: str) -> str:
+    return letters if len(letters) <= 12 else f"{letters[:12]}… ({len(letters)} bases)"

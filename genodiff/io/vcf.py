@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from genodiff.errors import DataError
-from genodiff.io.cells import explain_whole, find_spoilt_name, is_missing
 from genodiff.io.input_file import name_input
-from genodiff.io.text_lines import read_text_lines
+from genodiff.io.text_lines import explain_whole, find_spoilt_name, is_missing, read_text_lines
 from genodiff.io.variants import VariantRecord
 
 COLUMNS = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO")

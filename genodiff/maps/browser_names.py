@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from genodiff.data.recipe import load_recipe
-from genodiff.io.regions import CHROMOSOME
-from genodiff.io.topology import MITOCHONDRIA
+from genodiff.io.regions import CHROMOSOME, MITOCHONDRIA
 from genodiff.maps.track_values import BaseTracks
 
 log = logging.getLogger("genodiff")

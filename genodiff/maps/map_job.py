@@ -100,7 +100,7 @@ def read_maps(
         regions = list_map_regions(genome, asked.region, asked.bed, longest=kind.longest)
         reader = kind(asked, holder.inner, genome, regions)
         maps = reader.split(list(reader.rows(0)))
-    alone = not is_file(given) and is_single(given) and asked.bed is None and not asked.region
+    alone = is_single(given) and asked.bed is None and not asked.region
     return maps, alone
 
 

@@ -10,7 +10,7 @@ from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.genes import Gene
-from genodiff.io.published_text import hide_all_folders
+from genodiff.io.identity import hide_all_folders
 from genodiff.io.target import check_new_folder, describe_file, is_own_folder
 from genodiff.jobs.job import EmptyOutputError
 from genodiff.jobs.request import find_named

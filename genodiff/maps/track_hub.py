@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from genodiff.io.atomic import write_text
-from genodiff.io.bigwig_files import sort_contigs
 from genodiff.io.two_bit import write_two_bit
+from genodiff.io.value_tracks import sort_contigs
 from genodiff.maps.map_regions import BASES
 from genodiff.maps.track_values import TRACKS, TrackKinds
 from genodiff.scoring.variant_windows import Contigs

@@ -8,7 +8,7 @@ from typing import Any
 
 from genodiff.errors import UsageError
 from genodiff.io import atomic
-from genodiff.io.sequences import is_file, is_single
+from genodiff.io.sequences import is_single
 from genodiff.io.target import describe_file
 from genodiff.jobs.job import Job, Rows
 from genodiff.maps.map_job import identify_genome, list_genes, tell_time
@@ -161,5 +161,5 @@ def map_tracks(asked: HeldTracksRequest, holder: ModelHolder) -> Any:
         loci = open_loci(model, genome, asked.memory, longest=how.context)
         reader = open_reader(model, batch_size=asked.batch_size, loci=loci)
         tracks = [track for one in wanted for track in read(one)]
-    alone = not is_file(given) and is_single(given) and asked.bed is None and not asked.region
+    alone = is_single(given) and asked.bed is None and not asked.region
     return tracks[0] if alone else tracks

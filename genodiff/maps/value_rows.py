@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.io.bigwig_files import SUFFIX
-from genodiff.io.value_tracks import read_values
+from genodiff.io.value_tracks import SUFFIX, read_values
 from genodiff.jobs.options import name_tracks
 from genodiff.maps.track_values import BaseTracks
 

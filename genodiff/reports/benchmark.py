@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from genodiff.domain import DNA, DOMAINS
 from genodiff.io import atomic
-from genodiff.io.published_text import hide_folders
+from genodiff.io.identity import hide_folders
 from genodiff.io.target import seal_page
 from genodiff.reports import benchmark_figures as figures
 from genodiff.reports.benchmark_tables import (

@@ -5,7 +5,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from genodiff.io.published_text import hide_folders
+from genodiff.io.identity import hide_folders
 
 
 def render_template(name: str, context: dict[str, Any]) -> str:

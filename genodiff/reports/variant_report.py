@@ -13,8 +13,7 @@ from genodiff.io import atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.io.target import check_target, is_own_file, read_json_object, seal_page
-from genodiff.io.variant_alignment import judge_record
-from genodiff.io.variants import Allele, VariantRecord
+from genodiff.io.variants import Allele, VariantRecord, judge_record
 from genodiff.models.opening import open_language
 from genodiff.reports.variant_page import Redraws, TopVariant, render_variant_page
 from genodiff.runs.model import TrainedModel, reopen_relatives

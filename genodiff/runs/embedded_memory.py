@@ -23,7 +23,7 @@ from safetensors.numpy import load_file, save_file
 from genodiff.errors import CheckpointError, DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.memory.index_files import (
     fingerprint_memory,

@@ -27,7 +27,6 @@ from genodiff.io.fasta import Header
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
 from genodiff.io.process import count_usable_cores, read_memory
-from genodiff.io.record_species import WHOLE, are_alike, find_several, name_species
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.index_files import (
     FORMAT,
@@ -41,6 +40,7 @@ from genodiff.memory.memory import Memory
 from genodiff.memory.tables import STEP
 from genodiff.memory.text import MemoryText, TextWriter
 from genodiff.runs.known_contigs import KnownContigs
+from genodiff.runs.relative_lists import WHOLE, are_alike, find_several, name_species
 
 BYTES_A_BASE = 2.5
 """About the memory that a build takes, of which the table is the largest part."""

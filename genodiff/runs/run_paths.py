@@ -21,8 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from genodiff.errors import CheckpointError, DataError, MachineError, UsageError
-from genodiff.io.file_kinds import find_stranger
-from genodiff.io.file_names import find_elsewhere
+from genodiff.io.file_kinds import find_elsewhere, find_stranger
 from genodiff.registry import Registry
 
 CONFIG = "config.yaml"

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from genodiff.errors import CheckpointError
 from genodiff.io.diagnosis import find_page, find_stand_in
-from genodiff.io.file_kinds import HEAD, find_raw_format
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import HEAD, find_plain_path, find_raw_format
 from genodiff.io.identity import sha256_json
 
 FORMAT_VERSION = 1

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from genodiff.io import atomic
-from genodiff.io.published_text import hide_all_folders, hide_folders
+from genodiff.io.identity import hide_all_folders, hide_folders
 from genodiff.io.target import seal_page
 from genodiff.reports.benchmark_figures import Dot, draw_dots
 from genodiff.reports.runs_page import name_runs

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError
-from genodiff.io.cells import explain_whole, find_spoilt_name, is_missing, read_whole
 from genodiff.io.containers import NAME, SEQUENCE
+from genodiff.io.text_lines import explain_whole, find_spoilt_name, is_missing, read_whole
 from genodiff.tasks.examples import Coordinates, Examples, check_sequence
 from genodiff.tasks.labels import MARKS, Kind, choose_label_columns, find_unlabelled, read_labels
 from genodiff.tasks.table import TextTable, find_usual, read_table, select_rows

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.errors import DataError, UsageError
-from genodiff.io.cells import find_alike, find_spoilt_name, is_missing
+from genodiff.io.text_lines import find_alike, find_spoilt_name, is_missing
 from genodiff.tasks.number_column import NumberColumn, name_number, read_numbers
 from genodiff.tasks.table import TextTable
 
@@ -27,7 +27,7 @@ _MOST_CLASSES = 50
 SEPARATOR = ";"
 """Between the labels of a row in a multi-label task of one column."""
 MARKS = ("", "-", ".", "?")
-"""Cells that stand for no value, besides the words for it (`genodiff.io.cells.is_missing`)."""
+"""Cells that stand for no value, besides the words for it (`genodiff.io.text_lines.is_missing`)."""
 
 
 def choose_label_columns(table: TextTable, columns: tuple[str, ...]) -> list[str]:

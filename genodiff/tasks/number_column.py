@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from genodiff.errors import DataError
-from genodiff.io.cells import is_missing, read_number
+from genodiff.io.text_lines import is_missing, read_number
 
 _FEW = 0.1  # of all rows: so many words leave a column one of numbers
 _COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")

@@ -13,7 +13,7 @@ import polars as pl
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.delimited import read_delimited
 from genodiff.io.fasta import read_fasta
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import check_parquet, open_input
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".tab": "\t"}

@@ -22,7 +22,7 @@ from genodiff.io.containers import NAME, SEQUENCE, Columns, choose_column, read_
 from genodiff.io.delimited import read_delimited
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import check_parquet, name_input, open_input
 from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences

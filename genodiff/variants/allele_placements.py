@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from genodiff.io.faidx import Genome
-from genodiff.io.topology import read_round
+from genodiff.io.regions import read_round
 from genodiff.io.variants import Allele
 
 _STEP = 64  # letters read at a time

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from genodiff.counter import Purpose, generator
-from genodiff.io.variant_alignment import align_left
-from genodiff.io.variants import BASES, Allele
+from genodiff.io.variants import BASES, Allele, align_left
 from genodiff.scoring.variant_windows import Contigs
 from genodiff.variants.background_strata import Lengths, SizeClass, find_class
 

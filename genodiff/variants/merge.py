@@ -9,7 +9,7 @@ import polars as pl
 from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import open_input
 from genodiff.io.target import describe_file, is_stream
 from genodiff.io.text_lines import split_lines

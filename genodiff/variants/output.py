@@ -26,7 +26,7 @@ from genodiff.errors import MachineError
 from genodiff.io.atomic import open_atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta_writer import StaysOpen
-from genodiff.io.file_names import encode_text
+from genodiff.io.file_kinds import encode_text
 from genodiff.io.target import is_stream
 from genodiff.io.vcf import VcfHeader
 from genodiff.variants.scored_variants import (

@@ -3,7 +3,7 @@
 from itertools import islice
 from typing import Any
 
-from genodiff.io.variant_check import VariantSurvey
+from genodiff.io.variants import VariantSurvey
 from genodiff.runs.related_backbone import RelatedBackbone
 from genodiff.runs.relatives_time import describe_waiting
 from genodiff.scoring.masked_reader import leave_relatives_out, open_reader

@@ -12,10 +12,17 @@ from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
 from genodiff.io.phasing import RecordPhaser
 from genodiff.io.regions import parse_region
-from genodiff.io.variant_alignment import anchor_record, judge_record
-from genodiff.io.variant_check import VariantSurvey, explain_contradictions, survey_variants
 from genodiff.io.variant_source import VariantSource
-from genodiff.io.variants import Allele, Unscorable, VariantRecord
+from genodiff.io.variants import (
+    Allele,
+    Unscorable,
+    VariantRecord,
+    VariantSurvey,
+    anchor_record,
+    explain_contradictions,
+    judge_record,
+    survey_variants,
+)
 from genodiff.jobs.shards import Shard
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.variants.haplotype_scores import HaplotypeWalk, count_haplotypes

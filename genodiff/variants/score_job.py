@@ -17,8 +17,8 @@ import polars as pl
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_file
-from genodiff.io.variant_check import explain_contradictions
 from genodiff.io.variant_source import open_held_variants, open_variants
+from genodiff.io.variants import explain_contradictions
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import Shard

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from genodiff.errors import DataError
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import open_input
 from genodiff.io.text_lines import read_text_lines
-from genodiff.io.variant_alignment import judge_alt
-from genodiff.io.variants import Allele, Unscorable, VariantRecord
+from genodiff.io.variants import Allele, Unscorable, VariantRecord, judge_alt
 from genodiff.io.vcf import VcfHeader, read_vcf
 from genodiff.variants.output import (
     CONSEQUENCE_COLUMNS,

@@ -8,8 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from genodiff.io.faidx import Genome
-from genodiff.io.variant_alignment import anchor_allele
-from genodiff.io.variants import Allele, Unscorable, VariantRecord
+from genodiff.io.variants import Allele, Unscorable, VariantRecord, anchor_allele
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.variants.background_ranks import Rank
 from genodiff.variants.consequences import Consequences

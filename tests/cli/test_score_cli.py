@@ -19,8 +19,7 @@ import pysam
 import pytest
 
 import genodiff
-from genodiff.io.variant_alignment import judge_record
-from genodiff.io.variants import Allele
+from genodiff.io.variants import Allele, judge_record
 from genodiff.scoring.allele_score import AlleleScore
 from tests.commands import command
 

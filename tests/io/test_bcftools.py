@@ -18,13 +18,16 @@ from genodiff.io.haplotypes import (
     read_genotype,
 )
 from genodiff.io.phasing import PhasedHaplotype, RecordPhaser
-from genodiff.io.variant_alignment import (
+from genodiff.io.variants import (
+    BASES,
+    Allele,
+    Unscorable,
+    VariantRecord,
     anchor_allele,
     fetcher,
     judge_record,
     normalize_alleles,
 )
-from genodiff.io.variants import BASES, Allele, Unscorable, VariantRecord
 from genodiff.io.vcf import read_vcf
 from tests.io.bcftools_lines import (
     ASKED_BY_COPY,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from genodiff.errors import DataError
-from genodiff.io.cells import read_whole
 from genodiff.io.delimited import read_delimited
+from genodiff.io.text_lines import read_whole
 
 ROWS = [["chr1", "100", "A"], ["chr2", "200", "C"]]
 

@@ -6,7 +6,7 @@ import pytest
 
 from genodiff.errors import UsageError
 from genodiff.io import atomic
-from genodiff.io.file_names import find_elsewhere
+from genodiff.io.file_kinds import find_elsewhere
 from genodiff.io.target import check_folder, check_new_folder, check_target
 from tests.commands import command
 

@@ -13,7 +13,7 @@ import yaml
 import genodiff
 from genodiff.errors import DataError
 from genodiff.io import atomic, input_file
-from genodiff.io.file_names import encode_text, find_plain_path
+from genodiff.io.file_kinds import encode_text, find_plain_path
 from genodiff.io.input_file import open_input
 from genodiff.io.process import open_missing_streams
 from genodiff.io.target import is_own_file, seal_page

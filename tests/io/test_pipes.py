@@ -10,7 +10,7 @@ import pytest
 from genodiff.data.store import require_regular_file
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
-from genodiff.io.file_names import find_readable, is_descriptor
+from genodiff.io.file_kinds import find_readable, is_descriptor
 from genodiff.io.identity import sha256_file
 from genodiff.io.input_file import open_input
 

@@ -15,8 +15,8 @@ from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.genes import read_genes
 from genodiff.io.value_tracks import read_values
-from genodiff.io.variant_alignment import anchor_record
 from genodiff.io.variant_source import open_variants
+from genodiff.io.variants import anchor_record
 from genodiff.tasks.labelled_file import read_examples
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "robustness"

@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genodiff.io.faidx import Genome
-from genodiff.io.variant_alignment import (
+from genodiff.io.variants import (
+    Allele,
+    Unscorable,
+    VariantRecord,
     align_left,
     anchor_allele,
     judge_record,
     normalize_alleles,
 )
-from genodiff.io.variants import Allele, Unscorable, VariantRecord
 
 SEQUENCE = "ACACACGTTTTTGACNACAGGGRA"
 

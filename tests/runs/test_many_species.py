@@ -9,8 +9,13 @@ import pytest
 
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
-from genodiff.io.record_species import are_alike, find_several, group_records, name_species
-from genodiff.runs.relative_lists import list_genomes
+from genodiff.runs.relative_lists import (
+    are_alike,
+    find_several,
+    group_records,
+    list_genomes,
+    name_species,
+)
 from genodiff.runs.relatives import identify_relatives, open_relatives, read_genome_text
 from genodiff.runs.strains import leave_strains_out
 

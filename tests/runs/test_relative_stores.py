@@ -11,8 +11,7 @@ import pytest
 
 from genodiff.data.genomes.listing import read_genome_list
 from genodiff.errors import DataError
-from genodiff.io.cache import cache_dir
-from genodiff.io.cache_contents import list_cached
+from genodiff.io.cache import cache_dir, list_cached
 from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_file
 from genodiff.memory.tables import SampledTable

@@ -14,8 +14,7 @@ from genodiff.errors import DataError
 from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.faidx import Genome
 from genodiff.io.genes import read_genes
-from genodiff.io.variant_alignment import judge_record
-from genodiff.io.variants import Allele, VariantRecord
+from genodiff.io.variants import Allele, VariantRecord, judge_record
 from genodiff.variants.consequences import Consequences
 
 CASES = SHARED / "field" / "bugs" / "cases"

@@ -9,8 +9,7 @@ import pytest
 
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
-from genodiff.io.variant_alignment import judge_record
-from genodiff.io.variants import Allele
+from genodiff.io.variants import Allele, judge_record
 from genodiff.io.vcf import read_vcf
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.variants.background_ranks import Rank

@@ -13,8 +13,7 @@ import pytest
 from genodiff.errors import DataError, MachineError, UsageError
 from genodiff.io.atomic import write_error
 from genodiff.io.faidx import Genome
-from genodiff.io.variant_alignment import judge_record
-from genodiff.io.variants import Allele, VariantRecord
+from genodiff.io.variants import Allele, VariantRecord, judge_record
 from genodiff.io.vcf import VcfHeader
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.scoring.allele_score import AlleleScore, Item

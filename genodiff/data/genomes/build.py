@@ -47,8 +47,8 @@ from genodiff.io import atomic
 from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import InputFile, open_input
+from genodiff.io.regions import say_linear
 from genodiff.io.target import read_json_object
-from genodiff.io.topology import say_linear
 
 log = logging.getLogger("genodiff")
 

@@ -31,10 +31,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from genodiff.errors import DataError, did_you_mean, printable
-from genodiff.io.cells import find_alike, find_spoilt_name, is_comment, is_missing, read_number
 from genodiff.io.delimited import SEPARATORS
 from genodiff.io.identity import sha256_file
-from genodiff.io.text_lines import read_text_lines
+from genodiff.io.text_lines import (
+    find_alike,
+    find_spoilt_name,
+    is_comment,
+    is_missing,
+    read_number,
+    read_text_lines,
+)
 
 log = logging.getLogger("genodiff")
 
@@ -67,7 +73,7 @@ class GenomeRow:
     bases: int = 0
     is_tried: bool = True
     records: str = ""
-    """Which of a file's records are the genome (`io/record_species.py`); "" where it is one."""
+    """Which of a file's records are the genome (`runs/relative_lists.py`); "" where it is one."""
 
     @property
     def is_remote(self) -> bool:

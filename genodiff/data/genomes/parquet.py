@@ -22,7 +22,7 @@ from genodiff.data.dna_windows import DnaWindows
 from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.fasta import check_letters
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import InputFile, check_parquet
 
 PARQUET = ".parquet"

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from genodiff.io.bigwig_files import SUFFIX, write_bigwigs
-from genodiff.io.value_tracks import import_bigwig
+from genodiff.io.value_tracks import SUFFIX, import_bigwig, write_bigwigs
 from genodiff.maps.track_files import FORMATS, TrackContent, TrackFormat
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.maps.track_files import FORMATS, TrackContent, TrackFormat
 from genodiff.maps.track_values import TRACKS, BaseTracks, TrackKinds
 

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from genodiff.errors import DataError
-from genodiff.io.file_names import find_plain_path
+from genodiff.io.file_kinds import find_plain_path
 from genodiff.tasks.class_folders import PARTS, is_class_folders, read_class_folders
 from genodiff.tasks.examples import Coordinates, Examples, Parts
 from genodiff.tasks.labelled_file import read_examples

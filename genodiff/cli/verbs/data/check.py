@@ -197,9 +197,14 @@ def _check_motifs(file: str, json: bool) -> None:
 def _check_variants(file: str, fasta: str | None, json: bool) -> None:
     """The records of a VCF or BCF, which must fit the FASTA where one is given."""
     from genodiff.io.faidx import Genome  # pyfaidx
-    from genodiff.io.variant_alignment import anchor_record, judge_alt, judge_record
-    from genodiff.io.variant_check import VariantSurvey, explain_contradictions
     from genodiff.io.variant_source import open_variants  # polars
+    from genodiff.io.variants import (
+        VariantSurvey,
+        anchor_record,
+        explain_contradictions,
+        judge_alt,
+        judge_record,
+    )
 
     genome = None if fasta is None else Genome(fasta)
     survey = VariantSurvey()
