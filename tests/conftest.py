@@ -59,7 +59,7 @@ for _room in CHECKED:
 
 # Nine tenths of the time of a fit of relatives go into searching the chances of its chain: the
 # tests of the fit do so, in `memory`; others take those that it begins with.
-alignment_fit = import_module("genodiff.memory.alignment_fit")  # after the hooks
+alignment_fit = import_module("genodiff.memory.alignment")  # after the hooks
 SEARCHED = alignment_fit._SEARCHED
 
 # A figure takes a tenth of a second, and a page has a dozen: outside `reports`, where they are

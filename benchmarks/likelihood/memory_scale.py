@@ -24,8 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 from genodiff.kernels.library import instruction_set
-from genodiff.memory.index_files import FILES, open_memory, write_memory
-from genodiff.memory.memory import Memory
+from genodiff.memory.memory import FILES, Memory, open_memory, write_memory
 from genodiff.memory.search import Effort
 from genodiff.memory.tables import choose_k
 from genodiff.memory.text import NONE, Codes

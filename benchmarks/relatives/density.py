@@ -25,7 +25,7 @@ from genodiff.memory.relatives_fit import measure_distances
 from genodiff.memory.votes import VoteNumbers, measure_kappa, weigh_relatives
 from genodiff.runs.folder import find_git_revision
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.related_model import RelatedBackbone
 from genodiff.scoring import shared_sites, variant_scores
 from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.variant_scores import score_alleles

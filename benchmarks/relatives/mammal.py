@@ -31,8 +31,11 @@ from likelihood.memory_scale import (  # noqa: E402
 )
 
 from genodiff.kernels.library import instruction_set  # noqa: E402
-from genodiff.memory.index_files import open_memory, write_memory  # noqa: E402
-from genodiff.memory.memory import Memory  # noqa: E402
+from genodiff.memory.memory import (  # noqa: E402
+    Memory,
+    open_memory,
+    write_memory,
+)
 from genodiff.memory.text import MemoryText, TextWriter  # noqa: E402
 from genodiff.runs.folder import find_git_revision  # noqa: E402
 

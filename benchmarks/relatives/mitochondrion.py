@@ -15,7 +15,7 @@ import numpy as np
 from paired import Draws, make_auroc, write_lines
 from yeast_setting import KEPT, SHARED, read_genome, read_table
 
-from genodiff.memory.alignment_fit import fit_relative
+from genodiff.memory.alignment import fit_relative
 from genodiff.memory.fast import align_in_c
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers, RelativeNumbers

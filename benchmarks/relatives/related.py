@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from yeast_setting import FOUR, KEPT, LENGTH, SHARED
 
-from genodiff.memory.alignment_fit import fit_relative
+from genodiff.memory.alignment import fit_relative
 from genodiff.memory.columns import ColumnNumbers, combine, list_states, read_columns
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from genodiff.memory.alignment_fit import fit_relative
+from genodiff.memory.alignment import fit_relative
 from genodiff.memory.fast import align_in_c
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers, RelativeNumbers

@@ -70,7 +70,7 @@ def load(
         refuse_relatives(path, relatives)
         return FinetunedModel(trained)
     if memory == "on":
-        from genodiff.runs.own_loci import open_loci
+        from genodiff.runs.training_memory import open_loci
 
         open_loci(trained, None, memory)
     trained = relate_model(trained, relatives, strains=strains, fasta=fasta)

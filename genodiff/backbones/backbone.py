@@ -1,29 +1,185 @@
-"""What every network has.
+"""What a network is: the interface that every backbone has, and the layers that they share.
 
-A backbone of ours is two files. One of `backbones.kinds` has its settings and presets, without
-torch:
-
-    @BACKBONES.register("dit")
-    class DiTSettings(BackboneSettings): ...
-
-    PRESETS.add("dit-470k", DiTSettings(d_model=88, n_layer=5, n_head=4))
-
-and one of `backbones` has the network, `@NETWORKS.register("dit") class DiT(Backbone)`. A plug-in
-may have all in one file; its settings then build the network themselves.
+Layers: fresh weights, norms, the flips that join both strands, and dropout by hashing.
 """
 
 import copy
+from collections.abc import Iterable
+from math import prod
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+import torch.nn.functional as F
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from genodiff.backbones.settings import BACKBONES as BACKBONES
 from genodiff.backbones.settings import NETWORKS as NETWORKS
 from genodiff.backbones.settings import PRESETS as PRESETS
 from genodiff.backbones.settings import BackboneSettings as BackboneSettings
+from genodiff.counter import Purpose, uniform_rows, uniforms
 from genodiff.errors import UsageError
+from genodiff.kernels.norm import add_rms_norm, rms_norm
+
+
+class Norm(nn.Module):
+    """RMSNorm ("rms") or LayerNorm ("layer") over the last axis.
+
+    `mirrored` reverses the order of the channels' weights. `bias` False: a LayerNorm has a weight
+    only.
+    """
+
+    def __init__(self, kind: str, width: int, eps: float, bias: bool = True) -> None:
+        super().__init__()
+        self.eps, self.kind = eps, kind
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width)) if kind == "layer" and bias else None
+
+    def forward(
+        self, x: Float[Tensor, "*shape D"], mirrored: bool = False
+    ) -> Float[Tensor, "*shape D"]:
+        weight = self._read_weight(mirrored)
+        x = x.to(weight.dtype)
+        if self.kind == "rms":
+            return rms_norm(x, weight, self.eps)
+        bias = self.bias.flip(0) if mirrored and self.bias is not None else self.bias
+        return F.layer_norm(x, weight.shape, weight, bias, self.eps)
+
+    def add(
+        self,
+        x: Float[Tensor, "*shape D"],
+        added: Float[Tensor, "*shape D"],
+        mirrored: bool = False,
+    ) -> tuple[Float[Tensor, "*shape D"], Float[Tensor, "*shape D"]]:
+        """x + added, and its norm; on a GPU one kernel."""
+        if self.kind == "rms":
+            return add_rms_norm(x, added, self._read_weight(mirrored), self.eps)
+        total = x + added
+        return total, self(total, mirrored)
+
+    def _read_weight(self, mirrored: bool) -> Tensor:
+        return self.weight.flip(0) if mirrored else self.weight
+
+
+def take_last(states: Iterable[Tensor]) -> Tensor:
+    """The last of them; each is let go before the next is made."""
+    for state in states:
+        found = state
+    return found
+
+
+class InitialValues:
+    """The initial values of a network's parameters.
+
+    The i-th tensor that is asked for depends on (seed, i) alone.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.index = seed, -1
+
+    def uniform(self, *shape: int, low: float = 0.0, high: float = 1.0) -> Float[Tensor, "..."]:
+        """Uniform in [low, high), float64."""
+        self.index += 1
+        u = torch.from_numpy(uniforms(self.seed, Purpose.INIT, self.index, prod(shape)))
+        return (low + (high - low) * u).reshape(shape)
+
+    def normal(self, *shape: int, std: float) -> Float[Tensor, "..."]:
+        """Normal with mean 0, float64."""
+        return torch.special.ndtri(self.uniform(*shape, low=1e-16)) * std
+
+
+def flip_positions(
+    x: Shaped[Tensor, "B L *rest"], lengths: Int[Tensor, " B"] | None = None
+) -> Shaped[Tensor, "B L *rest"]:
+    """Each row read from its end; positions from `lengths` on, the padding, stay where they are."""
+    if lengths is None:
+        return x.flip(1)
+    at = torch.arange(x.shape[1], device=x.device)
+    source = torch.where(at < lengths[:, None], lengths[:, None] - 1 - at, at)
+    return x.gather(1, source.reshape(*source.shape, *[1] * (x.ndim - 2)).expand(x.shape))
+
+
+def stack_strands(
+    xt: Int[Tensor, "B L"], complement: Int[Tensor, " V"], lengths: Int[Tensor, " B"] | None = None
+) -> Int[Tensor, "2*B L"]:
+    """The rows [x; rc x]."""
+    return torch.cat([xt, flip_positions(complement[xt], lengths)])
+
+
+def _halves(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Both strands' rows; as `chunk`, for a number of rows that may be a symbol (torch.export)."""
+    half = rows.shape[0] // 2
+    return rows[:half], rows[half:]
+
+
+def vote(
+    logits: Float[Tensor, "rows L V"],
+    complement: Int[Tensor, " V"],
+    lengths: Int[Tensor, " B"] | None = None,
+) -> Float[Tensor, "B L V"]:
+    """The sum of what both strands say about each base of the given one."""
+    given, other = _halves(logits)
+    return given + flip_positions(other, lengths)[..., complement]
+
+
+def join_strands(
+    rows: Float[Tensor, "rows L D"], lengths: Int[Tensor, " B"] | None = None
+) -> Float[Tensor, "B L 2*D"]:
+    """[s(x), R s(rc x)] over channels.
+
+    For rc x it is the same tensor, flipped in positions and channels.
+    """
+    given, other = _halves(rows)
+    return torch.cat([given, flip_positions(other, lengths).flip(2)], 2)
+
+
+def exchange_strands(
+    rows: Float[Tensor, "rows L D"], lengths: Int[Tensor, " B"] | None = None
+) -> Float[Tensor, "rows L D"]:
+    """The rows after the two halves of `join_strands` have changed places."""
+    given, other = _halves(rows)
+    return torch.cat([flip_positions(half, lengths).flip(2) for half in (other, given)])
+
+
+_LAYER_STEP = 0x9E3779B1 - (1 << 32)
+_FIRST, _SECOND = 0x85EBCA6B - (1 << 32), 0xC2B2AE35 - (1 << 32)
+
+
+def dropout_keys(seed: int, samples: Int[Tensor, " B"]) -> Int[Tensor, " B"]:
+    """The int32 key of each sample, given by its global number, on the device of `samples`."""
+    u = uniform_rows(seed, Purpose.DROPOUT, samples.cpu().numpy(), 1)[:, 0]
+    return (torch.from_numpy(u) * 2.0**32 - 2.0**31).floor().to(torch.int32).to(samples.device)
+
+
+def drop(
+    x: Float[Tensor, "B L D"], p: float, keys: Int[Tensor, " B"] | None, layer: int
+) -> Float[Tensor, "B L D"]:
+    """x / (1 − p), with an expected share p in [0, 1) of its elements set to zero.
+
+    Returns x itself if p is 0 or `keys` is None.
+    """
+    if p == 0 or keys is None:
+        return x
+    place = torch.arange(x.shape[1] * x.shape[2], dtype=torch.int32, device=x.device) + _wrap_int32(
+        layer * _LAYER_STEP
+    )
+    kept = _mix(_mix(place) ^ keys[:, None]) >= _wrap_int32(round(p * 2**32) - 2**31)
+    return torch.where(kept.view(x.shape), x / (1 - p), 0.0)
+
+
+def _wrap_int32(value: int) -> int:
+    """`value` modulo 2^32, as a signed 32-bit integer."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def _mix(x: Tensor) -> Tensor:
+    """The finaliser of MurmurHash3 on int32."""
+    # torch shifts int32 arithmetically; the bit masks make the shifts logical.
+    x = x ^ ((x >> 16) & 0xFFFF)
+    x = x * _FIRST
+    x = x ^ ((x >> 13) & 0x7FFFF)
+    x = x * _SECOND
+    return x ^ ((x >> 16) & 0xFFFF)
 
 
 class Backbone(nn.Module):
@@ -39,7 +195,7 @@ class Backbone(nn.Module):
     selects_rows: bool = False  # `forward` takes `rows`, a mask of the positions that get logits
     dropout_keys: Tensor | None = None  # of a step in training, from `dropout.dropout_keys`
     relatives: Any = None
-    """The related genomes that it reads (`runs/related_backbone.py`)."""
+    """The related genomes that it reads (`runs/related_model.py`)."""
     label: int | None = None
     """The class of rows that come without labels; None is no class."""
 

@@ -23,19 +23,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from genodiff.backbones.backbone import NETWORKS, Backbone
-from genodiff.backbones.blocks import read_streams
-from genodiff.backbones.conditioning import embed_classes
-from genodiff.backbones.kinds.caduceus import RECALLED, CaduceusSettings
-from genodiff.backbones.layers import InitialValues, Norm, take_last
-from genodiff.backbones.mamba import Mamba
-from genodiff.backbones.strand import (
+from genodiff.backbones.backbone import (
+    NETWORKS,
+    Backbone,
+    InitialValues,
+    Norm,
     exchange_strands,
     flip_positions,
     join_strands,
     stack_strands,
+    take_last,
     vote,
 )
+from genodiff.backbones.blocks import read_streams
+from genodiff.backbones.conditioning import embed_classes
+from genodiff.backbones.kinds.caduceus import RECALLED, CaduceusSettings
+from genodiff.backbones.mamba import Mamba
 from genodiff.errors import UsageError
 from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
 from genodiff.kernels.linear import linear, look_up

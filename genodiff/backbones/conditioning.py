@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import InitialValues
 from genodiff.backbones.mamba import Projection
 from genodiff.backbones.settings import FREQUENCIES
 from genodiff.kernels.linear import look_up

@@ -19,11 +19,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from genodiff.backbones.backbone import NETWORKS, Backbone
+from genodiff.backbones.backbone import NETWORKS, Backbone, InitialValues, Norm, drop, take_last
 from genodiff.backbones.conditioning import Condition, Modulation, modulate
-from genodiff.backbones.dropout import drop
 from genodiff.backbones.kinds.dimamba import DiMambaSettings
-from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Mamba
 from genodiff.kernels.linear import look_up
 

@@ -29,11 +29,9 @@ from genodiff.backbones.attention import (
     make_rotation,
     make_visible_mask,
 )
-from genodiff.backbones.backbone import NETWORKS, Backbone
+from genodiff.backbones.backbone import NETWORKS, Backbone, InitialValues, Norm, drop, take_last
 from genodiff.backbones.conditioning import Condition, Modulation, modulate
-from genodiff.backbones.dropout import drop
 from genodiff.backbones.kinds.dit import DiTSettings
-from genodiff.backbones.layers import InitialValues, Norm, take_last
 from genodiff.backbones.mamba import Projection
 from genodiff.errors import UsageError
 from genodiff.kernels.linear import look_up

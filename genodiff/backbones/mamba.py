@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import InitialValues
 from genodiff.backbones.settings import MambaShape
 from genodiff.kernels.blocks import mix_blocks
 from genodiff.kernels.direction import DirectionWeights, compute_rates

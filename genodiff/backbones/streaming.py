@@ -22,8 +22,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from genodiff.backbones.backbone import exchange_strands
 from genodiff.backbones.caduceus import Block, Caduceus
-from genodiff.backbones.strand import exchange_strands
 from genodiff.kernels.direction import DirectionState, DirectionWeights, zero_state
 from genodiff.kernels.mixer import scan_piece
 

@@ -31,14 +31,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genodiff.alphabet import Alphabet
-from genodiff.backbones.backbone import Backbone
-from genodiff.backbones.strand import flip_positions, stack_strands
+from genodiff.backbones.backbone import Backbone, flip_positions, stack_strands
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.faidx import Genome
 from genodiff.io.features import read_features
 from genodiff.io.places import list_places
 from genodiff.io.sequences import Sequences, is_file, read_sequences
-from genodiff.runs.related_backbone import PLACE_CHANNELS, RelatedBackbone
+from genodiff.runs.related_model import PLACE_CHANNELS, RelatedBackbone
 
 LONGEST = 1 << 20
 """Bases of a window."""

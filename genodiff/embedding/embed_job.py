@@ -24,7 +24,7 @@ from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.model import TrainedModel, name_relatives
-from genodiff.runs.relatives_time import describe_waiting
+from genodiff.runs.relatives_plan import describe_waiting
 
 
 class EmbedJob(Job[EmbedRequest]):

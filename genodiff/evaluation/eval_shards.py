@@ -28,7 +28,7 @@ from genodiff.evaluation.window_memory import WindowMemory, open_window_memory
 from genodiff.io.atomic import open_atomic, write_json
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.shards import Shard, ShardFile
-from genodiff.memory.index_files import identify_memory
+from genodiff.memory.memory import identify_memory
 from genodiff.models.opening import open_language
 from genodiff.runs.checkpoint import is_run
 from genodiff.runs.model import TrainedModel, name_relatives, reopen_relatives

@@ -11,7 +11,7 @@ from genodiff.evaluation.bound import Progress, measure_bound
 from genodiff.evaluation.window_memory import WindowMemory
 from genodiff.io.fasta import Record
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import open_loci
+from genodiff.runs.training_memory import open_loci
 from genodiff.scoring.variant_windows import HeldContigs
 from genodiff.statistics.interval import Interval, ratio
 

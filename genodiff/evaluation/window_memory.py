@@ -1,6 +1,6 @@
 """The memory of the training genome beside the windows that an evaluation scores.
 
-Of a window that overlaps the train split its own locus is left out (`runs/own_loci.py`).
+Of a window that overlaps the train split its own locus is left out (`runs/training_memory.py`).
 """
 
 from typing import Any, NamedTuple
@@ -16,8 +16,7 @@ from genodiff.memory.memory import Memory
 from genodiff.memory.remembering import remembering
 from genodiff.runs.known_contigs import StoreLetters
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci, open_loci
-from genodiff.runs.training_memory import search_everywhere
+from genodiff.runs.training_memory import OwnLoci, open_loci, search_everywhere
 
 
 class WindowMemory(NamedTuple):

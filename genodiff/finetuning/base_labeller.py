@@ -21,8 +21,7 @@ from torch import Tensor, nn
 
 from genodiff.annotation.gene_decoding import decode_path
 from genodiff.annotation.gene_grammar import list_introns
-from genodiff.backbones.layers import InitialValues
-from genodiff.backbones.strand import flip_positions
+from genodiff.backbones.backbone import InitialValues, flip_positions
 from genodiff.finetuning.base_heads import BASE_HEADS
 from genodiff.finetuning.gene_chain import GeneChain
 from genodiff.finetuning.head import FeatureReader

@@ -23,8 +23,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import InitialValues
-from genodiff.backbones.strand import flip_positions
+from genodiff.backbones.backbone import InitialValues, flip_positions
 from genodiff.errors import UsageError
 from genodiff.finetuning.pooling import HEADS
 from genodiff.finetuning.protocol import FitSettings, Strands

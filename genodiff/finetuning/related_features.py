@@ -20,10 +20,10 @@ from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers
 from genodiff.memory.relatives import RelativeGenome, Relatives
 from genodiff.memory.votes import VoteNumbers
 from genodiff.runs.known_contigs import LetterSource
-from genodiff.runs.related_backbone import PLACE_CHANNELS, RelatedBackbone
+from genodiff.runs.related_genome import leave_strains_out
+from genodiff.runs.related_model import PLACE_CHANNELS, RelatedBackbone
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import open_relatives
-from genodiff.runs.strains import leave_strains_out
 from genodiff.settings import Settings
 
 

@@ -14,7 +14,7 @@ from genodiff.generate.request import DrawRequest
 from genodiff.generate.samples import RecordParts, Sample
 from genodiff.io import atomic
 from genodiff.jobs.job import Job, Rows
-from genodiff.runs.relatives_time import describe_waiting
+from genodiff.runs.relatives_plan import describe_waiting
 
 _log = logging.getLogger("genodiff")
 Asked = TypeVar("Asked", bound=DrawRequest)

@@ -19,15 +19,13 @@ from genodiff.diffusion.masked import Denoiser
 from genodiff.errors import DataError, GenodiffError
 from genodiff.generate.samples import Ids
 from genodiff.generate.sampling import Sampling
-from genodiff.memory.index_files import identify_memory
 from genodiff.memory.matches import TrainMatch, find_longest_match
-from genodiff.memory.memory import NOWHERE
+from genodiff.memory.memory import NOWHERE, identify_memory
 from genodiff.memory.remembering import remembering
 from genodiff.memory.text import Codes
 from genodiff.runs.known_contigs import LetterSource
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import Place, open_loci
-from genodiff.runs.training_memory import list_stretches
+from genodiff.runs.training_memory import Place, list_stretches, open_loci
 
 TRIES = 100
 """Draws of a record before `novel` gives up."""

@@ -20,8 +20,8 @@ from transformers.modeling_outputs import (
     SequenceClassifierOutput,
 )
 
+from genodiff.backbones.backbone import Norm
 from genodiff.backbones.caduceus import CaduceusSettings
-from genodiff.backbones.layers import Norm
 from genodiff.errors import CheckpointError
 from genodiff.hf.configuration import CaduceusConfig
 from genodiff.hf.folders import read_weights

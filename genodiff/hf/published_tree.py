@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 from transformers import initialization as init
 
+from genodiff.backbones.backbone import Norm, join_strands, take_last, vote
 from genodiff.backbones.caduceus import Block, CaduceusSettings
 from genodiff.backbones.caduceus import Caduceus as Network
-from genodiff.backbones.layers import Norm, take_last
 from genodiff.backbones.mamba import Mamba
-from genodiff.backbones.strand import join_strands, vote
 from genodiff.hf.adapted_weights import ReadLayer, read_linear, read_table, read_taps
 from genodiff.kernels.direction import DirectionWeights, compute_rates
 from genodiff.kernels.linear import linear

@@ -61,8 +61,8 @@ from genodiff.runs.model import (
     fill_module,
     load_model,
 )
-from genodiff.runs.own_loci import open_loci
 from genodiff.runs.sealed_files import FLOAT, HALF, encode_tensors, read_tensors, sha256_tensors
+from genodiff.runs.training_memory import open_loci
 from genodiff.settings import to_yaml
 
 FORMATS = ("caduceus", "mdlm", "safetensors")

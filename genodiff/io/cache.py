@@ -1,4 +1,10 @@
-"""Where genodiff keeps what it can make again, and locks for those who make it."""
+"""Where genodiff keeps what it can make again, and locks for those who make it.
+
+What lies in the cache folder: each thing, its size, its last use, and how it goes.
+
+Only what genodiff names so is taken for its own; whatever else lies there is left alone. Links are
+not followed. A thing is removed under the locks of those who make it.
+"""
 
 import errno
 import logging

@@ -1,4 +1,4 @@
-"""What a file or a folder is, told by its head or its names before anything is called damaged.
+"""What a file is called, and what a file or a folder is by its head or names.
 
 `find_other_format` is asked by every reader of text with the name of what it reads, and knows the
 formats of text that begin like nothing else. Those that are told by their first bytes stand in

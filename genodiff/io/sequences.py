@@ -1,4 +1,7 @@
-"""Sequences as a Python program holds them: strings, Biopython's records, pairs, files."""
+"""Sequences as a Python program holds them: strings, Biopython's records, pairs, files.
+
+What a caller gave as sequences, and results in the same form.
+"""
 
 import copy
 import os

@@ -2,6 +2,8 @@
 
 A base that a file says nothing of is NaN. A bedGraph is BED with the value in the fourth column. A
 bigWig is known by its first bytes and a wiggle by its first line, not by their names.
+
+bigWig files written together, block by block: one value a base, none where it is not known.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

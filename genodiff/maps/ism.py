@@ -21,7 +21,7 @@ from genodiff.maps.saturation import (
 )
 from genodiff.models.opening import ModelHolder
 from genodiff.runs.model import TrainedModel, name_relatives
-from genodiff.runs.own_loci import OwnLoci, name_memory, open_loci
+from genodiff.runs.training_memory import OwnLoci, name_memory, open_loci
 from genodiff.scoring.variant_windows import Contigs
 
 if TYPE_CHECKING:

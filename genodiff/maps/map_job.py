@@ -22,8 +22,8 @@ from genodiff.maps.map_regions import MapRegion, list_map_regions, open_contigs
 from genodiff.maps.request import MapFields, MapFileRequest
 from genodiff.models.opening import ModelHolder, open_model
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import open_loci
-from genodiff.runs.relatives_time import describe_waiting
+from genodiff.runs.relatives_plan import describe_waiting
+from genodiff.runs.training_memory import open_loci
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.plan_time import time_evaluations
 from genodiff.scoring.variant_windows import Contigs

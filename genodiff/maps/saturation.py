@@ -24,7 +24,7 @@ from genodiff.io.places import orient
 from genodiff.io.variants import Allele
 from genodiff.maps.map_regions import BASES, MapRegion
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci
+from genodiff.runs.training_memory import OwnLoci
 from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.variant_scores import score_alleles
 from genodiff.scoring.variant_windows import Contigs

@@ -20,8 +20,8 @@ from genodiff.alphabet import Alphabet
 from genodiff.counter import Purpose, uniforms
 from genodiff.errors import DataError
 from genodiff.maps.track_values import Chances, find_information
-from genodiff.runs.own_loci import Place
-from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.training_memory import Place
 from genodiff.scoring.masked_reader import Logs, MaskedReader, leave_relatives_out
 from genodiff.scoring.related_sites import read_related
 from genodiff.scoring.spelling_pair import Ids

@@ -23,8 +23,8 @@ from genodiff.maps.track_run import TrackRun, write_chances
 from genodiff.maps.track_values import BaseTracks, join_intervals, make_blocks
 from genodiff.maps.value_rows import find_genes, find_tracks, read_rows
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
-from genodiff.runs.own_loci import name_memory, open_loci
-from genodiff.runs.relatives_time import describe_waiting
+from genodiff.runs.relatives_plan import describe_waiting
+from genodiff.runs.training_memory import name_memory, open_loci
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.track_tiles import count_bases, merge_intervals
 

@@ -14,8 +14,7 @@ from genodiff.kernels.library import call, is_loaded
 from genodiff.memory.copying import Places, SeenWindow
 from genodiff.memory.evidence import Chain, Floats
 from genodiff.memory.numbers import MemoryNumbers
-from genodiff.memory.search import Effort
-from genodiff.memory.sift import count_sparse, list_least_hits
+from genodiff.memory.search import Effort, count_sparse, list_least_hits
 from genodiff.memory.tables import KmerTable, SampledTable
 from genodiff.memory.text import NONE, Codes, MemoryText
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from genodiff.errors import DataError
-from genodiff.memory.alignment_fit import ROUNDS, fit_relative
+from genodiff.memory.alignment import ROUNDS, fit_relative
 from genodiff.memory.columns import ColumnNumbers, improve_observed, observe, start_numbers
 from genodiff.memory.evidence import Floats
 from genodiff.memory.memory import Memory

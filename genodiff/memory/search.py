@@ -16,25 +16,90 @@ cards: the words with the fewest wild cards first, and among equals in an order 
 the window. This goes on until the effort is spent.
 
 With a sampled table, and few informative places, agreements are counted on every diagonal instead
-(`sift.py`).
+(`sift`).
 
 Of all scored diagonals the `most` best are kept on each strand. They are weighed exactly
 (`copying.weigh_diagonals`), and those with odds below `least_odds` are dropped. Around the best,
 diagonals an insertion or deletion away are added.
 
 This file is the definition, in NumPy. `fast.py` has it in C, with the same diagonals.
+
+The sift. Seeds need places side by side that are visible. Where much is masked there are few, and to count on
+all diagonals is cheap: bits of 512 diagonals are added at once (`native/recall_sift.h`).
+
+The informative places are cut into groups of `GROUP`, the last of which has all that are left. A
+diagonal is tried where it agrees with a group in at least `list_least_hits` places: so many that
+about `BY_CHANCE` diagonals of the text reach it by chance.
 """
 
+import math
 from dataclasses import dataclass, fields
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.memory.copying import Places, SeenWindow, weigh_diagonals
 from genodiff.memory.numbers import MemoryNumbers
-from genodiff.memory.sift import count_sparse, sift
 from genodiff.memory.tables import KmerTable, SampledTable
 from genodiff.memory.text import NONE, PAD, Codes, MemoryText
+
+GROUP = 32
+BY_CHANCE = 500.0
+AGREES = 0.3
+"""The chance that two bases agree, where composition is uneven."""
+LONGEST = 25_000_000
+"""Places of the longest text that is sifted: about 30 ms a window at most, with AVX-512."""
+SPARSE = 0.55
+"""The share of informative places above which seeds find as much."""
+_SIFT_CHUNK = 1 << 20
+
+
+def count_sparse(size: int, length: int) -> int:
+    """The most informative places of a window at which the diagonals of a text are sifted."""
+    return int(SPARSE * length) if size <= LONGEST else -1
+
+
+@cache
+def list_least_hits(size: int) -> NDArray[np.int64]:
+    """(2 GROUP,): the least agreements of a group of so many places, for a text of `size`."""
+    most = BY_CHANCE / max(size, 1)
+    return np.array([_find_least(n, most) for n in range(2 * GROUP)], np.int64)
+
+
+def _find_least(n: int, most: float) -> int:
+    chance, least = 0.0, n + 1
+    while least > 0:
+        k = least - 1
+        chance += math.comb(n, k) * AGREES**k * (1 - AGREES) ** (n - k)
+        if chance > most:
+            break
+        least = k
+    return least
+
+
+def list_groups(tells: NDArray[np.bool_]) -> list[Places]:
+    """The places of each group that is counted."""
+    at = np.flatnonzero(tells)
+    n = max(len(at) // GROUP, 1)
+    return [at[GROUP * i : GROUP * (i + 1) if i < n - 1 else None] for i in range(n)]
+
+
+def sift(text: MemoryText, codes: Codes, tells: NDArray[np.bool_]) -> Places:
+    """The diagonals of a text that are worth a score, ascending."""
+    least = list_least_hits(text.size)
+    groups, found = list_groups(tells), []
+    for first in range(1 - len(codes), text.size, _SIFT_CHUNK):
+        diagonals = np.arange(first, min(first + _SIFT_CHUNK, text.size), dtype=np.int64)
+        passes = np.zeros(len(diagonals), np.bool_)
+        for group in groups:
+            hits = np.zeros(len(diagonals), np.int64)
+            for i in group.tolist():
+                hits += text.codes[diagonals + i + PAD] == codes[i]
+            passes |= hits >= least[len(group)]
+        found.append(diagonals[passes])
+    return np.concatenate(found)
+
 
 FORETOLD = 0.55
 """A visible base of at least this evidence tells nothing of where the window is from."""

@@ -17,7 +17,7 @@ from genodiff.io.variants import Allele, VariantRecord, judge_record
 from genodiff.models.opening import open_language
 from genodiff.reports.variant_page import Redraws, TopVariant, render_variant_page
 from genodiff.runs.model import TrainedModel, reopen_relatives
-from genodiff.runs.own_loci import OwnLoci, open_loci
+from genodiff.runs.training_memory import OwnLoci, open_loci
 from genodiff.scoring.allele_score import LONGEST_SPAN
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS

@@ -25,13 +25,13 @@ from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.identity import sha256_file, sha256_json
-from genodiff.memory.index_files import (
+from genodiff.memory.memory import (
+    Memory,
     fingerprint_memory,
     open_memory,
     read_manifest,
     write_memory,
 )
-from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import MemoryNumbers
 from genodiff.memory.search import Effort, is_effort
 from genodiff.memory.tables import MOST_TABLE_K

@@ -15,12 +15,18 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from genodiff.data.genomes.listing import GenomeList, GenomeRow, read_genome_list
+from genodiff.data.genomes.listing import (
+    WHOLE,
+    GenomeList,
+    GenomeRow,
+    name_species,
+    read_genome_list,
+)
 from genodiff.data.recipe import list_recipe_folders
 from genodiff.errors import DataError, did_you_mean, format_count
 from genodiff.io import atomic
@@ -188,58 +194,3 @@ def _read_built(folder: Path) -> list[GenomeRow]:
     except (OSError, ValueError, KeyError, TypeError):
         what, fix = "does not say what was built", "run `genodiff data relatives --out` again"
         raise DataError(what, file=folder / BUILT, fix=fix) from None
-
-
-WHOLE = "*"
-"""In the place of a group of records: all of them, whatever their headers say."""
-_ALIKE = 3
-"""The fewest records of one length that are spoken of."""
-_ORGANISM = re.compile(r"\[(?:organism|species)=([^\]]+)\]|\bOS=([A-Z][\w.-]+ [\w.-]+)")
-_BINOMIAL = re.compile(r"(?:(?:UNVERIFIED|PREDICTED|TPA[\w:]*):? )?([A-Z][a-z]{2,}) ([a-z][\w.-]+)")
-_SAMPLE = re.compile(r"([^#\s]+)#(\d+)#[^#\s]+")
-_NO_GENUS = {
-    "Alternate", "Alternative", "Assembly", "Chromosome", "Circular", "Complete", "Contig",
-    "Coverage", "Depth", "Draft", "Genome", "Genomic", "Isolate", "Length", "Linear", "Linkage",
-    "Locus", "Mitochondrial", "Mitochondrion", "Name", "Partial", "Plasmid", "Plastid",
-    "Primary", "Scaffold", "Segment", "Sequence", "Size", "Strain", "Unitig", "Unlocalized",
-    "Unplaced", "Whole",
-}  # fmt: skip
-
-
-def name_species(name: str, description: str) -> str:
-    """The species or the sample that a header names; "" where it names none.
-
-    >>> name_species("NC_012920.1", "Homo sapiens mitochondrion, complete genome")
-    'Homo_sapiens'
-    >>> name_species("HG002#1#chr1", ""), name_species("chr1", "Chromosome one")
-    ('HG002#1', '')
-    """
-    if sample := _SAMPLE.fullmatch(name):
-        return f"{sample[1]}#{sample[2]}"
-    if said := _ORGANISM.search(description):
-        return "_".join((said[1] or said[2]).split()[:2])
-    words = _BINOMIAL.match(description)
-    if words is None or words[1] in _NO_GENUS:
-        return ""
-    return f"{words[1]}_{words[2].rstrip('.,')}"
-
-
-def group_records(headers: Mapping[str, str]) -> dict[str, str]:
-    """The genome of each record: its species where headers name one, else the record alone."""
-    return {name: name_species(name, about) or name for name, about in headers.items()}
-
-
-def find_several(headers: Mapping[str, str]) -> list[str]:
-    """The species of a file that holds several, the most frequent first; else empty.
-
-    Of a genome whose records are not all named, those that are have to be most of them.
-    """
-    found = Counter(filter(None, (name_species(*one) for one in headers.items())))
-    several = len(found) > 1 and 2 * found.total() > len(headers)
-    return [name for name, _ in found.most_common()] if several else []
-
-
-def are_alike(lengths: Sequence[int]) -> bool:
-    """Whether records have so nearly one length that each may be a genome: of organelles, say."""
-    mean = sum(lengths) / max(len(lengths), 1)
-    return len(lengths) >= _ALIKE and all(abs(one - mean) < 0.1 * mean for one in lengths)

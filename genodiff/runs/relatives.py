@@ -18,7 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from genodiff.data.genomes.build import build_each, check_room, find_genome_file, read_contents
-from genodiff.data.genomes.listing import GenomeList, GenomeRow
+from genodiff.data.genomes.listing import (
+    WHOLE,
+    GenomeList,
+    GenomeRow,
+    are_alike,
+    find_several,
+    name_species,
+)
 from genodiff.data.stretches import encode_bases
 from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
@@ -28,19 +35,18 @@ from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
 from genodiff.io.process import count_usable_cores, read_memory
 from genodiff.memory.evidence import ORDER
-from genodiff.memory.index_files import (
+from genodiff.memory.memory import (
     FORMAT,
     MANIFEST,
+    Memory,
     identify_memory,
     open_memory,
     read_manifest,
     write_memory,
 )
-from genodiff.memory.memory import Memory
 from genodiff.memory.tables import STEP
 from genodiff.memory.text import MemoryText, TextWriter
 from genodiff.runs.known_contigs import KnownContigs
-from genodiff.runs.relative_lists import WHOLE, are_alike, find_several, name_species
 
 BYTES_A_BASE = 2.5
 """About the memory that a build takes, of which the table is the largest part."""

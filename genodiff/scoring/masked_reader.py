@@ -23,8 +23,8 @@ from genodiff.errors import GenodiffError
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci, Place
-from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.training_memory import OwnLoci, Place
 from genodiff.scoring.spelling_pair import Flags, Ids, Logs
 
 _Key = tuple[bytes, tuple[int, int]]

@@ -25,7 +25,7 @@ from genodiff.io.variants import Allele
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.memory.tree import share_bases
-from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.related_model import RelatedBackbone
 from genodiff.scoring.methods import ScoreMethod
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.track_tiles import find_tile

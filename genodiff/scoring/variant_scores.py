@@ -16,10 +16,10 @@ from genodiff.alphabet import Alphabet
 from genodiff.errors import UsageError
 from genodiff.io.identity import sha256_json
 from genodiff.io.variants import Allele, Unscorable
-from genodiff.memory.index_files import identify_memory
+from genodiff.memory.memory import identify_memory
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci, Place, open_loci
-from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.training_memory import OwnLoci, Place, open_loci
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.masked_reader import MaskedReader, leave_relatives_out, open_reader
 from genodiff.scoring.methods import choose_method, find_method

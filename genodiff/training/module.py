@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW
 
-from genodiff.backbones.backbone import Backbone
-from genodiff.backbones.dropout import dropout_keys
+from genodiff.backbones.backbone import Backbone, dropout_keys
 from genodiff.data.loader import Batch
 from genodiff.diffusion.loss import LossTerms
 from genodiff.diffusion.objective import Objective

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from genodiff.io.variants import Allele
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import Place
+from genodiff.runs.training_memory import Place
 from genodiff.scoring.masked_reader import MaskedReader
 from genodiff.scoring.spelling_pair import Ids
 from genodiff.scoring.variant_windows import Contigs, cut_window

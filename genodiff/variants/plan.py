@@ -4,8 +4,8 @@ from itertools import islice
 from typing import Any
 
 from genodiff.io.variants import VariantSurvey
-from genodiff.runs.related_backbone import RelatedBackbone
-from genodiff.runs.relatives_time import describe_waiting
+from genodiff.runs.related_model import RelatedBackbone
+from genodiff.runs.relatives_plan import describe_waiting
 from genodiff.scoring.masked_reader import leave_relatives_out, open_reader
 from genodiff.scoring.methods import find_method
 from genodiff.scoring.plan_time import time_evaluations, time_related_sites

@@ -24,8 +24,8 @@ from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import Shard
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.model import name_relatives
-from genodiff.runs.own_loci import name_memory
 from genodiff.runs.run_paths import locate
+from genodiff.runs.training_memory import name_memory
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.methods import SCORE_METHODS, find_method
 from genodiff.variants.consequences import Consequences, parse_codes

@@ -7,7 +7,7 @@ from typing import Any
 
 from genodiff.io.progress import ProgressDisplay
 from genodiff.runs.model import TrainedModel, name_genomes
-from genodiff.runs.own_loci import name_memory
+from genodiff.runs.training_memory import name_memory
 from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.variant_scores import open_score_loci, open_scorer
 from genodiff.variants.background import (

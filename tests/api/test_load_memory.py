@@ -11,7 +11,7 @@ from tiny_run import genome_text
 
 import genodiff
 from genodiff.errors import DataError, UsageError
-from genodiff.runs import own_loci
+from genodiff.runs import training_memory
 from genodiff.runs.model import load_model
 
 COPY = "c1:5741-5744"  # test, and the same bases as from 1,031 on, which is train
@@ -86,7 +86,7 @@ def test_what_cannot_be_is_refused_when_it_is_loaded(
     with pytest.raises(UsageError, match="no memory 'novel'"):
         genodiff.load(run, memory="novel")  # type: ignore[arg-type]
     with monkeypatch.context() as patch:
-        patch.setattr(own_loci, "MOST_WINDOW", 63)
+        patch.setattr(training_memory, "MOST_WINDOW", 63)
         with pytest.raises(UsageError, match="windows of at most 63 bases, not 64"):
             genodiff.load(run, memory="on")
     model = load_model(run)

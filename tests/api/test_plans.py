@@ -58,7 +58,7 @@ def test_a_plan_does_nothing(
 ) -> None:  # fmt: skip
     for name in ("open_relatives", "fit_related"):
         monkeypatch.setattr(f"genodiff.runs.related_model.{name}", lambda *_, **__: 1 / 0)
-    monkeypatch.setattr("genodiff.memory.index_files.write_memory", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("genodiff.memory.memory.write_memory", lambda *_, **__: 1 / 0)
     monkeypatch.setattr("genodiff.data.fetch.fetch_file", lambda *_, **__: 1 / 0)
     before = sorted(home.iterdir())
     began = time.process_time()

@@ -13,9 +13,8 @@ from tiny_networks import COMPLEMENT, PAD, bases, network, reverse_complement
 from torch import Tensor
 
 from genodiff.backbones import caduceus
-from genodiff.backbones.backbone import PRESETS
+from genodiff.backbones.backbone import PRESETS, Norm
 from genodiff.backbones.caduceus import Caduceus, CaduceusSettings
-from genodiff.backbones.layers import Norm
 from genodiff.errors import UsageError
 from genodiff.kernels import dispatch
 

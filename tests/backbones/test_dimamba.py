@@ -12,9 +12,8 @@ from tiny_networks import DIMAMBA_VOCABULARY as V
 from tiny_networks import bases, dimamba, network
 from torch import Tensor
 
-from genodiff.backbones.backbone import PRESETS
+from genodiff.backbones.backbone import PRESETS, dropout_keys
 from genodiff.backbones.dimamba import DiMambaSettings
-from genodiff.backbones.dropout import dropout_keys
 from genodiff.errors import UsageError
 
 FORMS: list[dict[str, Any]] = [

@@ -14,9 +14,8 @@ from tiny_networks import dit
 from torch import Tensor
 
 from genodiff.backbones.attention import make_rotation, near, rotate
-from genodiff.backbones.backbone import PRESETS
+from genodiff.backbones.backbone import PRESETS, drop, dropout_keys
 from genodiff.backbones.dit import DiTSettings
-from genodiff.backbones.dropout import drop, dropout_keys
 from genodiff.errors import UsageError
 from genodiff.training.optimizer import has_weight_decay
 

@@ -10,8 +10,7 @@ import pytest
 import torch
 from tiny_networks import COMPLEMENT
 
-from genodiff.backbones.backbone import PRESETS
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import PRESETS, InitialValues
 from genodiff.hub.caduceus_names import map_names
 from genodiff.hub.mixer_names import reshape_as_published
 

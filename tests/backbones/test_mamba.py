@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from genodiff.backbones.backbone import InitialValues, Norm
 from genodiff.backbones.kinds.caduceus import CaduceusSettings
-from genodiff.backbones.layers import InitialValues, Norm
 from genodiff.backbones.mamba import Direction, Mamba
 from genodiff.kernels.naive import naive_scan
 

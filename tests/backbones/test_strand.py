@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_networks import COMPLEMENT, PAD, bases, reverse_complement
 
-from genodiff.backbones.strand import (
+from genodiff.backbones.backbone import (
     exchange_strands,
     flip_positions,
     join_strands,

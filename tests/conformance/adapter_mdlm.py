@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from published_classifier import pool
 from torch import Tensor
 
+from genodiff.backbones.backbone import InitialValues
 from genodiff.backbones.conditioning import NoiseLevel, make_sinusoid
 from genodiff.backbones.dimamba import DiMamba
 from genodiff.backbones.dit import DiT
-from genodiff.backbones.layers import InitialValues
 from genodiff.hub.mdlm_config import find_prefix
 from genodiff.hub.mdlm_names import from_published_mdlm, map_mdlm_names
 from genodiff.hub.mixer_names import reshape_as_published

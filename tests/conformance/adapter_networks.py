@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from published_classifier import SequenceClassifier, pool
 from torch import Tensor
 
+from genodiff.backbones.backbone import InitialValues, Norm
 from genodiff.backbones.caduceus import Caduceus
 from genodiff.backbones.kinds.caduceus import CaduceusSettings
-from genodiff.backbones.layers import InitialValues, Norm
 from genodiff.backbones.mamba import Mamba
 from genodiff.hub.caduceus_names import from_published, map_state_names, read_published_complement
 from genodiff.hub.mixer_names import reshape_as_published

@@ -16,9 +16,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from genodiff.backbones.backbone import InitialValues, flip_positions, stack_strands
 from genodiff.backbones.caduceus import Caduceus
-from genodiff.backbones.layers import InitialValues
-from genodiff.backbones.strand import flip_positions, stack_strands
 from genodiff.errors import UsageError
 
 Pooling = Literal["mean", "max", "first", "last", "sum"]

@@ -23,7 +23,7 @@ from genodiff.generate.infill import Template
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.vcf import read_vcf
-from genodiff.runs import own_loci
+from genodiff.runs import training_memory
 from tests.commands import exit_code
 from tests.constraints.enumerated_designs import list_accepted
 
@@ -220,11 +220,13 @@ def test_a_genbank_file_is_designed_across_its_origin_and_the_vcf_is_in_order(
 def test_a_window_round_the_origin_leaves_all_of_its_contig_out_of_a_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(own_loci, "leave_out_locus", lambda _, name, start, end: (start, end))
+    monkeypatch.setattr(
+        training_memory, "leave_out_locus", lambda _, name, start, end: (start, end)
+    )
     source = TemplateSource([Template("p", "[topology=circular]", b"ACGTACGTAC")], "memory")
     known: Any = SimpleNamespace(find=lambda *_: "p")
     found: Any = SimpleNamespace(memory=None, told={}, contigs=known)
-    loci = own_loci.OwnLoci(found, source)
+    loci = training_memory.OwnLoci(found, source)
     assert loci.leave_out(("p", 2, 6)) == (2, 6)
     assert loci.leave_out(("p", 8, 12)) == (0, 10)
 

@@ -28,7 +28,7 @@ from genodiff.generate.sampling import Sampling
 from genodiff.io.faidx import Genome
 from genodiff.memory.memory import NOWHERE, Memory
 from genodiff.memory.remembering import remembering
-from genodiff.runs import own_loci
+from genodiff.runs import training_memory
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
 from tests.constraints.enumerated_designs import enumerate_designs, weigh
@@ -169,7 +169,7 @@ def test_a_memory_of_nothing_leaves_every_design(
 ) -> None:
     empty = Memory.build([("c", 0, np.full(300, 4, np.uint8))])
     monkeypatch.setattr(
-        own_loci,
+        training_memory,
         "open_train_memory",
         lambda model, *_, **__: open_train_memory(model)._replace(memory=empty),
     )
@@ -274,6 +274,6 @@ def test_what_cannot_be_is_refused_in_one_line(
             call(run, out=tmp_path / "x.fa", region=region, memory="novel", **given)
         with pytest.raises(UsageError, match="no memory 'onn'"):
             call(run, out=tmp_path / "x.fa", region=region, memory="onn", **given)
-    monkeypatch.setattr(own_loci, "MOST_WINDOW", SEQ_LEN - 1)
+    monkeypatch.setattr(training_memory, "MOST_WINDOW", SEQ_LEN - 1)
     with pytest.raises(UsageError, match="windows of at most 63 bases"):
         genodiff.redesign(run, out=tmp_path / "x.fa", fasta=fasta, region=region, memory="on")

@@ -21,7 +21,7 @@ from genodiff.evaluation.window_memory import WindowMemory, open_window_memory
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
 from genodiff.memory.search import Effort
-from genodiff.runs import own_loci
+from genodiff.runs import training_memory
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import open_train_memory
 from tests.commands import command
@@ -178,7 +178,7 @@ def test_what_cannot_be_remembered_is_refused_in_one_line(
     with pytest.raises(UsageError, match="masked networks, and this is ar"):
         open_it(model._replace(config=config))
     with monkeypatch.context() as patch:
-        patch.setattr(own_loci, "MOST_WINDOW", SEQ_LEN - 1)
+        patch.setattr(training_memory, "MOST_WINDOW", SEQ_LEN - 1)
         with pytest.raises(UsageError, match="windows of at most 63 bases, not 64"):
             open_it(model)
     with pytest.raises(CheckpointError, match="does not say which genome"):

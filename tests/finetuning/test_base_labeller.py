@@ -11,7 +11,7 @@ from genodiff.alphabet import DNA
 from genodiff.annotation.base_labels import BaseLabels, mirror_names
 from genodiff.annotation.gene_decoding import decode_path
 from genodiff.annotation.gene_grammar import STATES, UNKNOWN, allow_steps, mirror_states
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import InitialValues
 from genodiff.finetuning.base_heads import BASE_HEADS
 from genodiff.finetuning.base_heads.base_head import Convolution
 from genodiff.finetuning.base_labeller import BaseLabeller

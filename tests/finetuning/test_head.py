@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from genodiff.alphabet import DNA
+from genodiff.backbones.backbone import InitialValues
 from genodiff.backbones.caduceus import CaduceusSettings
 from genodiff.backbones.dit import DiTSettings
-from genodiff.backbones.layers import InitialValues
 from genodiff.errors import UsageError
 from genodiff.finetuning.batches import draw_turned, encode, shuffle_batches
 from genodiff.finetuning.fit import raw_scores

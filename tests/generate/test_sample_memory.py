@@ -18,7 +18,7 @@ from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.sampling import Sampling
 from genodiff.io.identity import sha256_json
 from genodiff.quality.scorecard import longest_matches
-from genodiff.runs import own_loci
+from genodiff.runs import training_memory
 from genodiff.runs.model import TrainedModel
 from genodiff.runs.training_memory import list_stretches
 
@@ -159,6 +159,6 @@ def test_what_cannot_be_is_refused_in_one_line(
     config = model.config.model_copy(update={"diffusion": diffusion})
     with pytest.raises(UsageError, match="masked networks, and this is ar"):
         sample(model._replace(config=config), 1, 8, memory="on")
-    monkeypatch.setattr(own_loci, "MOST_WINDOW", SEQ_LEN - 1)
+    monkeypatch.setattr(training_memory, "MOST_WINDOW", SEQ_LEN - 1)
     with pytest.raises(UsageError, match="windows of at most 63 bases"):
         SampleMemory(model, Sampling(memory="on"))

@@ -18,8 +18,7 @@ import genodiff
 from genodiff.errors import CheckpointError, DataError
 from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_file, sha256_json
-from genodiff.memory.index_files import write_memory
-from genodiff.memory.memory import NOWHERE, Memory
+from genodiff.memory.memory import NOWHERE, Memory, write_memory
 from genodiff.memory.text import join_stretches
 from genodiff.runs.embedded_memory import (
     BASES,
@@ -32,9 +31,8 @@ from genodiff.runs.embedded_memory import (
 )
 from genodiff.runs.known_contigs import KnownContigs
 from genodiff.runs.model import load_model
-from genodiff.runs.own_loci import OwnLoci
 from genodiff.runs.sealed_files import seal
-from genodiff.runs.training_memory import open_train_memory
+from genodiff.runs.training_memory import OwnLoci, open_train_memory
 from tests.commands import command
 
 REGION = "c1:5741-5744"  # test, and the same bases as from 1,031 on, which is train

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from genodiff.backbones.backbone import InitialValues
 from genodiff.backbones.kinds.caduceus import CaduceusSettings
-from genodiff.backbones.layers import InitialValues
 from genodiff.backbones.mamba import Mamba
 from genodiff.kernels import library
 from genodiff.kernels.block_pairs import join, separate

@@ -9,9 +9,8 @@ from made_up_text import draw_bases, hide
 
 from genodiff.errors import DataError, MachineError
 from genodiff.io import atomic
-from genodiff.memory.index_files import FILES, MANIFEST, fingerprint_memory, open_memory
-from genodiff.memory.index_files import write_memory as write
-from genodiff.memory.memory import Memory
+from genodiff.memory.memory import FILES, MANIFEST, Memory, fingerprint_memory, open_memory
+from genodiff.memory.memory import write_memory as write
 
 GENOME = draw_bases(3000, 1)
 FROM = {"content": "abc"}

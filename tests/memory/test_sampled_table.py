@@ -9,9 +9,8 @@ from made_up_text import draw_bases, hide, mutate
 
 from genodiff.errors import DataError
 from genodiff.kernels import library
-from genodiff.memory import sift, tables
-from genodiff.memory.index_files import SAMPLED_FILES, open_memory, write_memory
-from genodiff.memory.memory import Memory
+from genodiff.memory import search, tables
+from genodiff.memory.memory import SAMPLED_FILES, Memory, open_memory, write_memory
 from genodiff.memory.search import Effort
 from genodiff.memory.tables import (
     STEP,
@@ -92,7 +91,7 @@ def test_an_index_takes_at_most_one_and_a_half_bytes_a_base(bases: int) -> None:
 def test_the_search_in_c_finds_the_same(
     memory: Memory, length: int, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sift, "LONGEST", 0)
+    monkeypatch.setattr(search, "LONGEST", 0)
     memory = memory.with_effort(Effort(scored=150, most=8, wild=4))
     rows = [mutate(GENOME[a : a + length], 0.05, a) for a in (505, 3100, 3950, 6500)]
     windows = np.stack([hide(x, share, 3) for x in [*rows, draw_bases(length, 9)]])

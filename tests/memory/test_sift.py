@@ -6,7 +6,7 @@ import torch
 from made_up_text import draw_bases, hide, mutate
 
 from genodiff.kernels import library
-from genodiff.memory import sift
+from genodiff.memory import search
 from genodiff.memory.memory import Memory
 from genodiff.memory.search import Effort
 from genodiff.memory.text import NONE, Codes, join_stretches, turn_codes
@@ -72,26 +72,26 @@ def test_a_diverged_copy_is_found_where_few_places_are_visible() -> None:
 def test_about_as_many_pass_by_chance_as_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     text = join_stretches([("one", 0, draw_bases(200_000, 3))])
     codes, tells = draw_bases(40, 9), np.ones(40, np.bool_)
-    passed = len(sift.sift(text, codes, tells))
-    assert passed < sift.BY_CHANCE
-    monkeypatch.setattr(sift, "AGREES", 0.25)
-    monkeypatch.setattr(sift, "list_least_hits", sift.list_least_hits.__wrapped__)
-    assert sift.BY_CHANCE / 8 < len(sift.sift(text, codes, tells)) < 1.3 * sift.BY_CHANCE
+    passed = len(search.sift(text, codes, tells))
+    assert passed < search.BY_CHANCE
+    monkeypatch.setattr(search, "AGREES", 0.25)
+    monkeypatch.setattr(search, "list_least_hits", search.list_least_hits.__wrapped__)
+    assert search.BY_CHANCE / 8 < len(search.sift(text, codes, tells)) < 1.3 * search.BY_CHANCE
 
 
 def test_long_texts_and_windows_with_few_masks_are_searched_by_seeds() -> None:
-    assert sift.count_sparse(12_000_000, 1000) == 550
-    assert sift.count_sparse(3_000_000_000, 1024) == -1
+    assert search.count_sparse(12_000_000, 1000) == 550
+    assert search.count_sparse(3_000_000_000, 1024) == -1
 
 
 @pytest.mark.parametrize("informative", [0, 1, 31, 32, 63, 64, 543, 1400])
 def test_groups_hold_each_place_once(informative: int) -> None:
     tells = np.zeros(1500, np.bool_)
     tells[np.random.default_rng(1).permutation(1500)[:informative]] = True
-    groups = sift.list_groups(tells)
+    groups = search.list_groups(tells)
     places = np.concatenate(groups)
     assert places.tolist() == np.flatnonzero(tells).tolist()
-    assert all(len(g) < 2 * sift.GROUP for g in groups)
+    assert all(len(g) < 2 * search.GROUP for g in groups)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4, 0.6, 0.9])

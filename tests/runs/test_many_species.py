@@ -7,17 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from genodiff.data.genomes.listing import are_alike, find_several, group_records, name_species
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
-from genodiff.runs.relative_lists import (
-    are_alike,
-    find_several,
-    group_records,
-    list_genomes,
-    name_species,
-)
+from genodiff.runs.related_genome import leave_strains_out
+from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import identify_relatives, open_relatives, read_genome_text
-from genodiff.runs.strains import leave_strains_out
 
 LETTERS = np.frombuffer(b"ACGT", np.uint8)
 NAMES = ["Homo sapiens mitochondrion", "Pan paniscus mitochondrion", "Homo sapiens chromosome X"]

@@ -15,7 +15,7 @@ from genodiff.io.cache import cache_dir, list_cached
 from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_file
 from genodiff.memory.tables import SampledTable
-from genodiff.runs.own_loci import OwnLoci
+from genodiff.runs.related_genome import draw_windows, leave_strains_out, measure_kinship
 from genodiff.runs.relatives import (
     build_relatives,
     identify_relatives,
@@ -23,8 +23,7 @@ from genodiff.runs.relatives import (
     open_relatives,
     read_genome_text,
 )
-from genodiff.runs.strains import draw_windows, leave_strains_out, measure_kinship
-from genodiff.runs.training_memory import TrainMemory
+from genodiff.runs.training_memory import OwnLoci, TrainMemory
 from tests.commands import SERVER
 from tests.data.many_genomes import LETTERS, change, read_tree, write_list
 

@@ -13,7 +13,7 @@ from genodiff.memory.profiles import ProfileScores
 from genodiff.memory.votes import measure_change
 from genodiff.models.opening import open_language
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.related_backbone import RelatedBackbone
+from genodiff.runs.related_model import RelatedBackbone
 from genodiff.scoring.allele_score import AlleleScore
 from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.naive_variants import naive_headcount, naive_llr

@@ -17,10 +17,9 @@ from genodiff.errors import DataError, UsageError
 from genodiff.io.faidx import Genome
 from genodiff.memory.memory import NOWHERE
 from genodiff.memory.remembering import remembering
-from genodiff.runs import own_loci
+from genodiff.runs import training_memory
 from genodiff.runs.model import TrainedModel
-from genodiff.runs.own_loci import OwnLoci, open_loci
-from genodiff.runs.training_memory import TrainMemory, open_train_memory
+from genodiff.runs.training_memory import OwnLoci, TrainMemory, open_loci, open_train_memory
 from genodiff.scoring.masked_reader import open_reader
 from tests.commands import command
 
@@ -57,7 +56,7 @@ def count_openings(monkeypatch: pytest.MonkeyPatch) -> list[TrainedModel]:
         found.append(model)
         return open_train_memory(model, *given, **more)
 
-    monkeypatch.setattr(own_loci, "open_train_memory", watch)
+    monkeypatch.setattr(training_memory, "open_train_memory", watch)
     return found
 
 
@@ -237,7 +236,7 @@ def test_the_sidecar_and_the_vcf_say_so_and_the_report_draws_again_with_it(
     assert told["request"] != plain["request"]
     assert f"memory={told['memory']['fingerprint'][:12]}" in Path("kept.vcf").read_text()
     seen = []
-    whole = own_loci.open_loci
+    whole = training_memory.open_loci
 
     def see(*given, **more):
         seen.append(given[2])
@@ -258,7 +257,7 @@ def test_what_it_cannot_serve_is_refused_in_one_line(
     with pytest.raises(UsageError, match="no --memory 'novel'; known: off, on"):
         score(run, rows, memory="novel")
     with monkeypatch.context() as patch:
-        patch.setattr(own_loci, "MOST_WINDOW", 1000)
+        patch.setattr(training_memory, "MOST_WINDOW", 1000)
         with pytest.raises(UsageError, match=r"windows of at most 1,000 bases, not 1,\d+"):
             score(run, rows, memory="on")
     gone = model.config.model_copy(update={"fasta": str(tmp_path / "gone.fa")})

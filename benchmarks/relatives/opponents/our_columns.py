@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from mitochondrion import LENGTH, SEARCH, STEP, read_mitogenomes
 from yeast_setting import FOUR, SHARED, cut_codes, open_relative, read_genome
 
-from genodiff.memory.alignment_fit import fit_relative
+from genodiff.memory.alignment import fit_relative
 from genodiff.memory.fast import align_in_c
 from genodiff.memory.memory import Memory
 from genodiff.memory.numbers import RELATIVE_SEARCH, RelativeNumbers

@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import InitialValues
 from genodiff.errors import UsageError, did_you_mean
 from genodiff.finetuning.adapters import ADAPTERS
 from genodiff.settings import Settings

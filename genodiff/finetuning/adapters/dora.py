@@ -7,7 +7,7 @@ all-zero row stays so. Source: Liu et al., 2024, arXiv 2402.09353.
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import InitialValues
 from genodiff.finetuning.adapters import ADAPTERS
 from genodiff.finetuning.adapters.lora import Lora, LoraOptions
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import InitialValues
 from genodiff.finetuning.adapters import ADAPTERS
 from genodiff.finetuning.adapters.adapter import Adapter, AdapterOptions
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import InitialValues
 from genodiff.finetuning.base_heads import BASE_HEADS
 from genodiff.finetuning.base_heads.base_head import BaseHead, Convolution, clear_padding
 

@@ -3,7 +3,7 @@
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import InitialValues
 from genodiff.finetuning.base_heads import BASE_HEADS
 from genodiff.finetuning.base_heads.base_head import BaseHead, Convolution
 

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import InitialValues
 from genodiff.finetuning.pooling import HEADS
 from genodiff.finetuning.pooling.pooling import Pooling, mask_padding, place_waves
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import InitialValues
 from genodiff.finetuning.pooling import HEADS
 from genodiff.finetuning.pooling.parts import average_parts
 from genodiff.finetuning.pooling.pooling import Pooling, mask_padding, place_waves

@@ -3,7 +3,7 @@
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from genodiff.backbones.layers import InitialValues
+from genodiff.backbones.backbone import InitialValues
 from genodiff.finetuning.pooling import HEADS
 from genodiff.finetuning.pooling.pooling import Pooling, mask_padding
 

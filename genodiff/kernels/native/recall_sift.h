@@ -1,5 +1,5 @@
 /* Diagonals that agree with a group of the window's informative places more often than by chance;
-   `memory/sift.py` has the definition.
+   `memory/search.py` has the definition.
 
    For each of the four bases and each shift of 0 to 7 places there is a row of bits: whether the
    text has that base there. What place i says of the diagonals d, d + 1, ... are then the bits of

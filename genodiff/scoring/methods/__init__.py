@@ -22,8 +22,8 @@ from genodiff.scoring.spelling_pair import SpellingPair
 
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
-    from genodiff.runs.own_loci import Place
-    from genodiff.runs.related_backbone import RelatedBackbone
+    from genodiff.runs.related_model import RelatedBackbone
+    from genodiff.runs.training_memory import Place
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.score_options import ScoreOptions
 

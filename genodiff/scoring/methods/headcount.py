@@ -7,7 +7,7 @@ from genodiff.scoring.methods.votes import OfRelatives
 
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
-    from genodiff.runs.related_backbone import RelatedBackbone
+    from genodiff.runs.related_model import RelatedBackbone
 
 
 @SCORE_METHODS.register("headcount")

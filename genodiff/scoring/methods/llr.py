@@ -7,7 +7,7 @@ from genodiff.scoring.span_scores import Steps, score_llr
 from genodiff.scoring.spelling_pair import SpellingPair
 
 if TYPE_CHECKING:
-    from genodiff.runs.own_loci import Place
+    from genodiff.runs.training_memory import Place
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.score_options import ScoreOptions
 

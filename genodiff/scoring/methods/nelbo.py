@@ -8,7 +8,7 @@ from genodiff.scoring.spelling_pair import SpellingPair
 from genodiff.scoring.window_scores import CONTROLS, DRAWS, FIRST_ROUNDS, score_nelbo
 
 if TYPE_CHECKING:
-    from genodiff.runs.own_loci import Place
+    from genodiff.runs.training_memory import Place
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.score_options import ScoreOptions
 
