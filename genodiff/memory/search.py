@@ -24,8 +24,8 @@ diagonals an insertion or deletion away are added.
 
 This file is the definition, in NumPy. `fast.py` has it in C, with the same diagonals.
 
-The sift. Seeds need places side by side that are visible. Where much is masked there are few, and to count on
-all diagonals is cheap: bits of 512 diagonals are added at once (`native/recall_sift.h`).
+The sift. Seeds need places side by side that are visible. Where much is masked there are few, and
+to count on all diagonals is cheap: 512 diagonals are added at once (`native/recall_sift.h`).
 
 The informative places are cut into groups of `GROUP`, the last of which has all that are left. A
 diagonal is tried where it agrees with a group in at least `list_least_hits` places: so many that

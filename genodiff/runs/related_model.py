@@ -6,8 +6,9 @@ even distances, and whatever is in the cache of the model's own decides nothing.
 a test split of the model's recipe are kept out. The numbers are kept in the cache folder under
 what decides them, so a second call finds them.
 
-Genomes of the model's own species are told by their identity (`related_genome.py`) and left out, unless
-strains are wanted: with them a test is a look-up. So are those of the genome that a verb reads.
+Genomes of the model's own species are told by their identity (`related_genome.py`) and left out,
+unless strains are wanted: with them a test is a look-up. So are those of
+the genome that a verb reads.
 
 A network with relatives: what it says of hidden bases, times what related genomes say.
 
