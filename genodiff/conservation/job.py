@@ -19,7 +19,6 @@ from genodiff.conservation.values import COLUMNS
 from genodiff.errors import DataError, UsageError, format_count
 from genodiff.io import atomic
 from genodiff.io.faidx import Genome
-from genodiff.io.identity import hide_all_folders
 from genodiff.io.places import list_places
 from genodiff.io.target import check_new_folder, describe_file, is_own_folder
 from genodiff.jobs.job import Job, Rows
