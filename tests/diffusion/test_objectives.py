@@ -15,7 +15,7 @@ from torch import Tensor
 from worlds import World, independent, markov_chain
 
 from genodiff.diffusion.likelihood import count_terms, nelbo_discrete, nelbo_exact
-from genodiff.diffusion.masked import Clean, MaskedDiffusion
+from genodiff.diffusion.masked import Clean, MaskedDiffusion, bell
 from genodiff.diffusion.objective import OBJECTIVES, Draws, objective
 from genodiff.diffusion.objectives.ar import Ar, shifted
 from genodiff.diffusion.objectives.d3pm import D3pm
@@ -364,3 +364,65 @@ def test_without_rao_blackwellisation_the_figure_is_still_the_mean() -> None:
     losses = [of.loss(net, Clean(x0, everywhere(x0)), given).nats for of in with_and_without]
     assert torch.equal(bounds[0], bounds[1])
     assert not torch.allclose(losses[0], losses[1])
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=["markov", "copy", "iid"])
+def test_a_weighted_bell_has_the_mean_of_uniform_rates_and_a_plain_one_has_another(
+    world: World,
+) -> None:
+    """Every mask at every time of a fine grid, weighed by its probability at that time."""
+    net, x0 = with_mask(world, 0.0, 0.7), world.sequences[1]
+    n, length = 4000, world.length
+    grid = (torch.arange(n, dtype=torch.float64) + 0.5) / n
+
+    def mean(width: float, *, weighted: bool) -> float:
+        rate = bell(grid, 0.4, width)[0]
+        of = Mdlm(
+            world.diffusion(),
+            exact_count=False,
+            bell=width,
+            bell_center=0.4,
+            bell_weighted=weighted,
+        )
+        total = 0.0
+        for fate in itertools.product((0.0, 1.0), repeat=length):
+            visible = torch.tensor(fate) == 1
+            p = torch.where(visible, 1 - rate[:, None], rate[:, None]).prod(-1)
+            u = torch.where(visible, 1 - 1e-9, 0.0).double().expand(n, length)
+            rows = x0.expand(n, -1)
+            clean = Clean(rows, everywhere(rows), p[:, None].expand(n, length))
+            total += float(of.loss(net, clean, draws(u, grid)).nats) / n
+        return total
+
+    wanted = exact_bound(Mdlm(world.diffusion()), net, x0)
+    # Wide, so that its tails are on the grid.
+    assert mean(2.0, weighted=True) == pytest.approx(wanted, rel=5e-3)
+    differs = abs(mean(0.3, weighted=False) / wanted - 1) > 0.02
+    assert differs == (world is not WORLDS[2])  # without context every rate costs the same
+
+
+def test_counts_of_a_bell_come_from_its_rates_in_order() -> None:
+    t = (torch.arange(999, dtype=torch.float64) + 0.5) / 999
+    rate, inverse = bell(t, 0.3, 0.5)
+    assert (rate.diff() > 0).all()
+    assert float(rate[499]) == pytest.approx(0.3, abs=1e-9)
+    # 1 / density is the quantile function's slope.
+    slope = rate.diff() * 999
+    torch.testing.assert_close(slope, (inverse[1:] + inverse[:-1]) / 2, rtol=0.05, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"bell": 0.0}, "a bell of width 0"),
+        ({"bell": 0.3, "bell_center": 1.0}, "around 1"),
+        ({"bell_weighted": True}, "and no bell"),
+        ({"bell": 0.3, "time_steps": 10}, "continuous time"),
+        ({"bell": 0.3, "zero_masking": False}, "continuous time"),
+    ],
+)
+def test_a_bell_that_cannot_be_meant_is_one_clear_line(
+    settings: dict[str, object], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        objective("mdlm", MaskedDiffusion(Linear(), 3, (7, 8)), **settings)

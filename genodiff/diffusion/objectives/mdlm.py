@@ -68,14 +68,26 @@ class Mdlm(Objective):
     zero_masking: bool = True
     rao_blackwell: bool = True
     bell: float | None = None
+    """Train on mask rates whose logit is normal with this standard deviation; None: uniform."""
     bell_center: float = 0.5
     bell_weighted: bool = False
+    """Weight each window by 1 / density of its rate, so that the loss keeps its mean."""
 
     def __post_init__(self) -> None:
         if self.time_steps is not None and self.time_steps < 1:
             raise UsageError(
                 f"{self.time_steps} time steps", fix="give 1 or more, or none for continuous time"
             )
+        if self.bell is None:
+            if self.bell_center != 0.5 or self.bell_weighted:
+                what = "a centre or weights of bell-shaped mask rates, and no bell"
+                raise UsageError(what, fix="give --bell, such as 0.3")
+        elif not (self.bell > 0 and 0 < self.bell_center < 1):
+            what = f"a bell of width {self.bell:g} around {self.bell_center:g}"
+            raise UsageError(what, fix="give a width above 0 and a centre between 0 and 1")
+        elif self.time_steps is not None or not (self.zero_masking and self.rao_blackwell):
+            what = "bell-shaped mask rates are for continuous time"
+            raise UsageError(what, fix="leave --bell out, or the steps and --zero-masking false")
         if not self.rao_blackwell and self.time_steps is None:
             raise UsageError(
                 "without Rao-Blackwellisation the loss needs steps to draw from",
