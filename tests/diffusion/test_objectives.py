@@ -408,7 +408,9 @@ def test_counts_of_a_bell_come_from_its_rates_in_order() -> None:
     assert float(rate[499]) == pytest.approx(0.3, abs=1e-9)
     # 1 / density is the quantile function's slope.
     slope = rate.diff() * 999
-    torch.testing.assert_close(slope, (inverse[1:] + inverse[:-1]) / 2, rtol=0.05, atol=1e-3)
+    middle = slice(50, -50)
+    wanted = (inverse[1:] + inverse[:-1]) / 2
+    torch.testing.assert_close(slope[middle], wanted[middle], rtol=0.01, atol=0)
 
 
 @pytest.mark.parametrize(
