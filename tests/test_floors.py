@@ -121,8 +121,6 @@ def test_imports_point_down_and_rooms_on_one_floor_are_strangers() -> None:
             continue
         if here == there or {here, there} <= GROUND:
             continue
-        if (here, there) == ("__init__", "api"):  # for type checkers; tests/api/test_door.py
-            continue
         if there not in FLOOR or FLOOR[there] >= FLOOR[here]:
             wrong.append(f"{module}, line {line}: {name} is not below it")
     assert not wrong, "\n".join(wrong)

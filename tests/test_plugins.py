@@ -113,13 +113,25 @@ tasks:
 """
 
 VERB = '''
-from genodiff.cli.verbs import VERBS
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 
 
-@VERBS.register("hello")
-def hello(name: str) -> None:
+@verb("hello")
+@dataclass(frozen=True, kw_only=True)
+class HelloRequest(Request[str]):
     """Greet somebody by name."""
-    print(f"hello, {name}")
+
+    name: Annotated[str, Option("Whom to greet.", ("NAME",), is_word=True)] = field(kw_only=False)
+
+    def answer(self, *given):
+        return f"hello, {self.name}"
+
+    def show(self, answer):
+        print(answer)
 '''
 
 

@@ -18,6 +18,7 @@ from nbconvert import MarkdownExporter
 import genodiff
 from genodiff.api.models import describe_model
 from genodiff.api.ready_card import format_facts
+from genodiff.jobs.verbs import list_functions
 
 ROOT = Path(__file__).resolve().parents[2]
 # Built in a process of its own: importing every verb takes torch, and some seconds.
@@ -72,12 +73,12 @@ def describe_commands() -> str:
 
 def describe_python() -> str:
     """The page of the public functions and classes, in mkdocstrings' notation."""
-    door = dict(genodiff._DOOR)
+    door = {*genodiff._BESIDE, *list_functions()}
     first = [name for name in ("load", "Model") if name in door]
     names = [*first, *sorted(name for name in door if name not in first)]
     found = [PYTHON]
     for name in names:
-        found.append(describe_object(f"{door[name]}.{name}", f"genodiff.{name}"))
+        found.append(describe_object(f"genodiff.{name}", f"genodiff.{name}"))
     if (ROOT / "genodiff" / "hf" / "__init__.py").is_file():
         found.append("## genodiff.hf\n")
         found.append(describe_object("genodiff.hf", "genodiff.hf", level=3))

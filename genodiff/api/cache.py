@@ -1,15 +1,14 @@
 """What the cache folder holds, and how it goes: `genodiff.list_cache`, `clean_cache`."""
 
-from __future__ import annotations
-
 import logging
 import math
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from genodiff.errors import UsageError, did_you_mean, printable
 from genodiff.io.cache import (
@@ -22,12 +21,21 @@ from genodiff.io.cache import (
     remove_cached,
     remove_empty,
 )
+from genodiff.jobs.options import Plan
+from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 
 _log = logging.getLogger("genodiff")
 _DAY = 86_400
 
 
-def list_cache() -> dict[str, Any]:
+@verb(
+    "cache list",
+    function="list_cache",
+    help="What lies there: of each kind how many things, their size and last use.",
+)
+@dataclass(frozen=True, kw_only=True)
+class CacheListRequest(Request[dict[str, Any]]):
     """What lies in the cache folder: "folder", "bytes", "kinds" and "foreign".
 
     "kinds" has of each kind that is there its name ("kind"), what it is ("about"), how many things
@@ -38,24 +46,38 @@ def list_cache() -> dict[str, Any]:
     >>> list_cache()["kinds"][0]["kind"]                                # doctest: +SKIP
     'stores'
     """
-    folder = _find_folder()
-    things, foreign = list_cached(folder)
-    kinds = _sum_kinds(things)
-    return {
-        "folder": str(folder),
-        "bytes": sum(row["bytes"] for row in kinds),
-        "kinds": kinds,
-        "foreign": [str(path) for path in foreign],
-    }
+
+    json_indent: ClassVar[int | None] = 2
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """The kinds that are there."""
+        folder = _find_folder()
+        things, foreign = list_cached(folder)
+        kinds = _sum_kinds(things)
+        return {
+            "folder": str(folder),
+            "bytes": sum(row["bytes"] for row in kinds),
+            "kinds": kinds,
+            "foreign": [str(path) for path in foreign],
+        }
+
+    def show(self, answer: Any) -> None:
+        """A line for each kind."""
+        _print_kinds(answer["kinds"], answer["bytes"])
+        what = "%s; what is old goes with: genodiff cache clean --older-than 30"
+        _log.info(what, answer["folder"])
+        if foreign := answer["foreign"]:
+            what = "%d paths there are not of genodiff, are not counted and never removed: %s"
+            _log.info(what, len(foreign), ", ".join(foreign[:3]))
 
 
-def clean_cache(
-    *,
-    kinds: Sequence[str] = (),
-    older_than: float | None = None,
-    everything: bool = False,
-    plan: bool = False,
-) -> dict[str, Any]:
+@verb(
+    "cache clean",
+    function="clean_cache",
+    help="Remove what is chosen; what a running process makes or has open stays.",
+)
+@dataclass(frozen=True, kw_only=True)
+class CacheCleanRequest(Request[dict[str, Any]]):
     """Remove what the cache folder holds of `kinds` (none: of every kind), not used for
     `older_than` days; or `everything`.
 
@@ -66,26 +88,57 @@ def clean_cache(
     >>> clean_cache(older_than=30, plan=True)["bytes"]                  # doctest: +SKIP
     1250000
     """
-    _check(kinds, older_than, everything)
-    folder, now = _find_folder(), time.time()
-    opened = find_open(folder)
-    gone, kept = [], []
-    for thing in list_cached(folder)[0]:
-        if kinds and thing.kind not in kinds:
-            continue
-        if older_than is not None and now - thing.used < older_than * _DAY:
-            continue
-        why = find_use(thing, opened) if plan else remove_cached(thing, opened)
-        if why:
-            _log.warning("%s stays: %s", printable(thing.path), why)
-            kept.append({"path": str(thing.path), "why": why})
-        else:
-            gone.append(thing)
-    if everything and not plan:
-        remove_empty(folder)
-    rows = _sum_kinds(gone)
-    freed = sum(row["bytes"] for row in rows)
-    return {"folder": str(folder), "plan": plan, "bytes": freed, "removed": rows, "kept": kept}
+
+    json_indent: ClassVar[int | None] = 2
+
+    older_than: Annotated[float | None, Option("Days: what has not been used for so long.")] = None
+    kinds: Annotated[
+        Sequence[str], Option("A kind that `cache list` names; one or several.", ("--kind",))
+    ] = ()
+    everything: Annotated[bool, Option("Every kind, of every age.", ("--all",))] = False
+    plan: Plan = False
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """What was removed, or would be."""
+        _check(self.kinds, self.older_than, self.everything)
+        folder, now = _find_folder(), time.time()
+        opened = find_open(folder)
+        gone, kept = [], []
+        for thing in list_cached(folder)[0]:
+            if self.kinds and thing.kind not in self.kinds:
+                continue
+            if self.older_than is not None and now - thing.used < self.older_than * _DAY:
+                continue
+            why = find_use(thing, opened) if self.plan else remove_cached(thing, opened)
+            if why:
+                _log.warning("%s stays: %s", printable(thing.path), why)
+                kept.append({"path": str(thing.path), "why": why})
+            else:
+                gone.append(thing)
+        if self.everything and not self.plan:
+            remove_empty(folder)
+        rows = _sum_kinds(gone)
+        freed = sum(row["bytes"] for row in rows)
+        return {
+            "folder": str(folder), "plan": self.plan, "bytes": freed, "removed": rows, "kept": kept,
+        }  # fmt: skip
+
+    def show(self, answer: Any) -> None:
+        """A line for each kind of which something was removed."""
+        _print_kinds(answer["removed"], answer["bytes"])
+        freed = "would free" if self.plan else "freed"
+        _log.info("%s: %s %s bytes", answer["folder"], freed, f"{answer['bytes']:,}")
+
+
+def _print_kinds(rows: list[dict[str, Any]], size: int) -> None:
+    """The kinds as lines: name, number, size, day of the last use, what it is."""
+    for row in rows:
+        day = row["last_used"][:10]
+        print(
+            f"{row['kind']:<13} {row['number']:>7,} {row['bytes'] / 1e6:>10,.1f} MB  {day}  "
+            f"{row['about']}"
+        )
+    print(f"{'in all':<13} {sum(row['number'] for row in rows):>7,} {size / 1e6:>10,.1f} MB")
 
 
 def _find_folder() -> Path:

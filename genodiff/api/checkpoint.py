@@ -1,52 +1,83 @@
 """Run folders, checkpoints and published weights: judged, read and written."""
 
-from __future__ import annotations
-
+import json
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from genodiff.io.target import check_new_folder
+from annotated_types import Ge
+
+from genodiff.errors import UsageError
+from genodiff.io.target import check_new_folder, check_target
+from genodiff.jobs.file_request import OUT, RUN, RUN_NAMES, Run
 from genodiff.jobs.machine import choose_device
-from genodiff.kernels.defaults import own_defaults
+from genodiff.jobs.options import Device, Force, Offline, Seed
+from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_may_write, locate
 
 Layout = Literal["caduceus", "mdlm", "safetensors"]
 
 
-@own_defaults()
-def check_checkpoint(path: str | Path) -> dict[str, Any]:
+@verb(
+    "checkpoint check",
+    function="check_checkpoint",
+    help="""
+Read everything in a run folder or checkpoint and judge it; exit 4 where it is not sound.
+
+Nothing is written. Published weights are judged as `checkpoint import` judges them.
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class CheckpointCheckRequest(Request[dict[str, Any]]):
     """What stands in a run folder, a checkpoint or a published folder, after all of it was read.
 
     Of a run: step, digest, checkpoints, parameters. Of published weights: layout, digest, files,
     config, vocabulary. Nothing is written. Raises `CheckpointError` for the first fault.
     """
-    from genodiff.hub.source import is_published, read_source
-    from genodiff.runs.embedded_memory import has_memory, read_embedded
-    from genodiff.runs.model import check_folder
-    from genodiff.runs.run_paths import locate
 
-    path = locate(path, there=False)
-    found = read_source(path).record() if is_published(path) else check_folder(path)
-    if has_memory(Path(path)):
-        card = read_embedded(Path(path), verify=True)
-        found["memory"] = {"fingerprint": card["fingerprint"], **card["file"]}
-    return found
+    json_indent: ClassVar[int | None] = 2
+    has_machine: ClassVar[bool] = False
+
+    path: Annotated[str | Path, Option(f"{RUN}.", RUN_NAMES, is_word=True)] = field(kw_only=False)
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """What was read."""
+        from genodiff.hub.source import is_published, read_source
+        from genodiff.runs.embedded_memory import has_memory, read_embedded
+        from genodiff.runs.model import check_folder
+
+        path = locate(self.path, there=False)
+        found = read_source(path).record() if is_published(path) else check_folder(path)
+        if has_memory(Path(path)):
+            card = read_embedded(Path(path), verify=True)
+            found["memory"] = {"fingerprint": card["fingerprint"], **card["file"]}
+        return found
+
+    def show(self, answer: Any) -> None:
+        """A line on stderr."""
+        if "layout" in answer:
+            said = "in a published layout; make a run folder of it: genodiff checkpoint import "
+            said += str(self.path)
+        else:
+            steps = ", ".join(str(step) for step in answer["checkpoints"]) or "none"
+            said = f"model of step {answer['step']} ({answer['digest']}), checkpoints: {steps}"
+        between = "," if "layout" in answer else ";"
+        print(f"{self.path}: sound{between} {said}", file=sys.stderr)
 
 
-@own_defaults()
-def import_checkpoint(
-    source: str | Path,
-    *,
-    out: str | Path,
-    seq_len: int | None = None,
-    raw: bool = False,
-    tokenizer: str | None = None,
-    seed: int = 1,
-    device: str = "auto",
-    offline: bool = False,
-    plan: bool = False,
-    force: bool = False,
-) -> dict[str, Any]:
+@verb(
+    "checkpoint import",
+    function="import_checkpoint",
+    help="""
+Make a run folder of published weights (Caduceus, DiT, DiMamba).
+
+No code among them is run. The network is tried once at the end.
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class ImportRequest(Request[dict[str, Any]]):
     """Make the run folder `out` of published weights; what was found, with a probe of the network.
 
     `seq_len` is the window of later evaluation and training (default: the source's, or 1,024).
@@ -54,36 +85,90 @@ def import_checkpoint(
     path) is for networks of text. With `plan` everything is judged and nothing written. No code
     among the files is run. Raises `CheckpointError`, `UsageError`.
     """
-    out = Path(out)
-    if not plan:
-        check_new_folder(out, force=force)
-    choose_device(device)
-    from genodiff.hub.adopt import adopt_network, copy_model
-    from genodiff.hub.source import find_published_folder, read_source
-    from genodiff.runs.checkpoint import CARD
 
-    if (own := find_published_folder(source) / CARD).exists():  # as `export --format safetensors`
-        return copy_model(own.parent, out, plan=plan, force=force)
-    read = read_source(source, averaged=not raw, tokenizer=tokenizer, offline=offline)
-    if plan:
-        parameters = sum(tensor.numel() for tensor in read.tensors.values())
-        return read.record() | {"parameters": parameters, "out": str(out)}
-    return adopt_network(read, out, seq_len=seq_len, seed=seed, tokenizer=tokenizer, force=force)
+    json_indent: ClassVar[int | None] = 2
+
+    source: Annotated[
+        str | Path,
+        Option(
+            "A folder of save_pretrained, or a weight file with its config beside it.",
+            ("SOURCE",),
+            is_word=True,
+        ),
+    ] = field(kw_only=False)
+    out: Annotated[Path | str, Option("The run folder to make.", OUT)]
+    seq_len: Annotated[
+        int | None,
+        Option("Window length of later evaluation and training (default: the source's, or 1024)."),
+    ] = None
+    raw: Annotated[
+        bool, Option("Of a training checkpoint the weights themselves, not their averages.")
+    ] = False
+    tokenizer: Annotated[
+        str | None,
+        Option("Of a network of text: bytes, text8, gpt2, bert-base-uncased, or a path."),
+    ] = None
+    seed: Seed = 1
+    device: Device = "auto"
+    offline: Offline = False
+    plan: Annotated[bool, Option("Read and judge, say what was found, and write nothing.")] = False
+    force: Force = False
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """What was found."""
+        out = Path(self.out)
+        if not self.plan:
+            check_new_folder(out, force=self.force)
+        choose_device(self.device)
+        from genodiff.hub.adopt import adopt_network, copy_model
+        from genodiff.hub.source import find_published_folder, read_source
+        from genodiff.runs.checkpoint import CARD
+
+        own = find_published_folder(self.source) / CARD
+        if own.exists():  # as `export --format safetensors`
+            return copy_model(own.parent, out, plan=self.plan, force=self.force)
+        read = read_source(
+            self.source, averaged=not self.raw, tokenizer=self.tokenizer, offline=self.offline
+        )
+        if self.plan:
+            parameters = sum(tensor.numel() for tensor in read.tensors.values())
+            return read.record() | {"parameters": parameters, "out": str(out)}
+        return adopt_network(
+            read, out, seq_len=self.seq_len, seed=self.seed, tokenizer=self.tokenizer,
+            force=self.force,
+        )  # fmt: skip
+
+    def show(self, answer: Any) -> None:
+        """A plan, as JSON."""
+        if self.plan:
+            print(json.dumps(answer, indent=2))
+
+    def conclude(self, answer: Any) -> str:
+        """What the probe found, and what to do next."""
+        if self.plan:
+            return ""
+        probe, strands = answer["probe"], answer["probe"]["strands_differ"]
+        bits = f"sanity check: {probe['bits_per_base']:.3f} bits a token on a few of the vocabulary"
+        if probe["sequence"].startswith("AluY"):  # without a word, 2.2 would look like a fault
+            bits = f"sanity check: {probe['bits_per_base']:.3f} bits a base on AluY, a human repeat"
+            bits += " (a guess pays 2; of your genome it says nothing)"
+        differ = "" if strands is None else f", strands differ by {strands:.0e}"
+        made = f"{answer['parameters']:,} parameters of {answer['layout']} ({answer['digest']})"
+        return f"{self.out}: {made}; {bits}{differ}; next: genodiff embed {self.out} --fasta FILE"
 
 
-@own_defaults()
-def export_checkpoint(
-    run: str | Path,
-    *,
-    out: str | Path | None = None,
-    format: Layout | None = None,
-    fused: bool | None = None,
-    license: str | None = None,
-    half: bool = False,
-    with_memory: bool = False,
-    device: str = "auto",
-    force: bool = False,
-) -> dict[str, Any]:
+@verb(
+    "checkpoint export",
+    "models export",
+    function="export_checkpoint",
+    help="""
+Write a folder that the reference's from_pretrained loads, with a model card.
+
+The network there has the same logits.
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class ExportRequest(Request[dict[str, Any]]):
     """Write a published folder of a run, with a model card: by default RUN/export.
 
     `format` None is the layout of the network's kind. The network that the reference's
@@ -93,15 +178,107 @@ def export_checkpoint(
     base: `memory="on"` then needs no other file. Raises `CheckpointError`, `UsageError`,
     `DataError`.
     """
-    run = locate(run)
-    if out is None:
-        check_may_write(run, "give --out FOLDER")
-    folder = run / "export" if out is None else Path(out)
-    check_new_folder(folder, force=force)
-    choose_device(device)
-    from genodiff.hub.export import export_model
 
-    return export_model(
-        run, folder, layout=format, fused=fused, licence=license, half=half,
-        with_memory=with_memory, force=force,
-    )  # fmt: skip
+    json_indent: ClassVar[int | None] = 2
+
+    run: Run = field(kw_only=False)
+    format: Annotated[
+        Layout | None,
+        Option("A published layout (default: that of the network's kind), or our own."),
+    ] = None
+    out: Annotated[Path | str | None, Option("The folder to make (default: RUN/export).", OUT)] = (
+        None
+    )
+    fused: Annotated[
+        bool | None,
+        Option(
+            "Write the form with fused_add_norm, or without (default: the network's own).",
+            negative="--unfused",
+        ),
+    ] = None
+    license: Annotated[str | None, Option("Licence of the weights, for the model card.")] = None
+    half: Annotated[bool, Option("Of our own format: keep the weights in 16 bits, not 32.")] = False
+    with_memory: Annotated[
+        bool, Option("Put the train split inside, at 2 bits a base, for --memory on.")
+    ] = False
+    device: Device = "auto"
+    force: Force = False
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """What was written."""
+        run = locate(self.run)
+        if self.out is None:
+            check_may_write(run, "give --out FOLDER")
+        folder = run / "export" if self.out is None else Path(self.out)
+        check_new_folder(folder, force=self.force)
+        choose_device(self.device)
+        from genodiff.hub.export import export_model
+
+        return export_model(
+            run, folder, layout=self.format, fused=self.fused, licence=self.license,
+            half=self.half, with_memory=self.with_memory, force=self.force,
+        )  # fmt: skip
+
+    def conclude(self, answer: Any) -> str:
+        """The files."""
+        step = f"step {answer['step']} ({answer['checkpoint']}) as {answer['format']}"
+        return f"{answer['out']}: {step}: {', '.join(answer['files'])}"
+
+
+@verb(
+    "checkpoint fit-memory",
+    function="fit_memory",
+    help="""
+Fit the numbers of a run's memory on its valid split: how often and how faithfully it copies.
+
+They are kept in RUN/memory.json, and --memory on takes them from then on.
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class MemoryFitRequest(Request[dict[str, Any]]):
+    """Fit the eleven numbers of a run's memory on its valid split, and keep them with the run.
+
+    They say how often a window copies the training genome, and how faithfully; the defaults are of
+    yeast. `windows` of each class (unique, touched, repeat) are drawn, with `draws` masks each.
+    Returns what is written to RUN/memory.json: numbers, fingerprint of the memory, and bits per
+    base of those windows without the memory, with the numbers of before, and with the new ones.
+    `memory="on"` takes them from then on. With `force` a file there that genodiff did not write is
+    replaced. Raises `UsageError`, `DataError`, `CheckpointError`.
+    """
+
+    json_indent: ClassVar[int | None] = 2
+
+    run: Run = field(kw_only=False)
+    windows: Annotated[int, Ge(1), Option("Windows of each class: unique, touched, repeat.")] = 60
+    draws: Annotated[int, Ge(1), Option("Masks for each window.")] = 3
+    seed: Seed = 1
+    device: Device = "auto"
+    offline: Offline = False
+    force: Force = False
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """The numbers."""
+        here = locate(self.run)
+        device = choose_device(self.device)
+        from genodiff.hub.source import is_published
+        from genodiff.runs.fitted_numbers import FILE, is_fitted
+        from genodiff.runs.memory_fit import fit_memory
+        from genodiff.runs.model import load_model
+
+        if is_published(here):
+            raise UsageError(f"{here} is published, and stays as it is", fix="give a run folder")
+        model = load_model(here, device)
+        check_may_write(model.run, "give the run that it was made of")
+        check_target(model.run / FILE, force=self.force, known=is_fitted)
+        how = {"windows": self.windows, "draws": self.draws, "seed": self.seed}
+        return fit_memory(model, **how, offline=self.offline)
+
+    def conclude(self, answer: Any) -> str:
+        """What the numbers are worth."""
+        told = answer["fitted_on"]
+        return (
+            f"{Path(self.run) / 'memory.json'}: bits per base on {told['rows']:,} masked windows "
+            f"of the valid split: {told['bits_alone']:.4f} without the memory, "
+            f"{told['bits_before']:.4f} with the numbers of before, {told['bits_after']:.4f} with "
+            f"these; next: genodiff eval {self.run} --memory on"
+        )

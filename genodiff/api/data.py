@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from genodiff.api.sources import OWN, DataSource, resolve_source
 from genodiff.data.recipe import SPLITS, list_recipe_names, load_recipe, make_user_recipe
@@ -20,10 +20,14 @@ from genodiff.data.text_recipe import (
     make_text_recipe,
 )
 from genodiff.domain import DNA, TEXT
-from genodiff.errors import DataError, UsageError
+from genodiff.errors import DataError, UsageError, printable
 from genodiff.io import atomic
 from genodiff.io.input_file import STDIN
 from genodiff.io.target import check_target
+from genodiff.jobs.file_request import OUT
+from genodiff.jobs.options import Force, Offline
+from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 
 if TYPE_CHECKING:
     from genodiff.data.store import Store
@@ -62,43 +66,75 @@ class CheckedDocuments:
     notes: list[str]
 
 
-def list_recipes(domain: Literal["dna", "text"] | None = None) -> list[dict[str, Any]]:
+Domain = Literal["dna", "text"]
+EXAMPLE = "example"
+
+
+@verb(
+    "data list",
+    function="list_recipes",
+    help="The recipes by name, and whether their files are on this machine.",
+)
+@dataclass(frozen=True, kw_only=True)
+class RecipeListRequest(Request[list[dict[str, Any]]]):
     """The recipes by name, of all domains or one: name, domain, description, present, sources.
 
     `present` says that nothing has to be fetched: the files are here, or the data are generated.
     `sources` (url, filename, sha256, licence) is empty where they are, or where the files must be
     your own. Nothing is fetched.
     """
-    from genodiff.data.fetch import is_present
 
-    rows = []
-    for name in list_recipe_names():
-        recipe = load_any_recipe(name)
-        if domain not in (None, recipe.domain):
-            continue
-        here = bool(recipe.sources) and all(is_present(source) for source in recipe.sources)
-        rows.append(
-            {
-                "name": name,
-                "domain": recipe.domain,
-                "description": recipe.description,
-                "present": recipe.generator is not None or here,
-                "sources": [source.model_dump() for source in recipe.sources],
-            }
-        )
-    return rows
+    json_help: ClassVar[str] = "One JSON object per recipe and line."
+
+    domain: Annotated[Domain | None, Option("Only the recipes of this domain.")] = field(
+        default=None, kw_only=False
+    )
+
+    def answer(self, *given: Any) -> list[dict[str, Any]]:
+        """The recipes."""
+        from genodiff.data.fetch import is_present
+
+        rows = []
+        for name in list_recipe_names():
+            recipe = load_any_recipe(name)
+            if self.domain not in (None, recipe.domain):
+                continue
+            here = bool(recipe.sources) and all(is_present(source) for source in recipe.sources)
+            rows.append(
+                {
+                    "name": name,
+                    "domain": recipe.domain,
+                    "description": recipe.description,
+                    "present": recipe.generator is not None or here,
+                    "sources": [source.model_dump() for source in recipe.sources],
+                }
+            )
+        return rows
+
+    def list_rows(self, answer: Any) -> list[Any]:
+        """The recipes."""
+        return list(answer)
+
+    def show(self, answer: Any) -> None:
+        """A line for each."""
+        for row in answer:
+            where = "here" if row["present"] else "to fetch"
+            if not row["sources"]:
+                where = "built in" if row["present"] else "yours"
+            print(f"{row['name']:<15} {row['domain']:<4} {where:<9} {row['description']}")
 
 
-EXAMPLE = "example"
+@verb(
+    "data get",
+    function="fetch_data",
+    help="""
+Fetch a recipe's files into the cache, checked by their hash; the paths go to stdout.
 
-
-def fetch_data(
-    recipe: str | Path,
-    *,
-    out: str | Path | None = None,
-    offline: bool = False,
-    force: bool = False,
-) -> list[Path]:
+`example` is a made-up genome with two related genomes, genes and variants: nothing is fetched.
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class FetchRequest(Request[list[Path]]):
     """The files of a recipe on this machine, fetched where needed and checked by their hash.
 
     `recipe` is a name or a YAML file. Data that are generated have no files. "example" is a made-up
@@ -106,33 +142,46 @@ def fetch_data(
     (default: example); `force` overwrites other files there. Raises `UsageError` for an unknown
     recipe, `DataError` where a file cannot be had, or may not be with `offline`.
     """
-    if recipe == EXAMPLE:
-        from genodiff.data.example import write_example
 
-        return write_example(Path(EXAMPLE if out is None else out), force=force)
-    if out is not None:
-        raise UsageError("--out is for the example", fix="leave it out: files go into the cache")
-    found = load_any_recipe(recipe)
-    if found.generator:
-        return []
-    from genodiff.data.fetch import fetch
+    json_help: ClassVar[str] = ""
 
-    return fetch(found, offline=offline)
+    recipe: Annotated[
+        str | Path,
+        Option("A recipe's name, a YAML file, or example.", ("RECIPE",), is_word=True),
+    ] = field(kw_only=False)
+    out: Annotated[Path | str | None, Option("Folder of the example [example].", OUT)] = None
+    offline: Offline = False
+    force: Force = False
+
+    def answer(self, *given: Any) -> list[Path]:
+        """The files."""
+        if self.recipe == EXAMPLE:
+            from genodiff.data.example import write_example
+
+            return write_example(Path(EXAMPLE if self.out is None else self.out), force=self.force)
+        if self.out is not None:
+            fix = "leave it out: files go into the cache"
+            raise UsageError("--out is for the example", fix=fix)
+        found = load_any_recipe(self.recipe)
+        if found.generator:
+            return []
+        from genodiff.data.fetch import fetch
+
+        return fetch(found, offline=self.offline)
+
+    def show(self, answer: Any) -> None:
+        """Their paths."""
+        for path in answer:
+            print(path)
 
 
-def build_store(
-    recipe: str | Path,
-    *,
-    fasta: str | Path | None = None,
-    text: str | Path | None = None,
-    tokenizer: str | Path = "bytes",
-    packing: Literal["auto", "packed", "padded"] = "auto",
-    domain: Literal["dna", "text"] | None = None,
-    bed: str | Path | None = None,
-    seq_len: int = 1024,
-    offline: bool = False,
-    force: bool = False,
-) -> BuiltStore:
+@verb(
+    "data build",
+    function="build_store",
+    help="Build what training reads, verify it, and count the windows of each split.",
+)
+@dataclass(frozen=True, kw_only=True)
+class BuildRequest(Request[BuiltStore]):
     """The store that training reads, built where it is not there yet, verified and counted.
 
     `recipe` is a name, a YAML file, or your own FASTA, GenBank or EMBL file; with the domain text a
@@ -140,70 +189,119 @@ def build_store(
     for DNA. The windows of each split have `seq_len` tokens. `force` builds again. Raises
     `UsageError`, and `DataError` for data that cannot train.
     """
-    named, genome, words, meant = resolve_source(DataSource.of(recipe, fasta, text, domain))[:4]
-    store: Store
-    splits: dict[str, Any] = {}
-    summaries: dict[str, str] = {}
-    if meant == TEXT.name:
-        texts = make_text_recipe(str(words)) if named == OWN else load_text_recipe(recipe)
-        from genodiff.data.tokenizer_sources import open_tokenizer
 
-        opened = open_tokenizer(str(tokenizer), offline=offline)
-        from genodiff.data.text_store import build_text_store
-        from genodiff.data.text_windows import open_text_windows
+    recipe: Annotated[
+        str | Path,
+        Option(
+            "A recipe's name, or a YAML file; with --domain text your file, too.",
+            ("RECIPE",),
+            is_word=True,
+        ),
+    ] = field(kw_only=False)
+    fasta: Annotated[
+        str | Path | None, Option("Your FASTA file in place of the recipe's source.")
+    ] = None
+    text: Annotated[
+        str | Path | None, Option("Your file or folder of text in place of the recipe's source.")
+    ] = None
+    tokenizer: Annotated[
+        str | Path,
+        Option("Of text: bytes, text8, gpt2, bert-base-uncased, or a tokenizer's folder."),
+    ] = "bytes"
+    packing: Annotated[
+        Literal["auto", "packed", "padded"], Option("Of text: how windows are cut.")
+    ] = "auto"
+    domain: Annotated[Domain | None, Option("What it should hold.")] = None
+    bed: Annotated[
+        str | Path | None,
+        Option(
+            "Your splits: a BED file with train, valid or test in column 4; the strand is not used."
+        ),
+    ] = None
+    seq_len: Annotated[int, Option("Window length to count windows by.")] = 1024
+    offline: Offline = False
+    force: Annotated[bool, Option("Build again even if it is there.")] = False
 
-        documents = build_text_store(texts, words, opened, offline=offline, force=force)
-        store = documents
+    def answer(self, *given: Any) -> BuiltStore:
+        """The store."""
+        named, genome, words, meant = resolve_source(
+            DataSource.of(self.recipe, self.fasta, self.text, self.domain)
+        )[:4]
+        store: Store
+        splits: dict[str, Any] = {}
+        summaries: dict[str, str] = {}
+        if meant == TEXT.name:
+            texts = make_text_recipe(str(words)) if named == OWN else load_text_recipe(self.recipe)
+            from genodiff.data.tokenizer_sources import open_tokenizer
 
-        def cut(split: str) -> Windows:
-            return open_text_windows(documents, texts, split, seq_len, packing=packing)
-    else:
-        if named == OWN and genome is not None:
-            chosen = make_user_recipe(genome, bed)
+            opened = open_tokenizer(str(self.tokenizer), offline=self.offline)
+            from genodiff.data.text_store import build_text_store
+            from genodiff.data.text_windows import open_text_windows
+
+            documents = build_text_store(
+                texts, words, opened, offline=self.offline, force=self.force
+            )
+            store = documents
+
+            def cut(split: str) -> Windows:
+                return open_text_windows(
+                    documents, texts, split, self.seq_len, packing=self.packing
+                )
         else:
-            chosen = load_recipe(recipe, bed=bed)
-        from genodiff.data.dna_store import build_dna_store
-        from genodiff.data.dna_windows import DnaWindows
+            if named == OWN and genome is not None:
+                chosen = make_user_recipe(genome, self.bed)
+            else:
+                chosen = load_recipe(self.recipe, bed=self.bed)
+            from genodiff.data.dna_store import build_dna_store
+            from genodiff.data.dna_windows import DnaWindows
 
-        contigs = build_dna_store(chosen, genome, offline=offline, force=force)
-        store = contigs
+            contigs = build_dna_store(chosen, genome, offline=self.offline, force=self.force)
+            store = contigs
 
-        def cut(split: str) -> Windows:
-            return DnaWindows(contigs, chosen, split, seq_len)
+            def cut(split: str) -> Windows:
+                return DnaWindows(contigs, chosen, split, self.seq_len)
 
-    store.verify()
-    unit = TEXT.units if meant == TEXT.name else DNA.units
-    for split in SPLITS:
-        try:
-            windows = cut(split)
-        except DataError as fault:
-            if split == "train":
-                raise
-            splits[split], summaries[split] = {"windows": 0, "why": str(fault)}, str(fault)
-            continue
-        counted = {"windows": len(windows), unit: windows.intervals.n_bases}
-        splits[split] = counted | windows.dropped
-        summaries[split] = windows.summary()
-    row = {
-        "store": str(store.path),
-        **store.identity(),
-        "notes": list(store.splits.notes),
-        "splits": splits,
-    }
-    if meant == TEXT.name:
-        row["duplicates_of_train"] = documents.duplicates()
-    return BuiltStore(store.path, row, summaries)
+        store.verify()
+        unit = TEXT.units if meant == TEXT.name else DNA.units
+        for split in SPLITS:
+            try:
+                windows = cut(split)
+            except DataError as fault:
+                if split == "train":
+                    raise
+                splits[split], summaries[split] = {"windows": 0, "why": str(fault)}, str(fault)
+                continue
+            counted = {"windows": len(windows), unit: windows.intervals.n_bases}
+            splits[split] = counted | windows.dropped
+            summaries[split] = windows.summary()
+        row = {
+            "store": str(store.path),
+            **store.identity(),
+            "notes": list(store.splits.notes),
+            "splits": splits,
+        }
+        if meant == TEXT.name:
+            row["duplicates_of_train"] = documents.duplicates()
+        return BuiltStore(store.path, row, summaries)
+
+    def list_rows(self, answer: Any) -> list[Any]:
+        """What each split holds."""
+        return [answer.row]
+
+    def show(self, answer: Any) -> None:
+        """A line about each split, and where the store is."""
+        for split, words in answer.summaries.items():
+            print(f"{split:<6} {words}")
+        print(f"store  {answer.path}")
 
 
-def train_tokenizer(
-    texts: str | Path | Sequence[str | Path],
-    *,
-    out: str | Path,
-    vocab_size: int = 8192,
-    recipe: str | Path | None = None,
-    force: bool = False,
-    offline: bool = False,
-) -> TrainedTokenizer:
+@verb(
+    "data tokenizer",
+    function="train_tokenizer",
+    help="Train a byte-level BPE tokenizer on text.",
+)
+@dataclass(frozen=True, kw_only=True)
+class TokenizerRequest(Request[TrainedTokenizer]):
     """Write `out`/tokenizer.json, a byte-level BPE of `texts`; its path and number of tokens.
 
     `texts` are files and folders. A text `recipe` says how they are read, and only its train files
@@ -211,32 +309,59 @@ def train_tokenizer(
     `UsageError`, `DataError` for texts that cannot be read, `MachineError` without the package
     tokenizers.
     """
-    names = [str(name) for name in ([texts] if isinstance(texts, str | Path) else texts)]
-    path = Path(out) / "tokenizer.json"
-    check_target(path, force=force, inputs=names)
-    if not _FEWEST <= vocab_size <= _MOST:
-        raise UsageError(
-            f"--vocab-size {vocab_size} is not between {_FEWEST} and {_MOST}",
-            fix="give 8192, for example",
-        )
-    if not names:
-        raise UsageError("no text to learn from", fix="give a file or a folder")
-    stated = None if recipe is None else load_text_recipe(recipe)
-    from genodiff.data.file_tokenizer import train_bpe
-    from genodiff.data.text_build import deal_texts, list_sources
 
-    def pieces() -> Iterator[str]:
-        for name in names:
-            chosen = make_text_recipe(name) if stated is None else stated
-            files, _ = list_sources(chosen, name, offline=offline)
-            kept = [item for item in files if item[0] in ("train", "all")] or files
-            for piece, part, _, _ in deal_texts(chosen, kept, cut_anywhere=False):
-                if part in ("train", "all") or kept is files:
-                    yield piece
+    json_help: ClassVar[str] = ""
 
-    content = train_bpe(pieces(), vocab_size)
-    atomic.write_bytes(path, content)
-    return TrainedTokenizer(path, len(json.loads(content)["model"]["vocab"]))
+    texts: Annotated[
+        str | Path | Sequence[str | Path],
+        Option("Text files or folders to learn from.", ("TEXTS",), is_word=True),
+    ] = field(kw_only=False)
+    out: Annotated[
+        Path | str, Option("Folder to write tokenizer.json into; give it to --tokenizer.", OUT)
+    ]
+    vocab_size: Annotated[int, Option("Tokens, with the 256 bytes and three special ones.")] = 8192
+    recipe: Annotated[
+        str | Path | None,
+        Option("How the files are read: a text recipe; its train files are used."),
+    ] = None
+    force: Force = False
+    offline: Offline = False
+
+    def answer(self, *given: Any) -> TrainedTokenizer:
+        """The tokenizer."""
+        names = [
+            str(name)
+            for name in ([self.texts] if isinstance(self.texts, str | Path) else self.texts)
+        ]
+        path = Path(self.out) / "tokenizer.json"
+        check_target(path, force=self.force, inputs=names)
+        if not _FEWEST <= self.vocab_size <= _MOST:
+            raise UsageError(
+                f"--vocab-size {self.vocab_size} is not between {_FEWEST} and {_MOST}",
+                fix="give 8192, for example",
+            )
+        if not names:
+            raise UsageError("no text to learn from", fix="give a file or a folder")
+        stated = None if self.recipe is None else load_text_recipe(self.recipe)
+        from genodiff.data.file_tokenizer import train_bpe
+        from genodiff.data.text_build import deal_texts, list_sources
+
+        def pieces() -> Iterator[str]:
+            for name in names:
+                chosen = make_text_recipe(name) if stated is None else stated
+                files, _ = list_sources(chosen, name, offline=self.offline)
+                kept = [item for item in files if item[0] in ("train", "all")] or files
+                for piece, part, _, _ in deal_texts(chosen, kept, cut_anywhere=False):
+                    if part in ("train", "all") or kept is files:
+                        yield piece
+
+        content = train_bpe(pieces(), self.vocab_size)
+        atomic.write_bytes(path, content)
+        return TrainedTokenizer(path, len(json.loads(content)["model"]["vocab"]))
+
+    def show(self, answer: Any) -> None:
+        """Where it is, and its size."""
+        print(f"{printable(answer.path)}: {answer.n_tokens:,} tokens")
 
 
 def check_documents(

@@ -1,34 +1,95 @@
 """What works on this machine: `genodiff.doctor`."""
 
-from __future__ import annotations
-
-from typing import Any
+import sys
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from genodiff.errors import MachineError, printable
 from genodiff.jobs.machine import choose_device
-from genodiff.kernels.defaults import own_defaults
+from genodiff.jobs.options import Device, Offline
+from genodiff.jobs.request import Request
+from genodiff.jobs.verbs import verb
+
+_COLOUR = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-@own_defaults()
-def doctor(*, device: str = "auto", offline: bool = False) -> dict[str, Any]:
+@verb(
+    "doctor",
+    help="""
+`genodiff doctor`: what works on this machine.
+
+The exit code is 5 if something that is needed does not work.
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class DoctorRequest(Request[dict[str, Any]]):
     """The checks of this machine: `{"checks": [{"name", "status", "detail", "fix"}], "scan"}`.
 
     `status` is ok, warn or fail, and `fix` says how to repair it. `scan` is the selective scan in
     use, None where torch does not run. With `offline` the network is not tried. Nothing is written
     or downloaded.
     """
-    from genodiff.diagnosis.checks import Check, check_machine, report
 
-    checks, scan = check_machine(offline=offline), None
-    try:
-        choose_device(device)
-        from genodiff.diagnosis import selftest
+    json_help: ClassVar[str] = "Print one JSON object on stdout."
+    json_indent: ClassVar[int | None] = 1
 
-        more, scan = selftest.check_torch()
-        checks += more
-    except ImportError as fault:
-        what = f"cannot be imported: {printable(fault, 160)}"
-        checks.append(Check("torch", "fail", what, "install genodiff again in a new environment"))
-    except MachineError as fault:
-        checks.append(Check("device", "fail", fault.what, fault.fix or ""))
-    return report(checks, scan)
+    device: Device = "auto"
+    offline: Offline = False
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """The checks."""
+        from genodiff.diagnosis.checks import Check, check_machine, report
+
+        checks, scan = check_machine(offline=self.offline), None
+        try:
+            choose_device(self.device)
+            from genodiff.diagnosis import selftest
+
+            more, scan = selftest.check_torch()
+            checks += more
+        except ImportError as fault:
+            what = f"cannot be imported: {printable(fault, 160)}"
+            fix = "install genodiff again in a new environment"
+            checks.append(Check("torch", "fail", what, fix))
+        except MachineError as fault:
+            checks.append(Check("device", "fail", fault.what, fault.fix or ""))
+        return report(checks, scan)
+
+    def show(self, answer: Any) -> None:
+        """A table."""
+        _print(answer["checks"])
+
+    def conclude(self, answer: Any) -> str:
+        """Raises `MachineError` where something that is needed does not work."""
+        failed = [check["name"] for check in answer["checks"] if check["status"] == "fail"]
+        if failed:
+            raise MachineError(
+                f"genodiff cannot run well here: {', '.join(failed)}",
+                fix="do what `genodiff doctor` says after each ->",
+            )
+        return ""
+
+
+def _print(checks: list[dict[str, str]]) -> None:
+    """Print a table on a terminal, plain lines in a pipe; no text is read as rich markup."""
+    if not sys.stdout.isatty():
+        for c in checks:
+            print(f"{c['status']:4}  {c['name']:14}  {c['detail']}")
+            if c["fix"]:
+                print(f"      -> {c['fix']}")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for c in checks:
+        table.add_row(
+            Text(c["status"], style=_COLOUR[c["status"]]), Text(c["name"]), Text(c["detail"])
+        )
+        if c["fix"]:
+            table.add_row("", "", Text(f"-> {c['fix']}"))
+    Console(highlight=False).print(table)

@@ -1,13 +1,18 @@
 """Many genomes before training: `genodiff.build_genomes`."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge
 
 from genodiff.api.sources import OWN
 from genodiff.errors import UsageError
+from genodiff.jobs.file_request import OUT
+from genodiff.jobs.machine import count_jobs
+from genodiff.jobs.options import Offline, Plan
+from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 
 
 @dataclass(frozen=True)
@@ -27,18 +32,18 @@ class BuiltGenomes:
         return describe_plan(self.row)
 
 
-def build_genomes(
-    genomes: str | Path,
-    *,
-    out: str | Path | None = None,
-    jobs: int | None = None,
-    seq_len: int = 1024,
-    temperature: float = 1.0,
-    parquet: str | Path | None = None,
-    plan: bool = False,
-    offline: bool = False,
-    force: bool = False,
-) -> BuiltGenomes:
+@verb(
+    "data genomes",
+    function="build_genomes",
+    help="""
+Build the stores of many genomes, deal them to splits, and say how training draws from them.
+
+LIST is a table with a header line, separated by tabs: path (a file or an https:// URL), name,
+weight, species, split (cluster, assembly, chromosome, train, valid, test, or a BED file), sha256.
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class GenomesRequest(Request[BuiltGenomes]):
     """The stores of a list of genomes: built where they are not there, dealt to splits, counted.
 
     `genomes` is a list (docs/how-to/many-genomes.md), or the folder or URL of what was built of
@@ -48,41 +53,79 @@ def build_genomes(
     for Hugging Face `datasets`. With `plan` nothing is built. Raises `UsageError`, `DataError`
     naming each bad line, `MachineError`.
     """
-    from genodiff.data.genomes.collection import build_collection
-    from genodiff.data.genomes.listing import read_genome_list
-    from genodiff.data.genomes.parquet import write_windows
-    from genodiff.data.genomes.remote import is_remote
-    from genodiff.data.genomes.store import GenomesWindows, find_built_folder, open_genomes
-    from genodiff.data.genomes.survey import measure_room, plan_genomes, survey_genomes
-    from genodiff.data.recipe import SPLITS, Recipe
-    from genodiff.errors import DataError
-    from genodiff.io.process import count_usable_cores
 
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs {jobs} is below 1", fix="give 1 or more")
-    if not 0 < temperature <= 1e6:
-        raise UsageError(f"--temperature {temperature} is not above 0", fix="give 1, for example")
-    recipe, name = Recipe(name=OWN), str(genomes)
-    is_list = not is_remote(name) and not Path(name).is_dir()
-    if out is not None and not is_list:
-        raise UsageError("--out, and genomes that are built", fix="leave it out, or give a list")
-    if plan:
-        found = plan_genomes(name, recipe, seq_len, temperature)
-        return BuiltGenomes(Path(found["folder"]), found, {})
-    folder = Path(name)
-    if is_list:
-        listed = read_genome_list(name)
-        folder = find_built_folder(name) if out is None else Path(out)
-        build_collection(
-            listed, folder, jobs=jobs or count_usable_cores(), offline=offline, force=force
-        )
-    store = open_genomes(folder if is_list else name, offline=offline)
-    row = survey_genomes(store, recipe, seq_len, temperature) | measure_room(store.path)
-    written: dict[str, int] = {}
-    for split in SPLITS if parquet is not None else ():
-        try:
-            windows = GenomesWindows(store, recipe, split, seq_len)
-        except DataError:
-            continue  # the split is empty: the notes say so
-        written[split] = write_windows(windows, store.genomes, Path(str(parquet)))
-    return BuiltGenomes(store.path, row, written)
+    genomes: Annotated[
+        str | Path,
+        Option("A list of genomes, or the folder or URL of built ones.", ("LIST",), is_word=True),
+    ] = field(kw_only=False)
+    out: Annotated[
+        Path | str | None, Option("Folder to build in (default: in the cache folder).", OUT)
+    ] = None
+    jobs: Annotated[
+        int | None,
+        Ge(1),
+        Option("Genomes built at a time (default: --threads, or as many as there are cores)."),
+    ] = None
+    seq_len: Annotated[int, Option("Window length to count windows by.")] = 1024
+    temperature: Annotated[
+        float, Option("Shares go as weight x windows^(1/T): 1 by size, high all alike.")
+    ] = 1.0
+    parquet: Annotated[
+        Path | str | None,
+        Option("Also write the windows to this folder, for Hugging Face datasets."),
+    ] = None
+    offline: Offline = False
+    force: Annotated[bool, Option("Build again even if it is there.")] = False
+    plan: Plan = False
+
+    def answer(self, *given: Any) -> BuiltGenomes:
+        """The genomes."""
+        from genodiff.data.genomes.collection import build_collection
+        from genodiff.data.genomes.listing import read_genome_list
+        from genodiff.data.genomes.parquet import write_windows
+        from genodiff.data.genomes.remote import is_remote
+        from genodiff.data.genomes.store import GenomesWindows, find_built_folder, open_genomes
+        from genodiff.data.genomes.survey import measure_room, plan_genomes, survey_genomes
+        from genodiff.data.recipe import SPLITS, Recipe
+        from genodiff.errors import DataError
+
+        temperature, seq_len, out = self.temperature, self.seq_len, self.out
+        if not 0 < temperature <= 1e6:
+            what = f"--temperature {temperature} is not above 0"
+            raise UsageError(what, fix="give 1, for example")
+        recipe, name = Recipe(name=OWN), str(self.genomes)
+        is_list = not is_remote(name) and not Path(name).is_dir()
+        if out is not None and not is_list:
+            fix = "leave it out, or give a list"
+            raise UsageError("--out, and genomes that are built", fix=fix)
+        if self.plan:
+            found = plan_genomes(name, recipe, seq_len, temperature)
+            return BuiltGenomes(Path(found["folder"]), found, {})
+        folder = Path(name)
+        if is_list:
+            listed = read_genome_list(name)
+            folder = find_built_folder(name) if out is None else Path(out)
+            jobs = self.jobs or count_jobs()
+            build_collection(listed, folder, jobs=jobs, offline=self.offline, force=self.force)
+        store = open_genomes(folder if is_list else name, offline=self.offline)
+        row = survey_genomes(store, recipe, seq_len, temperature) | measure_room(store.path)
+        written: dict[str, int] = {}
+        for split in SPLITS if self.parquet is not None else ():
+            try:
+                windows = GenomesWindows(store, recipe, split, seq_len)
+            except DataError:
+                continue  # the split is empty: the notes say so
+            written[split] = write_windows(windows, store.genomes, Path(str(self.parquet)))
+        return BuiltGenomes(store.path, row, written)
+
+    def list_rows(self, answer: Any) -> list[Any]:
+        """What each genome holds."""
+        return [answer.row | {"parquet": answer.parquet}]
+
+    def show(self, answer: Any) -> None:
+        """What each genome holds, and how often it is drawn."""
+        print("\n".join(answer.describe()))
+        for split, rows in answer.parquet.items():
+            print(f"{self.parquet}: {rows:,} rows of {split}")
+        if not self.plan:
+            print(f"genomes {answer.path}")

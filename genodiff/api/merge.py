@@ -1,10 +1,9 @@
 """Shards of scores, embeddings, tracks or an evaluation put together: `genodiff.merge`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, ClassVar
 
 from genodiff.conservation.request import HOLDS as CONSTRAINT
 from genodiff.errors import UsageError
@@ -17,13 +16,32 @@ from genodiff.io.target import (
     read_json_object,
     set_aside,
 )
+from genodiff.jobs.file_request import OUT
+from genodiff.jobs.options import Force
+from genodiff.jobs.request import Option, Request, find_named
+from genodiff.jobs.shards import ShardFile
+from genodiff.jobs.verbs import verb
 from genodiff.maps.track_format import HOLDS
 
-if TYPE_CHECKING:
-    from genodiff.jobs.shards import ShardFile
+_MERGED: dict[object, str] = {
+    HOLDS: "genodiff.maps.track_folder:merge_tracks",
+    CONSTRAINT: "genodiff.conservation.job:merge_constraint",
+    LABELS: "genodiff.finetuning.base_predict_job:merge_bases",
+}
+"""What puts the shards of a kind together, by what their sidecars say that they hold."""
 
 
-def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False) -> dict[str, Any]:
+@verb(
+    "merge",
+    help="""
+Put the outputs of `--shard i/n` together: the bytes of a run without shards.
+
+They are of `genodiff score`, `embed`, `eval`, `tracks` or, of a model that labels bases, `predict`.
+An evaluation is written as JSON, and added to RUN/eval.json. Tracks become a folder.
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class MergeRequest(Request[dict[str, Any]]):
     """Write shards of `score`, `embed`, `eval`, `tracks`, `predict` as one; what its sidecar says.
 
     `out` has the bytes of a run without shards. `shards` may stand in any order; each has its
@@ -32,35 +50,53 @@ def merge(shards: Sequence[str | Path], *, out: str | Path, force: bool = False)
     `DataError` where one is missing, of another request, or was changed; `UsageError`,
     `MachineError`.
     """
-    from genodiff.jobs.shards import open_shards
 
-    target = str(out)
-    if any(read_json_object(f"{one}.json").get("holds") == HOLDS for one in shards[:1]):
-        from genodiff.maps.track_folder import merge_tracks
+    holds: ClassVar[str] = "scores"
 
-        return merge_tracks(open_shards(shards), target, force=force)
-    if any(read_json_object(f"{one}.json").get("holds") == CONSTRAINT for one in shards[:1]):
-        from genodiff.conservation.job import merge_constraint
+    shards: Annotated[
+        Sequence[str | Path],
+        Option(
+            "The shards, in any order, each with its sidecar.",
+            ("--shards",),
+            is_word=True,
+        ),
+    ] = field(default=(), kw_only=False)
+    out: Annotated[
+        str | Path,
+        Option("File to write, of the shards' format, - for stdout; of tracks a folder.", OUT),
+    ]
+    force: Force = False
 
-        return merge_constraint(open_shards(shards), target, force=force)
-    if any(read_json_object(f"{one}.json").get("holds") == LABELS for one in shards[:1]):
-        from genodiff.finetuning.base_predict_job import merge_bases
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """What the sidecar says."""
+        from genodiff.jobs.shards import open_shards
 
-        return merge_bases(open_shards(shards), target, force=force)
-    if not target.endswith(".zarr"):
-        check_target(target, force=force, inputs=shards)
-    if not is_stream(target):
-        check_target(f"{target}.json", force=force, inputs=shards)
-    parts = open_shards(shards)
-    if "holds" in parts[0].told:
-        from genodiff.evaluation.eval_shards import merge_evaluation
+        shards, target, force = self.shards, str(self.out), self.force
+        held = next((read_json_object(f"{one}.json").get("holds") for one in shards[:1]), None)
+        if held in _MERGED:
+            merged: dict[str, Any] = find_named(_MERGED[held])(
+                open_shards(shards), target, force=force
+            )
+            return merged
+        if not target.endswith(".zarr"):
+            check_target(target, force=force, inputs=shards)
+        if not is_stream(target):
+            check_target(f"{target}.json", force=force, inputs=shards)
+        parts = open_shards(shards)
+        if "holds" in parts[0].told:
+            from genodiff.evaluation.eval_shards import merge_evaluation
 
-        return merge_evaluation(parts, target)
-    if "axes" in parts[0].told:
-        return _merge_embeddings(parts, target, force)
-    from genodiff.variants.merge import merge_scores
+            return merge_evaluation(parts, target)
+        if "axes" in parts[0].told:
+            return _merge_embeddings(parts, target, force)
+        from genodiff.variants.merge import merge_scores
 
-    return merge_scores(parts, target)
+        return merge_scores(parts, target)
+
+    def conclude(self, answer: Any) -> str:
+        """How much was put together."""
+        noun = next(one for one in ("records", "windows", "bases") if one in answer)
+        return f"{self.out}: {answer[noun]:,} {noun} of {len(self.shards)} shards"
 
 
 def _merge_embeddings(parts: list[ShardFile], target: str, force: bool) -> dict[str, Any]:

@@ -1,14 +1,16 @@
 """The ready models, and what is known of each: `genodiff.list_models`, `genodiff.show_model`."""
 
-from __future__ import annotations
-
 import json
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
+from genodiff.api.ready_card import list_facts
 from genodiff.errors import CheckpointError, UsageError, did_you_mean
 from genodiff.io.identity import sha256_file, sha256_json
+from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import find_ready_model, list_ready_models
 
 FACTS, _WEIGHTS, _CARD = "facts.json", "model.safetensors", "model.json"
@@ -18,16 +20,44 @@ _SEALED = (
 )  # fmt: skip
 
 
-def list_models() -> list[dict[str, Any]]:
+Name = Annotated[str, Option("A name that `genodiff models list` prints.", ("NAME",), is_word=True)]
+
+
+@verb(
+    "models list",
+    function="list_models",
+    help="Names, weights, size, and what each was trained on.",
+)
+@dataclass(frozen=True, kw_only=True)
+class ModelListRequest(Request[list[dict[str, Any]]]):
     """Each ready model as `show_model` gives it, in the order of their names.
 
     >>> [one["name"] for one in genodiff.list_models()]                # doctest: +SKIP
     ['ecoli', 'yeast']
     """
-    return [describe_model(name, folder) for name, folder in list_ready_models().items()]
+
+    json_indent: ClassVar[int | None] = 2
+
+    def answer(self, *given: Any) -> list[dict[str, Any]]:
+        """The models."""
+        return [describe_model(name, folder) for name, folder in list_ready_models().items()]
+
+    def show(self, answer: Any) -> None:
+        """A line for each."""
+        if not answer:
+            print("no ready model is here; GENODIFF_MODELS names a folder of your own")
+        for one in answer:
+            size = f"{one['parameters']:>11,} weights {one['bytes'] / 1e6:>6.1f} MB"
+            print(f"{one['name']:<16}{size}  {one['facts'].get('about', one['preset'] or '')}")
 
 
-def show_model(name: str) -> dict[str, Any]:
+@verb(
+    "models show",
+    function="show_model",
+    help="Data, licence, figures beside those of opponents, and limits of one model.",
+)
+@dataclass(frozen=True, kw_only=True)
+class ModelShowRequest(Request[dict[str, Any]]):
     """What is known of a ready model: its name, folder, size in bytes, weights, kind, and facts.
 
     "facts" is what FOLDER/facts.json holds (`api/ready_card.py`): what it was trained on, its
@@ -37,7 +67,43 @@ def show_model(name: str) -> dict[str, Any]:
     >>> genodiff.show_model("yeast")["parameters"]                     # doctest: +SKIP
     470702
     """
-    return describe_model(name, find_model(name))
+
+    json_indent: ClassVar[int | None] = 2
+
+    name: Name = field(kw_only=False)
+
+    def answer(self, *given: Any) -> dict[str, Any]:
+        """What is known."""
+        return describe_model(self.name, find_model(self.name))
+
+    def show(self, answer: Any) -> None:
+        """The same as lines."""
+        print("\n".join(list_facts(answer)))
+
+
+@verb(
+    "models path",
+    function="",
+    help="""
+The folder of a model: for `AutoModelForMaskedLM.from_pretrained`, after `import
+genodiff.hf`, or to copy.
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class ModelPathRequest(Request[Path]):
+    """The folder of a ready model."""
+
+    json_help: ClassVar[str] = ""
+
+    name: Name = field(kw_only=False)
+
+    def answer(self, *given: Any) -> Path:
+        """The folder."""
+        return find_model(self.name)
+
+    def show(self, answer: Any) -> None:
+        """Its path."""
+        print(answer)
 
 
 def find_model(name: str) -> Path:

@@ -2,15 +2,20 @@
 `list_relatives`.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
+
+from annotated_types import Ge
 
 from genodiff.errors import UsageError
 from genodiff.io.target import check_target
+from genodiff.jobs.file_request import OUT
+from genodiff.jobs.machine import count_jobs
+from genodiff.jobs.options import Force, Offline, Plan
+from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 
 
 @dataclass(frozen=True)
@@ -54,16 +59,18 @@ def list_relatives() -> list[dict[str, Any]]:
     return found
 
 
-def build_relatives(
-    relatives: str | Path | Sequence[str | Path],
-    *,
-    out: str | Path | None = None,
-    only: Iterable[str] = (),
-    jobs: int | None = None,
-    plan: bool = False,
-    offline: bool = False,
-    force: bool = False,
-) -> BuiltRelatives:
+@verb(
+    "data relatives",
+    function="build_relatives",
+    help="""
+Fetch and index the genomes of related species, which `--relatives` reads.
+
+RELATIVES are recipes by name, lists of genomes (.tsv: path or URL, name, species, sha256), and
+FASTA files. Without any, the recipes are told.
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class RelativesRequest(Request[BuiltRelatives]):
     """Fetch the genomes of relatives, check them by their hashes, and index them, once.
 
     `relatives` are recipes by name (`genodiff.list_relatives`), lists of genomes (.tsv) and FASTA
@@ -78,28 +85,78 @@ def build_relatives(
     >>> genodiff.build_relatives("saccharomyces", plan=True).row["to_build"]  # doctest: +SKIP
     8
     """
-    from genodiff.io.process import count_usable_cores
-    from genodiff.runs.relative_lists import BUILT, choose_genomes, list_genomes, write_built
-    from genodiff.runs.relatives import build_relatives as build
-    from genodiff.runs.relatives import find_home, find_memory, open_relatives
-    from genodiff.runs.relatives_plan import check_relatives_room, plan_relatives
 
-    if jobs is not None and jobs < 1:
-        raise UsageError(f"--jobs {jobs} is below 1", fix="give 1 or more")
-    given = [relatives] if isinstance(relatives, str | Path) else list(relatives)
-    if not given:
-        raise UsageError("no relatives are named", fix="give a recipe, a list or FASTA files")
-    listed = choose_genomes(list_genomes(given, fetches=True), only)
-    if out is not None:
-        check_target(Path(out) / BUILT, force=force, inputs=given)
-    cores = jobs or count_usable_cores()
-    found = plan_relatives(listed, home=out, jobs=cores)
-    if plan:
-        return BuiltRelatives(Path(found["folder"]), found)
-    check_relatives_room(found)
-    build(listed, home=out, jobs=cores, offline=offline)
-    open_relatives(listed, home=out, offline=True)
-    if out is not None:
-        write_built(Path(out), listed.rows, lambda row: find_memory(row, out))
-    found = plan_relatives(listed, home=out, jobs=cores)
-    return BuiltRelatives(find_home(out), found)
+    relatives: Annotated[
+        str | Path | Sequence[str | Path],
+        Option("Recipes by name, lists of genomes, FASTA files.", ("RELATIVES",), is_word=True),
+    ] = field(default=(), kw_only=False)
+    out: Annotated[
+        Path | str | None,
+        Option("Folder to build in, to be given to --relatives [the cache folder].", OUT),
+    ] = None
+    only: Annotated[Sequence[str], Option("Name of a genome to take; one or several [all].")] = ()
+    jobs: Annotated[
+        int | None,
+        Ge(1),
+        Option("Genomes built at a time (default: --threads, or as cores and memory allow)."),
+    ] = None
+    offline: Offline = False
+    force: Force = False
+    plan: Plan = False
+
+    @property
+    def named(self) -> list[str | Path]:
+        """What is named."""
+        one = isinstance(self.relatives, str | Path)
+        return [self.relatives] if one else list(self.relatives)  # type: ignore[arg-type, list-item]
+
+    @classmethod
+    def make(cls, *args: Any, **kwargs: Any) -> Self:
+        """Raises `UsageError` where nothing is named: recipes are listed by `list_relatives`."""
+        made = super().make(*args, **kwargs)
+        if not made.named:
+            fix = "give a recipe, a list or FASTA files"
+            raise UsageError("no relatives are named", fix=fix)
+        return made
+
+    def answer(self, *given: Any) -> BuiltRelatives:
+        """What was built; a list of the recipes where nothing is named."""
+        from genodiff.runs.relative_lists import BUILT, choose_genomes, list_genomes, write_built
+        from genodiff.runs.relatives import build_relatives as build
+        from genodiff.runs.relatives import find_home, find_memory, open_relatives
+        from genodiff.runs.relatives_plan import check_relatives_room, plan_relatives
+
+        if not self.named:
+            return list_relatives()  # type: ignore[return-value]
+        out = self.out
+        listed = choose_genomes(list_genomes(self.named, fetches=True), self.only)
+        if out is not None:
+            check_target(Path(out) / BUILT, force=self.force, inputs=self.named)
+        cores = self.jobs or count_jobs()
+        found = plan_relatives(listed, home=out, jobs=cores)
+        if self.plan:
+            return BuiltRelatives(Path(found["folder"]), found)
+        check_relatives_room(found)
+        build(listed, home=out, jobs=cores, offline=self.offline)
+        open_relatives(listed, home=out, offline=True)
+        if out is not None:
+            write_built(Path(out), listed.rows, lambda row: find_memory(row, out))
+        found = plan_relatives(listed, home=out, jobs=cores)
+        return BuiltRelatives(find_home(out), found)
+
+    def list_rows(self, answer: Any) -> list[Any]:
+        """What was built, or the recipes."""
+        return [answer.row] if self.named else list(answer)
+
+    def show(self, answer: Any) -> None:
+        """The same in words."""
+        for row in () if self.named else answer:
+            size = f"{row['genomes']} genomes, {row['bases'] / 1e6:,.1f} Mb"
+            print(f"{row['name']:<15} {size:<24} {row['built']} built  {row['description']}")
+        if self.named:
+            print("\n".join(answer.describe()))
+        if self.named and not self.plan:
+            told = " ".join(
+                f"--relatives {one}" for one in ([self.out] if self.out else self.named)
+            )
+            print(f"give {told}")

@@ -1,31 +1,28 @@
 """The page of a run, of several runs or of scored variants: `genodiff.report`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 from genodiff.errors import DataError, MachineError, UsageError
 from genodiff.io.target import check_target
-from genodiff.kernels.defaults import own_defaults
+from genodiff.jobs.file_request import ONLY_RUN, OUT, RUN_NAMES
+from genodiff.jobs.options import Device, Force, Offline
+from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_may_write, locate
 
 _NAMED = 3  # runs in the name of the page of several
 
 
-@own_defaults()
-def report(
-    run: str | Path,
-    *more: str | Path,
-    out: str | Path | None = None,
-    samples: str | Path | None = None,
-    model: str | Path | None = None,
-    fasta: str | Path | None = None,
-    top: int = 20,
-    device: str = "auto",
-    force: bool = False,
-    offline: bool = True,
-) -> Path:
+@verb(
+    "report",
+    help="Write a run's report.html again, several runs side by side, or the page of scored "
+    "variants.",
+)
+@dataclass(frozen=True, kw_only=True)
+class ReportRequest(Request[Path]):
     """Write the page of what a run folder or a file of scored variants holds; return its path.
 
     The default for `out` is RUN/report.html; a file there that genodiff did not write is replaced
@@ -33,49 +30,104 @@ def report(
     compared with real sequence in place of the run's own; then the default for `out` is
     SAMPLES.html.
 
-    With `more` runs the page sets all of them side by side: curves, bounds, settings that differ.
-    The default for `out` is then report-RUN-RUN.html beside the first run.
+    Several runs are set side by side: curves, bounds, settings that differ. The default for `out`
+    is then report-RUN-RUN.html beside the first run.
 
-    Of an output of `genodiff.score` (or of `genodiff.merge`) in `run` the default is SCORES.html.
-    `model`, the run that made the scores, adds logos of the `top` least likely variants, and scores
-    some again to test the standard errors; `fasta` is the genome, by default where it was.
+    Of an output of `genodiff.score` (or of `genodiff.merge`) the default is SCORES.html. `model`,
+    the run that made the scores, adds logos of the `top` least likely variants, and scores some
+    again to test the standard errors; `fasta` is the genome, by default where it was.
 
-    Raises `CheckpointError` where `run` is no run folder, `DataError` where `samples` is not there
+    Raises `CheckpointError` where there is no run folder, `DataError` where `samples` is not there
     or a file holds no scores, `UsageError`, `MachineError`.
     """
-    if out is not None:
-        check_target(out, force=True)  # the place alone: what is there is judged by each report
-    if more:
-        given = {"--samples": samples, "--model": model, "--fasta": fasta}
-        return _report_runs([run, *more], out, given, force=force)
-    if _is_scores(run):
-        if samples is not None:
-            raise UsageError("--samples is for the report of a run", fix="leave it out")
-        from genodiff.reports.variant_report import report_variants
 
-        return report_variants(
-            run, out=out, model=model, fasta=fasta, top=top, device=device, force=force
+    json_help: ClassVar[str] = ""
+
+    what: Annotated[
+        Sequence[str | Path],
+        Option(
+            "Run folder, several of them side by side, or an output of genodiff score (or of "
+            "genodiff merge).",
+            ("WHAT",),
+            is_word=True,
+            is_spread=True,
+        ),
+    ] = field(kw_only=False)
+    model: Annotated[Path | str | None, Option(ONLY_RUN, RUN_NAMES)] = None
+    out: Annotated[
+        Path | str | None,
+        Option(
+            "HTML file to write (default: RUN/report.html, SCORES.html, or report-RUN-RUN.html "
+            "beside the first run).",
+            OUT,
+        ),
+    ] = None
+    samples: Annotated[
+        Path | str | None,
+        Option(
+            "Samples to set beside real sequence, in place of the run's own; the page is then "
+            "SAMPLES.html."
+        ),
+    ] = None
+    fasta: Annotated[
+        Path | str | None, Option("Of scores with --model: the genome (default: where it was).")
+    ] = None
+    top: Annotated[int, Option("Of scores: how many of the least likely variants are listed.")] = 20
+    device: Device = "auto"
+    force: Force = False
+    offline: Offline = True
+
+    @classmethod
+    def arrange(cls, values: dict[str, Any]) -> None:
+        """A run may be given as --model alone."""
+        if not values["what"] and values["model"] is not None:
+            values |= {"what": (values["model"],), "model": None}
+
+    def answer(self, *given: Any) -> Path:
+        """The path."""
+        if not self.what:
+            raise UsageError("nothing to report on", fix="give a run folder, or scored variants")
+        run, *more = self.what
+        out, samples, force = self.out, self.samples, self.force
+        if out is not None:
+            check_target(out, force=True)  # the place alone: each report judges what is there
+        if more:
+            flags = {"--samples": samples, "--model": self.model, "--fasta": self.fasta}
+            return _report_runs(self.what, out, flags, force=force)
+        if _is_scores(run):
+            if samples is not None:
+                raise UsageError("--samples is for the report of a run", fix="leave it out")
+            from genodiff.reports.variant_report import report_variants
+
+            return report_variants(
+                run, out=out, model=self.model, fasta=self.fasta, top=self.top,
+                device=self.device, force=force,
+            )  # fmt: skip
+        if self.model is not None or self.fasta is not None:
+            what = "--model and --fasta are for the report of scored variants"
+            fix = "give an output of genodiff score, or leave them out"
+            raise UsageError(what, file=run, fix=fix)
+        path = locate(run)
+        if samples is not None and not Path(samples).is_file():
+            raise DataError("there is no such file", file=samples, fix="give a file of samples")
+        target = Path(
+            out if out is not None else f"{samples}.html" if samples else path / "report.html"
         )
-    if model is not None or fasta is not None:
-        what = "--model and --fasta are for the report of scored variants"
-        raise UsageError(what, file=run, fix="give an output of genodiff score, or leave them out")
-    path = locate(run)
-    if samples is not None and not Path(samples).is_file():
-        raise DataError("there is no such file", file=samples, fix="give a file of samples")
-    target = Path(
-        out if out is not None else f"{samples}.html" if samples else path / "report.html"
-    )
-    known = _is_older_page if out is None else None
-    try:
-        if out is None and samples is None:
-            check_may_write(path, "give --out FILE.html")
-        check_target(target, force=force, inputs=(samples,), known=known)
-    except MachineError as fault:
-        raise MachineError(fault.what, file=target, fix="give --out FILE.html") from None
-    from genodiff.reports.html import write_report
+        known = _is_older_page if out is None else None
+        try:
+            if out is None and samples is None:
+                check_may_write(path, "give --out FILE.html")
+            check_target(target, force=force, inputs=(samples,), known=known)
+        except MachineError as fault:
+            raise MachineError(fault.what, file=target, fix="give --out FILE.html") from None
+        from genodiff.reports.html import write_report
 
-    drawn = None if samples is None else Path(samples)
-    return write_report(path, target, samples=drawn, offline=offline)
+        drawn = None if samples is None else Path(samples)
+        return write_report(path, target, samples=drawn, offline=self.offline)
+
+    def show(self, answer: Any) -> None:
+        """Its path."""
+        print(answer)
 
 
 def _report_runs(

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from annotated_types import Ge
+
+from genodiff.api.config import ConfigFile
 from genodiff.api.sources import OWN, DataSource, locate_genomes, make_absolute, resolve_source
 from genodiff.errors import UsageError
-from genodiff.jobs.machine import choose_device
-from genodiff.kernels.defaults import own_defaults
+from genodiff.jobs.file_request import OUT
+from genodiff.jobs.machine import choose_device, find_wanted_threads
+from genodiff.jobs.options import Force, Offline
+from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 from genodiff.runs.lock import check_lock_free
 from genodiff.runs.resolve import read_config, refuse_other_run, resolve_config
 from genodiff.runs.sections import SPECIES
@@ -28,71 +34,6 @@ if TYPE_CHECKING:
     from genodiff.training.start import WarmStart
 
 
-@own_defaults()
-def train(
-    source: str | Path | None = None,
-    *,
-    fasta: str | Path | None = None,
-    bed: str | Path | None = None,
-    text: str | Path | None = None,
-    genomes: str | Path | None = None,
-    labels: str | Path | None = None,
-    memory: bool = False,
-    preset: str | None = None,
-    config: str | Path | None = None,
-    out: str | Path | None = None,
-    resume: str | Path | None = None,
-    fresh: bool = False,
-    init: str | Path | None = None,
-    domain: str | None = None,
-    seed: int | None = None,
-    force: bool = False,
-    device: str = "auto",
-    offline: bool = False,
-    logger: Sequence[str] = ("csv",),
-    argv: list[str] | None = None,
-    devices: int = 1,
-    fsdp: bool = False,
-    **settings: Any,
-) -> RunResult:
-    """Train until the run's limit, or go on in its folder; how the run stands then.
-
-    `source` is a recipe ("toy", "hg38"), its YAML file, or your own FASTA, GenBank or EMBL file.
-    `settings` are those of `genodiff config schema`, by their place or their own name:
-    `train("toy", max_steps=50, lr=1e-3, out="runs/x")`, or by section: `optim={"lr": 1e-3}`.
-    `genomes` is a list of many genomes (docs/how-to/many-genomes.md), or the folder or URL of what
-    was built of one; `data={"temperature": T}` evens out how often each is drawn.
-    `labels` is a table (CONTIG LABEL) or BED file (CONTIG START END LABEL): the network learns the
-    law of each class beside that of all, for `genodiff.sample(label=...)`; with `genomes`,
-    "species" is the list's column. With `memory` it is trained beside a memory of the train split,
-    and learns what that does not know.
-    `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`. With `devices` that many
-    processes share each step, each on a GPU of its own or on the CPU; a script that asks for them
-    needs `if __name__ == "__main__":`. With `fsdp` each of them keeps a part of every tensor.
-
-    The result has `run` (the folder), `step`, `seconds`, `tokens`, `valid_bits` (bits per base of
-    the last validation, or None) and `already_done`. Raises `UsageError`, `DataError`,
-    `CheckpointError`, `MachineError`, and `Interrupted` (its state is saved) after a signal.
-    """
-    planned = plan_run(
-        DataSource.of(source, fasta, text, domain, bed, genomes),
-        labels=labels,
-        memory=memory,
-        preset=preset,
-        config=config,
-        out=out,
-        resume=resume,
-        fresh=fresh,
-        init=init,
-        seed=seed,
-        force=force,
-        **settings,
-    )
-    return planned.train(
-        device=device, offline=offline, logger=logger, argv=argv, devices=devices, fsdp=fsdp
-    )
-
-
 @dataclass(frozen=True)
 class PlannedRun:
     """A run whose configuration and folder are known, before anything is computed."""
@@ -103,7 +44,6 @@ class PlannedRun:
     force: bool = False
     """Files in the folder that genodiff did not write are set aside."""
 
-    @own_defaults()
     def estimate(self, *, device: str = "auto") -> dict[str, Any]:
         """Parameters, tokens, memory, time and files, as `genodiff train --plan --json` prints."""
         device = choose_device(device)
@@ -114,21 +54,12 @@ class PlannedRun:
         check_run_folder(self.folder, force=self.force)
         return estimate(self.config, self.folder, device)
 
-    @own_defaults()
-    def describe(self, *, device: str = "auto") -> list[str]:
-        """The estimate as lines of text."""
-        found = self.estimate(device=device)
-        from genodiff.training.estimate import format_estimate
-
-        return format_estimate(found)
-
     def write_sbatch(
         self,
         words: Sequence[str],
         *,
         devices: int = 1,
         device: str = "auto",
-        threads: int | None = None,
     ) -> str:
         """A SLURM job for the command line `words`, which saves and queues again at its time's end.
 
@@ -141,10 +72,9 @@ class PlannedRun:
             name=f"genodiff-{self.folder.name}",
             devices=devices,
             device=device,
-            threads=threads or max(1, devices) * 2,
+            threads=find_wanted_threads() or max(1, devices) * 2,
         )
 
-    @own_defaults()
     def train(
         self,
         *,
@@ -216,89 +146,257 @@ class PlannedRun:
         return launch_ranks(devices, work)
 
 
-def plan_run(
-    source: DataSource,
-    *,
-    labels: str | Path | None = None,
-    memory: bool = False,
-    preset: str | None = None,
-    config: str | Path | None = None,
-    out: str | Path | None = None,
-    resume: str | Path | None = None,
-    fresh: bool = False,
-    init: str | Path | None = None,
-    seed: int | None = None,
-    force: bool = False,
-    **settings: Any,
-) -> PlannedRun:
-    """The run that `train` would train or go on with; options as there.
+@verb(
+    "train",
+    help="Train a model on a recipe (hg38, sacCer3, toy, ...) or on your own FASTA; run again to "
+    "resume.",
+)
+@dataclass(frozen=True, kw_only=True)
+class TrainRequest(Request["RunResult"]):
+    """Train until the run's limit, or go on in its folder; how the run stands then.
 
-    Imports torch only where a run or weights are read (`init`, a folder that holds no run). Raises
-    `UsageError`, `DataError`, `CheckpointError`.
+    `source` is a recipe ("toy", "hg38"), its YAML file, or your own FASTA, GenBank or EMBL file.
+    `settings` are those of `genodiff config schema`, by their place or their own name:
+    `train("toy", max_steps=50, lr=1e-3, out="runs/x")`, or by section: `optim={"lr": 1e-3}`.
+    `genomes` is a list of many genomes (docs/how-to/many-genomes.md), or the folder or URL of what
+    was built of one; `data={"temperature": T}` evens out how often each is drawn.
+    `labels` is a table (CONTIG LABEL) or BED file (CONTIG START END LABEL): the network learns the
+    law of each class beside that of all, for `genodiff.sample(label=...)`; with `genomes`,
+    "species" is the list's column. With `memory` it is trained beside a memory of the train split,
+    and learns what that does not know.
+    `logger` adds curves for "tensorboard" or "wandb" to `metrics.csv`. With `devices` that many
+    processes share each step, each on a GPU of its own or on the CPU; a script that asks for them
+    needs `if __name__ == "__main__":`. With `fsdp` each of them keeps a part of every tensor.
+
+    The result has `run` (the folder), `step`, `seconds`, `tokens`, `valid_bits` (bits per base of
+    the last validation, or None) and `already_done`. Raises `UsageError`, `DataError`,
+    `CheckpointError`, `MachineError`, and `Interrupted` (its state is saved) after a signal.
     """
-    if resume is not None and (fresh or out is not None):
-        raise UsageError(
-            f"--resume and {'--fresh' if fresh else '--out'} exclude each other",
-            fix="give one of them",
+
+    json_help: ClassVar[str] = "With --plan: one JSON object on stdout."
+    json_indent: ClassVar[int | None] = 2
+    catches_stop: ClassVar[bool] = False
+
+    source: Annotated[
+        str | Path | None,
+        Option(
+            "hg38, sacCer3, toy, wikitext2, ..., a recipe's YAML file, or your FASTA or GenBank "
+            "file; with --domain text a text.",
+            ("RECIPE",),
+            is_word=True,
+        ),
+    ] = field(default=None, kw_only=False)
+    fasta: Annotated[
+        str | Path | None,
+        Option("Your FASTA in the recipe's place (or without any recipe).", is_first=True),
+    ] = None
+    bed: Annotated[
+        str | Path | None,
+        Option(
+            "Your intervals as BED; column 4 says train, valid or test. The strand column is not "
+            "used: a base is in one split, whichever strand is read.",
+            is_first=True,
+        ),
+    ] = None
+    text: Annotated[
+        str | Path | None,
+        Option("Your file or folder of text in the recipe's place (or without any recipe)."),
+    ] = None
+    genomes: Annotated[
+        str | Path | None,
+        Option(
+            "Many genomes: a list (columns path, name, weight, species, split, sha256), or the "
+            "folder or URL that `genodiff data genomes` built."
+        ),
+    ] = None
+    labels: Annotated[
+        str | Path | None,
+        Option(
+            "Conditional training: CONTIG LABEL, or BED with the label in column 4 (its strand is "
+            "not used: a label is of a window), or the word species with --genomes. See sample "
+            "--label."
+        ),
+    ] = None
+    memory: Annotated[
+        bool,
+        Option("Train beside a memory of the train split: the network learns what it lacks."),
+    ] = False
+    preset: Annotated[
+        str | None,
+        Option(
+            "Network: caduceus-ps-470k, dit-470k, ...; `genodiff config presets` lists them.",
+            is_first=True,
+        ),
+    ] = None
+    config: ConfigFile = None
+    out: Annotated[
+        Path | str | None,
+        Option("Run folder (default: runs/RECIPE-PRESET).", OUT, is_first=True),
+    ] = None
+    resume: Annotated[Path | str | None, Option("Go on in this run folder, which must exist.")] = (
+        None
+    )
+    fresh: Annotated[
+        bool,
+        Option("Refuse to go on: the folder must hold no run.", ("--fresh", "--from-scratch")),
+    ] = False
+    init: Annotated[
+        str | Path | None,
+        Option("Begin from these weights: a run, a checkpoint or a published folder."),
+    ] = None
+    domain: Annotated[
+        Literal["dna", "text"] | None,
+        Option("What the sequences are (default: the recipe's)."),
+    ] = None
+    seed: Annotated[int | None, Ge(0), Option("Seed of every random draw [1].", on_line=False)] = (
+        None
+    )
+    device: Annotated[str, Option("Where to compute.", on_line=False, is_first=True)] = "auto"
+    offline: Offline = False
+    logger: Annotated[
+        Sequence[Literal["csv", "tensorboard", "wandb"]],
+        Option(
+            "Where curves go; repeatable. metrics.csv is always written; W&B stays offline unless "
+            "WANDB_MODE=online [csv]."
+        ),
+    ] = ("csv",)
+    argv: Annotated[
+        list[str] | None, Option("The command that the run folder remembers.", on_line=False)
+    ] = None
+    devices: Annotated[
+        int,
+        Option("Processes that share each step, each on a GPU of its own or on the CPU."),
+    ] = 1
+    fsdp: Annotated[
+        bool,
+        Option(
+            "Each process keeps a part of every tensor (FSDP2), where one GPU does not hold the "
+            "network."
+        ),
+    ] = False
+    settings: Annotated[
+        Mapping[str, Any], Option("Settings of the run, by name.", is_settings=True)
+    ] = field(default_factory=dict)
+    plan: Annotated[bool, Option("Say what would be done, and stop.", is_first=True)] = False
+    print_sbatch: Annotated[
+        bool,
+        Option("Print a SLURM job of this command that requeues, and stop.", is_general=True),
+    ] = False
+    force: Force = False
+
+    @cached_property
+    def planned(self) -> PlannedRun:
+        """The run that is trained or gone on with.
+
+        Imports torch only where a run or weights are read (`init`, a folder that holds no run).
+        Raises `UsageError`, `DataError`, `CheckpointError`.
+        """
+        source = DataSource.of(
+            self.source, self.fasta, self.text, self.domain, self.bed, self.genomes
         )
-    given = {} if config is None else read_yaml(config)
-    parts = (source.recipe, source.fasta, source.text, source.bed)
-    if source.genomes is not None and parts != (None, None, None, None):
-        what = "--genomes excludes a recipe, --fasta, --bed and --text"
-        raise UsageError(what, fix="give the list alone; it names files and splits")
-    if resume is None and source.genomes is None:
-        source = resolve_source(source, given)
-    files = (source.fasta, source.text, source.genomes)
-    own = any(one is not None for one in files) and config is None and resume is None
-    named = {
-        "recipe": source.recipe or (OWN if own else None),
-        "fasta": make_absolute(source.fasta),
-        "bed": make_absolute(source.bed),
-        "text": make_absolute(source.text),
-        "genomes": locate_genomes(source.genomes),
-        "domain": source.domain,
-        "preset": preset,
-        "seed": seed,
-    }
-    over = settings | {key: value for key, value in named.items() if value is not None}
-    words_of = given.get("labels") if isinstance(given, dict) and not given.get("classes") else None
-    if SPECIES in (labels, words_of if labels is None else None):
-        from genodiff.runs.labels import read_species_settings
-
-        stated = given.get("genomes") if isinstance(given, dict) else None
-        over |= read_species_settings(over.get("genomes") or stated)
-    elif labels is not None or words_of is not None:
-        from genodiff.runs.labels import read_label_settings
-
-        over |= read_label_settings(make_absolute(labels or words_of), given, over)
-    if memory:
-        over |= {"backbone.recalls": True}
-    start = None
-    if init is not None:
-        start, given, over = _read_init(str(init), resume or out, given, over)
-    if resume is not None:
-        resume = Path(resume)
-        if not (resume / "config.yaml").is_file():
-            from genodiff.runs.folder import explain_no_run
-
-            raise explain_no_run(resume)
-        resolved = read_config(resume / "config.yaml", over, together=False)
-    else:
-        if "recipe" not in over and not (isinstance(given, dict) and "recipe" in given):
-            fix = (
-                "name one, such as `genodiff train hg38`, or give your FASTA: `genodiff train FILE`"
+        if self.resume is not None and (self.fresh or self.out is not None):
+            raise UsageError(
+                f"--resume and {'--fresh' if self.fresh else '--out'} exclude each other",
+                fix="give one of them",
             )
-            raise UsageError("no recipe", fix=fix)
-        resolved = resolve_config(given, file=config, over=over, together=False)
-    folder = Path(resume or out or Path("runs") / _name_run(resolved))
-    if fresh and (folder / "config.yaml").exists():
-        raise UsageError(
-            "holds a run already",
-            file=folder,
-            fix="leave --fresh out to go on with it, or choose another --out",
+        given = {} if self.config is None else read_yaml(self.config)
+        parts = (source.recipe, source.fasta, source.text, source.bed)
+        if source.genomes is not None and parts != (None, None, None, None):
+            what = "--genomes excludes a recipe, --fasta, --bed and --text"
+            raise UsageError(what, fix="give the list alone; it names files and splits")
+        if self.resume is None and source.genomes is None:
+            source = resolve_source(source, given)
+        files = (source.fasta, source.text, source.genomes)
+        own = any(one is not None for one in files) and self.config is None and self.resume is None
+        named = {
+            "recipe": source.recipe or (OWN if own else None),
+            "fasta": make_absolute(source.fasta),
+            "bed": make_absolute(source.bed),
+            "text": make_absolute(source.text),
+            "genomes": locate_genomes(source.genomes),
+            "domain": source.domain,
+            "preset": self.preset,
+            "seed": self.seed,
+        }
+        over = dict(self.settings) | {
+            key: value for key, value in named.items() if value is not None
+        }
+        words_of = (
+            given.get("labels") if isinstance(given, dict) and not given.get("classes") else None
         )
-    check_lock_free(folder)
-    return PlannedRun(resolved, folder, start, force)
+        if SPECIES in (self.labels, words_of if self.labels is None else None):
+            from genodiff.runs.labels import read_species_settings
+
+            stated = given.get("genomes") if isinstance(given, dict) else None
+            over |= read_species_settings(over.get("genomes") or stated)
+        elif self.labels is not None or words_of is not None:
+            from genodiff.runs.labels import read_label_settings
+
+            over |= read_label_settings(make_absolute(self.labels or words_of), given, over)
+        if self.memory:
+            over |= {"backbone.recalls": True}
+        start = None
+        if self.init is not None:
+            start, given, over = _read_init(str(self.init), self.resume or self.out, given, over)
+        if self.resume is not None:
+            resume = Path(self.resume)
+            if not (resume / "config.yaml").is_file():
+                from genodiff.runs.folder import explain_no_run
+
+                raise explain_no_run(resume)
+            resolved = read_config(resume / "config.yaml", over, together=False)
+        else:
+            if "recipe" not in over and not (isinstance(given, dict) and "recipe" in given):
+                fix = "name one, such as `genodiff train hg38`, or give your FASTA: "
+                fix += "`genodiff train FILE`"
+                raise UsageError("no recipe", fix=fix)
+            resolved = resolve_config(given, file=self.config, over=over, together=False)
+        folder = Path(self.resume or self.out or Path("runs") / _name_run(resolved))
+        if self.fresh and (folder / "config.yaml").exists():
+            raise UsageError(
+                "holds a run already",
+                file=folder,
+                fix="leave --fresh out to go on with it, or choose another --out",
+            )
+        check_lock_free(folder)
+        return PlannedRun(resolved, folder, start, self.force)
+
+    def answer(self, *given: Any) -> RunResult:
+        """How the run stands; with `plan` a mapping: parameters, tokens, memory, time and files."""
+        return self._plan() if self.plan or self.print_sbatch else self._train()
+
+    def _plan(self) -> Any:
+        if self.print_sbatch:
+            words = [word for word in sys.argv[1:] if word != "--print-sbatch"]
+            return self.planned.write_sbatch(words, devices=self.devices, device=self.device)
+        return self.planned.estimate(device=self.device)
+
+    def _train(self) -> RunResult:
+        return self.planned.train(
+            device=self.device, offline=self.offline, logger=self.logger, argv=self.argv,
+            devices=self.devices, fsdp=self.fsdp,
+        )  # fmt: skip
+
+    def list_rows(self, answer: Any) -> list[Any]:
+        """The plan."""
+        return [answer] if self.plan else []
+
+    def show(self, answer: Any) -> None:
+        """The plan as lines, or the SLURM job."""
+        if self.print_sbatch:
+            print(answer, end="")
+        elif self.plan:
+            from genodiff.training.estimate import format_estimate
+
+            print("\n".join(format_estimate(answer)))
+
+    def conclude(self, answer: Any) -> str:
+        """How the run stands, and what to do next."""
+        if self.plan or self.print_sbatch or answer.already_done:
+            return ""
+        bits, unit, where = answer.valid_bits, self.planned.config.unit, self.planned.folder
+        bound = "" if bits is None else f", validation {bits:.4f} bits per {unit}"
+        return f"{where}: done at step {answer.step}{bound}; next: genodiff eval {where}"
 
 
 def _read_init(

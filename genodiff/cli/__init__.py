@@ -11,10 +11,9 @@ from cyclopts.exceptions import ArgumentOrderError, CycloptsError
 
 from genodiff.api.provenance import describe_version
 from genodiff.cli.explain import explain
-from genodiff.cli.verbs import VERBS, add_verb
+from genodiff.cli.verbs import add_verbs
 from genodiff.errors import GenodiffError, Interrupted, printable
 from genodiff.io.process import end_process, open_missing_streams
-from genodiff.registry import load_plugins
 
 # Times that an idle thread of GNU OpenMP looks for work before it sleeps. Its default, some
 # milliseconds, keeps the core busy when another program wants it, and small networks then train
@@ -30,7 +29,6 @@ _FILES = ("\ncomplete -F", "\ncomplete -o bashdefault -o default -F")
 
 def build_app() -> App:
     """The command line with every verb, ours and those of plug-ins."""
-    load_plugins()
     app = App(
         name="genodiff",
         help="Masked-diffusion language models of genomes: train on a FASTA, measure in bits per "
@@ -41,8 +39,7 @@ def build_app() -> App:
         suppress_keyboard_interrupt=False,  # cyclopts would end without a line
     )
     add_completion(app)
-    for name, verb in VERBS.items():
-        add_verb(app, name, verb)
+    add_verbs(app)
     return app
 
 

@@ -1,115 +1,94 @@
-"""A verb of the command line, made of its request: a flag for each field."""
+"""A command, made of the request of its verb: a flag for each field."""
 
 import inspect
 import json as json_module
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import MISSING, fields
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import Parameter, Token
 
-from genodiff.cli.common import (
-    Common,
-    CommonBeside,
-    Json,
-    JsonRows,
-    check_file,
-    convert_whole_number,
-    print_plan,
-    read_files,
-    stop_on_sigterm,
-)
+from genodiff.cli.session import MachineOptions, stop_on_sigterm
 from genodiff.errors import UsageError
-from genodiff.io.progress import format_duration
-from genodiff.jobs.file_request import FileRequest
-from genodiff.jobs.request import Field, list_fields, list_kinds
+from genodiff.jobs.file_request import check_file
+from genodiff.jobs.request import Field, Option, Request, list_fields, list_kinds
 
 _log = logging.getLogger("genodiff")
+_WORD, _WORDS = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL
+_OPTION = inspect.Parameter.KEYWORD_ONLY
+_MACHINE = {one.name: one for one in list_fields(MachineOptions)}
 
 
-def make_verb(
-    answer: Callable[..., Any],
-    say: Callable[[Mapping[str, Any]], str] = str,
-    arrange: Callable[[dict[str, Any]], None] | None = None,
-    show: Callable[[Any, dict[str, Any]], None] | None = None,
-    rows: Callable[[Any, dict[str, Any]], Iterable[Any]] | None = None,
-    parts: Sequence[type] = (),
-    fixed: Mapping[str, Any] = MappingProxyType({}),
-) -> Callable[..., None]:
-    """The function behind a verb, whose public function is `answer`.
-
-    `say` gives its last line on stderr, of what the sidecar says. `arrange` puts words in their
-    places where they may stand in several. `show` prints an answer that is no file, or its plan,
-    and `rows` are the lines that --json prints of it. With `parts` of the request the flags are
-    those of these classes alone; `fixed` are values that the verb itself gives.
-    """
-    request: type[FileRequest] = answer.request  # type: ignore[attr-defined]
-    listed = {one.name: one for part in parts or [request] for one in list_fields(part)}
-    listed = {name: one for name, one in listed.items() if name not in fixed}
-    words = [name for name, one in listed.items() if one.option.is_word]
+def make_command(verb: str, request: type[Request[Any]], *variant: str) -> Callable[..., None]:
+    """The command of a verb; of a `variant`, with that word as the value of the first field."""
+    listed = {
+        one.name: one for part in request.flag_parts or [request] for one in list_fields(part)
+    }
+    fixed = dict(zip(listed, variant, strict=False))
+    own = {name: one for name, one in listed.items() if name not in fixed and one.option.on_line}
+    words = [name for name, one in own.items() if one.option.is_word]
+    is_arranged = request.arrange.__func__ is not Request.arrange.__func__  # type: ignore[attr-defined]
 
     def call(*args: Any, **kwargs: Any) -> None:
         bound = call.__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
         bound.apply_defaults()
         values = bound.arguments
-        common = values.pop("common")
-        json = values["json"] if "json" in listed else values.pop("json")
-        common.prepare()
-        is_plan, has_rows = values.get("plan", False), "json" in listed
-        for one in listed.values():
-            _check_name(one, values.get(one.name))
-        if arrange is not None:
-            arrange(values)
+        machine = {name: values.pop(name) for name in _MACHINE if name in shared}
+        json = bool(values.get("json"))
+        MachineOptions(**machine).prepare() if request.has_machine else None
+        for name, one in own.items():
+            _check_name(one, values.get(name))
+        if is_arranged:
+            request.arrange(values)
         elif len(words) == 2:
-            usage = f"{answer.__name__} RUN {_name_word(listed[words[1]])}"
+            usage = f"{verb} RUN {_name_word(own[words[1]])}"
             check_file(Path(values["run"]), values[words[1]], usage)
-        given = {name: _read(one, values) for name, one in listed.items() if one.option.on_line}
+        given = {name: _read(one, values) for name, one in own.items()}
+        for name in listed.keys() & machine.keys():
+            if machine[name] != shared[name][1]:
+                given[name] = machine[name]
         given = {name: value for name, value in given.items() if value is not None}
-        for name, one in listed.items():
-            if not one.option.on_line and hasattr(common, name):
-                given[name] = getattr(common, name)
         asked = request(**given, **fixed)
-        out = getattr(asked, "out", None)
-        if json and not is_plan and not has_rows and str(out) == "-":
-            what = f"--json and {asked.holds} both go to stdout"
+        is_plan = values.get("plan", False)
+        has_rows = json and (is_plan or "json" not in own)
+        if has_rows and not is_plan and str(getattr(asked, "out", "")) == "-":
+            what = f"--json and {getattr(asked, 'holds', 'the output')} both go to stdout"
             raise UsageError(what, fix="give --out FILE")
-        with stop_on_sigterm():
-            told = asked.answer()
-        lines = told.pop("lines", None)
-        if json and (is_plan or not has_rows):
-            for row in [told] if is_plan or rows is None else rows(asked, told):
-                print(json_module.dumps(row, allow_nan=False))
-        elif show is not None:
-            show(asked, told)
-        elif lines is not None:
-            print("\n".join(lines))
-        elif is_plan:
-            print_plan(told)
-        if is_plan and not json and (show or lines) and "seconds_of_relatives" in told:
-            print(f"relatives {told['relatives']}")
-        if not is_plan and show is None:
-            took = f", in {format_duration(told['seconds'])}" if "seconds" in told else ""
-            _log.info("%s: %s%s", told.get("out", out), say(told), took)
+        with stop_on_sigterm() if request.catches_stop else nullcontext():
+            answer = asked.answer()
+            if has_rows:
+                for row in asked.list_rows(answer):
+                    print(json_module.dumps(row, allow_nan=False, indent=request.json_indent))
+            else:
+                asked.show(answer)
+        if said := asked.conclude(answer):
+            _log.info("%s", said)
 
     defaults = {one.name: one.default for one in fields(request)}
-    for name in words if arrange is not None else words[1:]:
+    for name in words if is_arranged else words[1:]:
         defaults[name] = None  # what is missing is told in our words
-    flags = (_list_flags(one, defaults[name]) for name, one in listed.items())
-    own = [_make_flag(*each) for some in flags for each in some]
-    last = inspect.Parameter.KEYWORD_ONLY
-    if "json" not in listed:
-        about = Json if rows is None else JsonRows
-        own.append(inspect.Parameter("json", last, default=False, annotation=about))
-    of_seed = "seed" in listed and listed["seed"].option.on_line
-    shared = CommonBeside if of_seed else Common
-    own.append(inspect.Parameter("common", last, default=shared(), annotation=shared))
-    own.sort(key=lambda one: (one.kind, one.default is not one.empty))
-    call.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in own}
+    flags = [each for name, one in own.items() for each in _list_flags(one, defaults[name])]
+    if "json" not in own and request.json_help:
+        flags.append(("json", Field("json", bool, Option(request.json_help), ()), False))
+    shared: dict[str, tuple[Field, Any]] = {}
+    for one in fields(MachineOptions) if request.has_machine else ():
+        if one.name in own:
+            continue
+        shared[one.name] = _MACHINE[one.name], one.default
+        if one.name == "seed" and "seed" in listed:
+            shared["seed"] = listed["seed"], defaults["seed"]
+        elif one.name in listed and listed[one.name].option.is_first:
+            option = _MACHINE[one.name].option._replace(is_first=True)
+            shared[one.name] = _MACHINE[one.name]._replace(option=option), one.default
+    flags += [(name, one, default) for name, (one, default) in shared.items()]
+    made = [_make_flag(*each) for each in flags]
+    made.sort(key=lambda one: (one.kind, one.default is not one.empty))
+    call.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in made}
     call.__doc__ = (request.__doc__ or "").split("\n")[0]
     return call
 
@@ -129,10 +108,19 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
     """The parameter of a field as cyclopts takes it."""
     option, kinds = one.option, list_kinds(one.kind)
     about: dict[str, Any] = {"help": option.help, "name": list(one.flags)}
+    about["show"] = bool(option.help)
     if option.negative or bool not in kinds or default is False:
         about["negative"] = option.negative
-    if one.name == "out" or option.or_stream or (option.is_word and option.is_input):
+    is_file = one.name == "out" and not option.is_word
+    if is_file or option.or_stream or (option.is_word and option.is_input):
         about["allow_leading_hyphen"] = True
+    if option.is_first or option.is_settings:
+        from genodiff.cli.settings_flags import MOST_USED, SettingsFlags  # pydantic
+
+        about["group"] = MOST_USED
+        if option.is_settings:
+            kind: Any = Annotated[SettingsFlags | None, Parameter(name="*")]
+            return inspect.Parameter(name, _OPTION, default=None, annotation=kind)
     default = None if default == "" or isinstance(default, tuple) else default
     kind = _on_line(one) if default is not None else _on_line(one) | None
     default = int(default) if option.is_digit else default
@@ -143,26 +131,37 @@ def _make_flag(name: str, one: Field, default: Any) -> inspect.Parameter:
         about["converter"] = partial(_convert_number, [w for one in kinds for w in get_args(one)])
     if default is MISSING:
         default = inspect.Parameter.empty
-    place: Any = inspect.Parameter.KEYWORD_ONLY
+    place: Any = _OPTION
     if option.is_word:
-        place = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        if get_origin(one.kind) is Sequence:  # all words that stand there
-            about = {"help": option.help}
-            place, kind, default = inspect.Parameter.VAR_POSITIONAL, Path, inspect.Parameter.empty
+        is_flag = one.flags[0].startswith("-")
+        place = inspect.Parameter.POSITIONAL_OR_KEYWORD if is_flag else _WORD
+        if _is_several(one.kind):  # all words that stand there
+            about.pop("consume_multiple", None)
+            if option.is_spread or not option.names:
+                about = {"help": option.help, "name": option.names or None}
+                place, kind, default = _WORDS, Path, inspect.Parameter.empty
     return inspect.Parameter(
         name, place, default=default, annotation=Annotated[kind, Parameter(**about)]
     )
 
 
+def _is_several(kind: Any) -> bool:
+    return any(get_origin(part) is Sequence for part in (kind, *get_args(kind)))
+
+
 def _on_line(one: Field) -> Any:
     """The type that a field has on the command line: a path is a string, a sequence a list."""
     kinds, origin = list_kinds(one.kind), get_origin(one.kind)
+    if get_args(one.kind)[:1] == (Path,):  # a path that is listed first is shown as one
+        return Path | None if type(None) in kinds else Path
     if one.option.alone:
         return list[one.kind]  # type: ignore[name-defined]
     if int in kinds and str in kinds:
         return str
     if one.option.is_digit:
         return Literal[0, 1]
+    if one.option.is_word and _is_several(one.kind):
+        return list[str]
     if origin not in (Sequence, Mapping) and str in get_args(one.kind):
         return str | None if type(None) in kinds else str
     for part in (one.kind, *get_args(one.kind)):
@@ -176,8 +175,12 @@ def _on_line(one: Field) -> Any:
 
 
 def _convert_number(words: Sequence[str], kind: Any, tokens: Sequence[Token]) -> int | str:
-    """A whole number, or one of `words`."""
-    return value if (value := tokens[0].value) in words else convert_whole_number(kind, tokens)
+    """A whole number, or one of `words`; cyclopts would round 1.5 to 2 without a word."""
+    value = tokens[0].value
+    try:
+        return value if value in words else int(value)
+    except ValueError:
+        raise ValueError(f"{value!r} is not a whole number") from None
 
 
 def _read(one: Field, values: Mapping[str, Any], name: str | None = None) -> Any:
@@ -187,6 +190,10 @@ def _read(one: Field, values: Mapping[str, Any], name: str | None = None) -> Any
         read = {part.name: _read(part, values, f"{one.name}_{part.name}") for part in parts}
         return {part: x for part, x in read.items() if x is not None and x is not False} or None
     value = values.get(name or one.name)
+    if one.option.is_settings:
+        from genodiff.cli.settings_flags import collect_settings  # pydantic
+
+        return collect_settings(value)
     if one.kind is Any and isinstance(value, str):
         return Path(value)  # letters alone would be a sequence
     if one.option.is_digit:
@@ -199,7 +206,7 @@ def _read(one: Field, values: Mapping[str, Any], name: str | None = None) -> Any
     for part in (one.kind, *get_args(one.kind)):
         if value and get_origin(part) is Mapping:
             is_number = get_args(part)[1] is float
-            return _read_settings(value) if is_number else read_files(one.flags[0], value)
+            return _read_settings(value) if is_number else _read_files(one.flags[0], value)
     return value
 
 
@@ -214,6 +221,20 @@ def _read_settings(given: Sequence[str]) -> dict[str, float]:
             what = f"the setting {one!r} is not NAME=NUMBER"
             raise UsageError(what, fix="write it as eta=0.1") from None
     return settings
+
+
+def _read_files(flag: str, given: Sequence[str]) -> dict[str, Path]:
+    """Files NAME=FASTA by name. Raises `UsageError` for what is none, and for a name twice."""
+    files: dict[str, Path] = {}
+    for one in given:
+        name, _, path = one.partition("=")
+        if not name or not path:
+            what = f"{flag} {one}: expected NAME=FASTA"
+            raise UsageError(what, fix=f"for example {flag} hg38=hg38.fa.gz")
+        if name in files:
+            raise UsageError(f"{flag} {name} stands twice", fix="give each its own name")
+        files[name] = Path(path)
+    return files
 
 
 def _name_word(one: Field) -> str:

@@ -1,18 +1,19 @@
 """What `genodiff constraint` is given. No torch, and nothing heavy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import Gt
 
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, format_count
 from genodiff.io.target import check_new_folder, is_own_folder
 from genodiff.jobs.file_request import OUT, FileRequest
 from genodiff.jobs.options import Regions, RelativeFiles, ShardWords, Strains
 from genodiff.jobs.request import Option
 from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.jobs.verbs import verb
 from genodiff.maps.track_format import (
     NO_EMAIL,
     check_formats,
@@ -26,6 +27,15 @@ _FORMATS = [one for one in list_formats() if one not in ("svg", "png", "pdf", "h
 HOLDS = "constraint of the bases of a shard"
 
 
+@verb(
+    "constraint",
+    help="""
+Evolutionary constraint of each base of a genome, from unaligned genomes of related species.
+
+Two FASTA files in, a number for every base out: rejected substitutions, phyloP's scale, the
+probability of the slow classes, coverage, and conserved elements, as a track hub.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class ConstraintRequest(FileRequest):
     """Compute the evolutionary constraint of each base from unaligned related genomes.
@@ -123,3 +133,14 @@ class ConstraintRequest(FileRequest):
             return
         own = is_own_folder(self.out, SIDECAR)
         check_new_folder(self.out, force=self.force or own, inputs=self.list_inputs())
+
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What was written, in a line."""
+        parts = [format_count(told["bases"], "base")]
+        if "scored" in told:
+            share = told["scored"] / max(told["known"], 1)
+            parts.append(f"{told['scored']:,} scored ({share:.1%} of known bases)")
+            parts.append(
+                f"{format_count(told['elements'], 'conserved element')} at FDR {told['fdr']}"
+            )
+        return ", ".join(parts)

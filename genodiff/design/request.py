@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args
 
 from genodiff.constraints.rule_words import RuleWords, Words
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, format_count
 from genodiff.generate.request import BatchSize, DrawRequest, Guide, Stride
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.io.target import describe_file, is_stream, read_json_object
@@ -15,6 +15,7 @@ from genodiff.jobs.file_request import OUT
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.options import COUNT, Memory, RegionsInPlace, Seed
 from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 
 REQUEST = "genodiffRequest="
 """Stands in a file of edits before the request that it is of."""
@@ -139,6 +140,16 @@ class HeldDesignsRequest(DesignFields, Request[Any]):
         return {"guidance": "smc", **(self.guide or {}), "oracle": self.oracle}
 
 
+@verb(
+    "redesign",
+    help="""
+Design regions of DNA anew, under constraints that every design satisfies.
+
+What cannot be met is said before the network runs, with a minimal conflict. With --guidance smc,
+beam, best-of-n or cfg designs are guided too. The same command goes on where an interrupted one
+was.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class RedesignRequest(DesignFields, DrawRequest):
     """Design regions anew, and write the designs with their edits as VCF and BED.
@@ -268,6 +279,17 @@ class RedesignRequest(DesignFields, DrawRequest):
         if str(file) in (self.vcf_file, self.bed_file):
             return know_edits(file, self.sidecar_file, self.partial)
         return super().is_ours(file)
+
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What was written, in a line."""
+
+        def count(key: str) -> int:
+            return sum(record[key] for record in told["records"])
+
+        counts = {"design": len(told["records"]), "base": count("length")}
+        counts |= {"filled base": filled} if (filled := count("filled")) else {}
+        counts |= {"edit": count("edits"), "evaluation": told["evaluations"]}
+        return ", ".join(format_count(n, noun) for noun, n in counts.items())
 
 
 def _name(path: str | Path | None) -> str | None:

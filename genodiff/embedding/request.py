@@ -1,6 +1,6 @@
 """What `embed` is asked, in memory and as a file. No torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -8,12 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from annotated_types import Ge
 
 from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_format
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, format_count
 from genodiff.io.target import check_new_folder
 from genodiff.jobs.file_request import OUT, FileRequest
 from genodiff.jobs.options import Regions, RelativeFiles, ShardWords, Strains, TurnedBed
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import locate
 
 
@@ -87,6 +88,7 @@ class HeldEmbeddingRequest(EmbedFields, Request[Any]):
     work: ClassVar[str] = "genodiff.embedding.embed_job:embed_sequences"
 
 
+@verb("embed", help="Embeddings of DNA windows to .npz, .parquet, .zarr, .csv or .tsv.")
 @dataclass(frozen=True, kw_only=True)
 class EmbedRequest(EmbedFields, FileRequest):
     """Write the embeddings of windows, with their provenance beside them.
@@ -141,3 +143,7 @@ class EmbedRequest(EmbedFields, FileRequest):
             return
         check_new_folder(self.out, force=self.force, inputs=self.list_inputs())
         locate(self.run)
+
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What was written, in a line."""
+        return f"{format_count(told['windows'], 'window')}, {format_count(told['bases'], 'base')}"

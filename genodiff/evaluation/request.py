@@ -10,9 +10,19 @@ from genodiff.jobs.file_request import OUT, RUN, RUN_NAMES, FileRequest
 from genodiff.jobs.options import RelativeFiles, Strains
 from genodiff.jobs.request import Option, find_named
 from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_input, find_domain_of_run, locate
 
 
+@verb(
+    "eval",
+    function="evaluate",
+    help="""
+Bits per base with its confidence interval, beside Markov baselines.
+
+The run may be another user's: then RUN/eval.json is left out, with a line, or goes to --out.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class EvalRequest(EvalOptions, FileRequest):
     """Score the split, print what was found and add it to RUN/eval.json.
@@ -128,3 +138,7 @@ class EvalRequest(EvalOptions, FileRequest):
         self.check()
         found: dict[str, Any] = find_named("genodiff.evaluation.evaluate:evaluate_request")(self)
         return found
+
+    def show(self, answer: Any) -> None:
+        """The tables of an evaluation, or its plan."""
+        find_named("genodiff.evaluation.evaluation_tables:show_evaluation")(self, answer)

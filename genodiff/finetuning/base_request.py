@@ -1,18 +1,19 @@
 """What `finetune bases` is asked. No torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Gt
 
 from genodiff.errors import UsageError
 from genodiff.finetuning.unit_files import LABELLER
 from genodiff.io.target import check_new_folder, is_own_folder
-from genodiff.jobs.file_request import OUT, FileRequest
+from genodiff.jobs.file_request import OUT, FileRequest, check_file
 from genodiff.jobs.options import RelativeFiles, Strains, name_tracks
 from genodiff.jobs.request import Option
+from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_input, locate
 
 Loss = Literal["poisson", "mse"]
@@ -20,6 +21,15 @@ Ends = Literal["codons", "any"]
 _HELD = "a contig, or a part of one (chr1:1-50,000); one or several"
 
 
+@verb(
+    "finetune bases",
+    help="""
+Fine-tune on labels at each base of a genome: genes, classes, or values of tracks.
+
+RUN is a run or a ready model, FASTA the genome. The model is kept in the folder --out, which
+`genodiff predict` reads. The same command goes on where an interrupted one was.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class BasesRequest(FileRequest):
     """Fine-tune a network to label each base of a genome, and keep the model in the folder `out`.
@@ -181,3 +191,16 @@ class BasesRequest(FileRequest):
         for one in self.list_inputs():
             check_input(one)
         locate(self.run)
+
+    @classmethod
+    def arrange(cls, values: dict[str, Any]) -> None:
+        """Refuse words that are missing, or stand the other way round."""
+        check_file(Path(values["run"] or ""), values["fasta"], "finetune bases RUN FASTA")
+
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What was written, in a line."""
+        parts = [f"best epoch {told['best_epoch'] + 1} of {len(told['history'])}"]
+        for part, found in told["measured"].items():
+            some = [f"{name} {value:.3f}" for name, value in found.items() if value is not None]
+            parts.append(f"{part}: {', '.join(some)}")
+        return "; ".join(parts)

@@ -1,13 +1,13 @@
 """What `predict` is asked. No torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, format_count
 from genodiff.finetuning.prediction_format import Format, find_format
 from genodiff.finetuning.unit_files import check_fitted, labels_bases
 from genodiff.io.input_file import open_input
@@ -16,9 +16,25 @@ from genodiff.jobs.file_request import OUT, FileRequest, choose_target
 from genodiff.jobs.options import JsonLines, Regions, ShardWords
 from genodiff.jobs.request import Option, find_named
 from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import locate
 
 
+@verb(
+    "predict",
+    help="""
+A fine-tuned model on new sequences: classes with probabilities, or values.
+
+RUN is the folder of `genodiff finetune`, or of one of its units (a unit is one model fitted to one
+task with one seed). SEQUENCES is FASTA or GenBank (- is stdin), a table (.csv, .tsv, .parquet),
+intervals (BED, with --fasta: a row on - is read as its reverse complement) or, for models of text,
+sentences. With --region, parts of the genome --fasta are read in its place. The fit's own protocol
+is followed: what is longer than it read is cut, and strands are read as in training.
+
+Of `genodiff finetune bases`, RUN labels each base of the genome SEQUENCES (FASTA): into x.gff3,
+x.bed or a folder with bigWig files, in shards where --shard says so.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class PredictRequest(FileRequest):
     """The predictions of a fine-tuned model for sequences without labels.
@@ -199,3 +215,25 @@ class PredictRequest(FileRequest):
         if self.is_file:
             return find_named(f"{room}:BasePredictJob")(self).run()
         return find_named(f"{room}:predict_arrays")(self)
+
+    @classmethod
+    def arrange(cls, values: dict[str, Any]) -> None:
+        """Put RUN in its place, which may be given as --model RUN, and a table on stdout."""
+        run, sequences, model = (values[name] for name in ("run", "sequences", "model"))
+        if sequences is None and model is not None and Path(model).is_dir():
+            run, sequences, model = model, run, None
+        if run is None or (sequences is None and not values["region"] and not values["fasta"]):
+            missing = "SEQUENCES" if run is not None and Path(run).is_dir() else "RUN"
+            raise UsageError(f"{missing} is missing", fix="give genodiff predict RUN SEQUENCES")
+        values |= {"run": run, "sequences": sequences, "model": model}
+        values["out"] = values["out"] or ("" if values["json"] else "-")
+
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What was written, in a line."""
+        if "intervals" in told:
+            of = format_count(len(told["intervals"]), "interval")
+            return f"{told['kind']} of {format_count(told['bases'], 'base')} of {of}"
+        seeds = ", ".join(str(unit["seed"]) for unit in told["units"])
+        several = "s" * (len(told["units"]) > 1)
+        about = f"{told['task']}, {told['model']}, seed{several} {seeds}"
+        return f"{format_count(told['rows'], 'sequence')} ({about})"

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from genodiff.diffusion.registries import SAMPLERS
-from genodiff.errors import UsageError
+from genodiff.domain import DOMAINS
+from genodiff.errors import UsageError, format_count
 from genodiff.generate.guide_settings import GuideSettings, check_guide
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
 from genodiff.generate.screening import Screener, open_screener
@@ -14,7 +15,8 @@ from genodiff.io.target import is_genbank, is_stream
 from genodiff.jobs.file_request import OUT, FileRequest, OptionalRun
 from genodiff.jobs.options import COUNT, Block, RegionsInPlace, RelativeFiles, Seed, Strains
 from genodiff.jobs.request import Option, Request
-from genodiff.runs.run_paths import find_only_run, locate
+from genodiff.jobs.verbs import verb
+from genodiff.runs.run_paths import locate, find_only_run
 
 _OTHER_FORMATS = {
     ".gbff", ".embl", ".vcf", ".bed", ".gff", ".gff3", ".gtf", ".csv",
@@ -191,6 +193,14 @@ class DrawRequest(FileRequest):
         return open_screener(self.screen, self.screen_timeout)
 
 
+@verb(
+    "sample",
+    help="""
+Sample DNA to FASTA, from nothing, into a template's N, or into regions of a genome.
+
+The same command goes on where an interrupted one was: finished records are kept.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class SampleRequest(SampleFields, DrawRequest):
     """Write new sequences, or fillings of a template, with their provenance beside them.
@@ -339,3 +349,13 @@ class SampleRequest(SampleFields, DrawRequest):
         for flag, is_given in dna.items():
             if is_given:
                 raise UsageError(f"{flag} is for DNA, and this is text", fix="leave it out")
+
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What was written, in a line."""
+        records, unit = told["records"], DOMAINS[told.get("domain", "dna")].unit
+        positions = sum(record["length"] for record in records)
+        filled = sum(record.get("filled", record["length"]) for record in records)
+        size = format_count(positions, unit)
+        size = size if filled == positions else f"{filled:,} of {size} filled"
+        calls = format_count(told["evaluations"], "evaluation")
+        return f"{format_count(len(records), 'record')}, {size}, {calls}"

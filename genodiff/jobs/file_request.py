@@ -1,5 +1,6 @@
 """A request whose answer is a file, a folder or stdout, and what is judged of it before torch."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -8,7 +9,7 @@ from genodiff.errors import UsageError
 from genodiff.io.target import check_target, is_own_file, is_stream
 from genodiff.jobs.journal import SUFFIX, Journal
 from genodiff.jobs.options import Device, Force, Plan
-from genodiff.jobs.request import Option, Request, list_fields
+from genodiff.jobs.request import Option, Request, find_named, list_fields
 from genodiff.runs.run_paths import locate
 
 RUN_NAMES = ("--model", "--checkpoint", "--run")
@@ -19,6 +20,7 @@ OptionalRun = Annotated[
     str | Path | None, Option(ONLY_RUN, RUN_NAMES, is_word=True, is_opened=True)
 ]
 OUT = ("--out", "-o")
+_TEXT = "genodiff.jobs.plan_text"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +102,30 @@ class FileRequest(Request[dict[str, Any]]):
         answer: dict[str, Any] = job.run()
         return answer
 
+    def list_rows(self, answer: Any) -> Iterable[Any]:
+        """The answer, without the lines that are for people."""
+        return [{key: value for key, value in answer.items() if key != "lines"}]
+
+    def show(self, answer: Any) -> None:
+        """The lines of an answer, or its plan; a file has been written."""
+        if "lines" in answer:
+            print("\n".join(answer["lines"]))
+            if self.plan:
+                find_named(f"{_TEXT}:print_relatives")(answer)
+        elif self.plan:
+            find_named(f"{_TEXT}:print_plan")(answer)
+
+    def conclude(self, answer: Any) -> str:
+        """Where the output is, and what it holds."""
+        if self.plan:
+            return ""
+        said: str = find_named(f"{_TEXT}:describe_end")(answer, self.out, self.summarise(answer))
+        return said
+
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What an output holds, of what its sidecar says."""
+        return str(told)
+
 
 def choose_target(out: str | Path, *, json: bool, plan: bool) -> str | Path:
     """The output of a verb that writes JSON lines to stdout with `json`: "-" where none is given.
@@ -112,3 +138,16 @@ def choose_target(out: str | Path, *, json: bool, plan: bool) -> str | Path:
         what = "--json is for stdout, and --out is a file"
         raise UsageError(what, fix="give --out x.jsonl alone")
     return out if str(out) else "-"
+
+
+def check_file(run: Path, file: str | None, usage: str) -> None:
+    """Judge the words of `usage`, such as "score RUN VARIANTS".
+
+    Raises `UsageError` where one word is missing, or they stand the other way round.
+    """
+    if file is None:
+        missing = usage.split()[2 if run.is_dir() else 1]
+        raise UsageError(f"{missing} is missing", fix=f"give genodiff {usage}")
+    if Path(file).is_dir() and not run.is_dir():
+        what = f"{file} is a folder, and {run} is none: they stand the other way round"
+        raise UsageError(what, fix=f"give genodiff {usage}")

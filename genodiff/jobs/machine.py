@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from genodiff.errors import MachineError, UsageError
-from genodiff.io.process import count_default_threads, limit_threads
+from genodiff.io.process import count_default_threads, count_usable_cores, limit_threads
 
 
 class _Wanted(NamedTuple):
@@ -64,11 +64,21 @@ def choose_device(device: str = "auto") -> str:
     return "cuda" if device == "auto" else device
 
 
+def count_jobs() -> int:
+    """How many pieces of work run at a time: the threads that were asked for, else all cores."""
+    return find_wanted_threads() or count_usable_cores()
+
+
+def find_wanted_threads() -> int | None:
+    """The threads that were asked for, and not yet given to torch."""
+    return _pending[-1].threads if _pending else None
+
+
 def use_cpu() -> str:
     """Let the kernels use the threads that were asked for, on the CPU, without importing torch."""
     from genodiff.kernels.library import set_threads
 
-    wanted = _pending[-1].threads if _pending else None
+    wanted = find_wanted_threads()
     threads = count_default_threads() if wanted is None else limit_threads(wanted)
     if threads is not None:
         set_threads(threads)

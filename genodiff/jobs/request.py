@@ -11,7 +11,7 @@ all that can be judged without it.
 
 import inspect
 from abc import ABC
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
@@ -25,6 +25,7 @@ from typing import (
     Literal,
     NamedTuple,
     ParamSpec,
+    Self,
     TypeVar,
     get_args,
     get_origin,
@@ -51,6 +52,9 @@ class Option(NamedTuple):
     word follows, `negative` the flag of what is not to be. A `group` is a class of fields: they are
     flags of their own, and keys of the mapping that the field is.
 
+    `is_first` is a flag that stands at the head of the help. `is_spread` is a list that a function
+    takes as *words, and `is_settings` a mapping that it takes as **settings: a flag for each.
+
     `decides` says what depends on the value: the "entries" of a job, so that those of another value
     are another request's; the "output" alone, which is written of the same entries; or "nothing".
     Of what `is_opened` the value does not count: `Job.identify` says what opening found there.
@@ -65,6 +69,9 @@ class Option(NamedTuple):
     is_row: bool = False
     is_digit: bool = False
     is_general: bool = False
+    is_first: bool = False
+    is_spread: bool = False
+    is_settings: bool = False
     alone: str = ""
     negative: str = ""
     group: Any = None
@@ -123,14 +130,56 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Options, ABC, Generic[Answer]):
-    """What a verb is asked. Raises `UsageError` for a value that cannot be meant."""
+    """What a verb is asked. Raises `UsageError` for a value that cannot be meant.
+
+    Of the command line: `json_help` is the help of --json, "" for a verb without; `json_indent`
+    that of its objects. `flag_parts` are the classes whose fields are flags, where not all are.
+    `has_machine` is False for a verb that computes nothing: it has no --threads. `catches_stop` is
+    False where the work itself hears SIGTERM.
+    """
 
     work: ClassVar[str]
+    json_help: ClassVar[str] = "One JSON object on stdout."
+    json_indent: ClassVar[int | None] = None
+    flag_parts: ClassVar[tuple[type, ...]] = ()
+    has_machine: ClassVar[bool] = True
+    catches_stop: ClassVar[bool] = True
+
+    @classmethod
+    def make(cls, *args: Any, **kwargs: Any) -> Self:
+        """The request of the arguments of a function."""
+        options = {one.name: one.option for one in list_fields(cls)}
+        for name, option in options.items():
+            if option.is_spread:
+                kwargs[name], args = args, ()
+            if option.is_settings:
+                kwargs[name] = {key: kwargs.pop(key) for key in [*kwargs] if key not in options}
+        return cls(*args, **kwargs)
+
+    @classmethod
+    def arrange(cls, values: dict[str, Any]) -> None:
+        """Put the words of a command line, by field, in their places."""
 
     def answer(self, *given: Any) -> Answer:
         """Do the work: a function of this request and of what is `given` beside it."""
         answer: Answer = find_named(self.work)(self, *given)
         return answer
+
+    def list_rows(self, answer: Any) -> Iterable[Any]:
+        """What --json prints of an answer, a line each."""
+        return [answer]
+
+    def show(self, answer: Any) -> None:
+        """Print an answer on stdout."""
+
+    def conclude(self, answer: Any) -> str:
+        """The last line of a command, on stderr; "" for none."""
+        return ""
+
+    @classmethod
+    def list_variants(cls) -> dict[str, str]:
+        """Of a verb "group *": the help of each word that stands for *, the first field's value."""
+        return {}
 
 
 def find_named(name: str) -> Any:
@@ -152,13 +201,13 @@ def list_fields(request: Any) -> tuple[Field, ...]:
     return tuple(sorted(listed, key=lambda one: one.option.is_general))
 
 
-def verb(name: str, request: Callable[P, Request[Answer]]) -> Callable[P, Answer]:
+def make_function(name: str, request: Any) -> Callable[..., Any]:
     """The public function `name` of a request: the same arguments, answered."""
 
-    def call(*args: P.args, **kwargs: P.kwargs) -> Answer:
-        return request(*args, **kwargs).answer()
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return request.make(*args, **kwargs).answer()
 
-    return _describe(call, name, request)
+    return _describe(call, name, request)  # type: ignore[no-any-return]
 
 
 def method(
@@ -177,7 +226,7 @@ def method(
 def _describe(call: Any, name: str, request: Any, *first: inspect.Parameter) -> Any:
     """`call` with the signature and the help of a request, for notebooks and the documentation."""
     said, own = list_fields(request), inspect.signature(request).parameters
-    plain = (own[one.name].replace(annotation=one.kind) for one in said)
+    plain = (_make_parameter(own[one.name], one) for one in said)
     call = own_defaults()(call)
     call.__name__, call.__qualname__, call.__module__ = name, name, request.__module__
     call.request = request
@@ -186,3 +235,12 @@ def _describe(call: Any, name: str, request: Any, *first: inspect.Parameter) -> 
     helps = "\n".join(fill(line, 92, subsequent_indent="    ") for line in lines)
     call.__doc__ = f"{inspect.getdoc(request)}\n\nArgs:\n{indent(helps, ' ' * 4)}\n"
     return call
+
+
+def _make_parameter(own: inspect.Parameter, one: Field) -> inspect.Parameter:
+    """The parameter of a function that a field is."""
+    kind = inspect.Parameter.VAR_POSITIONAL if one.option.is_spread else own.kind
+    kind = inspect.Parameter.VAR_KEYWORD if one.option.is_settings else kind
+    if kind is own.kind:
+        return own.replace(annotation=one.kind)
+    return inspect.Parameter(own.name, kind, annotation=get_args(one.kind)[-1])

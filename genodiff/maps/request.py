@@ -1,12 +1,13 @@
 """What `ism` and `dependencies` are asked, in memory and as files. No torch."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, format_count
 from genodiff.jobs.file_request import OUT, FileRequest
 from genodiff.jobs.options import (
     Context,
@@ -21,6 +22,7 @@ from genodiff.jobs.options import (
     WindowBatch,
 )
 from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 from genodiff.maps.map_format import DRAWN, find_map_format
 
 EVERY = 16
@@ -131,6 +133,16 @@ class MapFileRequest(MapFields, FileRequest):
         return find_map_format(self.out)
 
 
+@verb(
+    "ism",
+    help="""
+Saturation mutagenesis: every base of a region to every other, as table, arrays or picture.
+
+The score of a substitution is log p(base) - log p(reference), given all other bases: positive where
+the model finds the other base likelier. With a fine-tuned model it is the change of what the model
+predicts. The same command goes on where an interrupted one was.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class IsmRequest(SaturationFields, MapFileRequest):
     """Write the scores of all substitutions of regions.
@@ -154,7 +166,21 @@ class IsmRequest(SaturationFields, MapFileRequest):
 
     work: ClassVar[str] = "genodiff.maps.ism:SaturationJob"
 
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What was written, in a line."""
+        return f"{told['scored']:,} sites of {format_count(len(told['regions']), 'region')}"
 
+
+@verb(
+    "dependencies",
+    help="""
+Dependency maps: how a substitution at one base changes what a model says of another.
+
+The dependency of target j on source i is the largest change of the log-odds of a base at j, with j
+masked, by putting another base at i. The map of a region of up to 1,024 bases is a table, arrays or
+a picture. The same command goes on where an interrupted one was.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class DependenciesRequest(DependencyFields, MapFileRequest):
     """Write the dependency maps of regions.
@@ -176,6 +202,12 @@ class DependenciesRequest(DependencyFields, MapFileRequest):
     """
 
     work: ClassVar[str] = "genodiff.maps.dependencies:DependencyJob"
+
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What was written, in a line."""
+        regions = format_count(len(told["regions"]), "region")
+        evaluations = format_count(told["evaluations"], "evaluation")
+        return f"{told['scored']:,} bases of {regions}, {evaluations}"
 
 
 def check_drawn(flag: str, given: object, drawn: bool, where: str) -> None:

@@ -1,12 +1,13 @@
 """What `tracks` is asked, in memory and as a folder of files. No torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
+from genodiff.errors import format_count
 from genodiff.io.target import check_new_folder, is_own_folder
 from genodiff.jobs.file_request import OUT, FileRequest
 from genodiff.jobs.options import (
@@ -20,6 +21,7 @@ from genodiff.jobs.options import (
 )
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.jobs.verbs import verb
 from genodiff.maps.track_format import (
     LEAST_CONTEXT,
     NO_EMAIL,
@@ -88,6 +90,16 @@ class HeldTracksRequest(TrackFields, Request[Any]):
     work: ClassVar[str] = "genodiff.maps.tracks:map_tracks"
 
 
+@verb(
+    "tracks",
+    help="""
+Tracks of a genome: what a model says of each base, as bigWig, track hub, table or page.
+
+They are p(A), p(C), p(G) and p(T) given all other bases, a logo, entropy, information, and the
+surprisal of the reference. A base that was not read, or is N, has no value. The same command goes
+on where an interrupted one was.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class TracksRequest(TrackFields, FileRequest):
     """Write the tracks of a genome, or of regions of it.
@@ -166,3 +178,19 @@ class TracksRequest(TrackFields, FileRequest):
         own = is_own_folder(self.out, SIDECAR)
         check_new_folder(self.out, force=self.force or own, inputs=self.list_inputs())
         locate(self.run)
+
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What was written, in a line."""
+        spans = format_count(len(told["intervals"]), "interval")
+        parts = [f"{format_count(told['bases'], 'base')} of {spans}"]
+        if "read" in told:
+            parts.append(f"{told['read']:,} read")
+            parts.append(f"{told['mean_information_bits']:.4f} bits of information a base")
+        company = told.get("company")
+        if company:
+            median, worst = company["bits"]
+            parts.append(
+                f"--every {told['every']} moves information by {median:.2g} bits (median, at most "
+                f"{worst:.2g} at {company['sites']} bases)"
+            )
+        return ", ".join(parts)

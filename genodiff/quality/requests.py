@@ -13,12 +13,24 @@ from genodiff.io.target import check_target, is_stream
 from genodiff.jobs.file_request import RUN_NAMES
 from genodiff.jobs.options import Device, Force, Offline, Seed
 from genodiff.jobs.request import Option, Request, find_named, list_fields
+from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_input, locate
 
 OracleName = str | Path | Callable[..., Any]
 _READ_COLUMNS = "genodiff.io.containers:read_columns"
 
 
+@verb(
+    "judge",
+    help="""
+Generative perplexity of samples, with entropy and diversity beside it.
+
+The judge is a model of yours: autoregressive, whose figure is exact, or masked, whose figure is an
+upper bound. A low perplexity alone says little, as text that repeats itself has it too; so entropy
+and diversity are always shown. `judge` asks how likely samples are to a model; `scorecard` asks no
+model, and sets the statistics of generated DNA beside those of real DNA.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class JudgeRequest(Request[dict[str, Any]]):
     """Perplexity of samples under the model in `judge`, with entropy and diversity, plain values.
@@ -64,6 +76,19 @@ class JudgeRequest(Request[dict[str, Any]]):
         locate(self.judge)
         check_input(self.samples if isinstance(self.samples, Path) else None)
         return super().answer(*given)
+
+    @classmethod
+    def arrange(cls, values: dict[str, Any]) -> None:
+        """Put samples and a judge in their places, in whichever order they stood."""
+        for name in ("samples", "judge"):
+            if values[name] is None:
+                usage = "genodiff judge SAMPLES JUDGE"
+                raise UsageError(f"{name.upper()} is missing", fix=f"give {usage}")
+        _order_samples(values, "judge")
+
+    def show(self, answer: Any) -> None:
+        """The figures as a table."""
+        find_named("genodiff.quality.terminal:show_judged")(self, answer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +142,7 @@ class BesideReal(Request[dict[str, Any]]):
         return super().answer(*given)
 
 
+@verb(function="scorecard")
 @dataclass(frozen=True, kw_only=True)
 class ScorecardRequest(BesideReal):
     """How near generated DNA is to real DNA, beside a floor and Markov sequence, as plain values.
@@ -179,6 +205,7 @@ class ScorecardRequest(BesideReal):
         super().check()
 
 
+@verb(function="compare_designs")
 @dataclass(frozen=True, kw_only=True)
 class DesignsRequest(BesideReal):
     """A Pareto table of `designs`, sequences by the name of their method, as plain values.
@@ -252,6 +279,21 @@ class DesignsRequest(BesideReal):
         super().check()
 
 
+@verb(
+    "scorecard",
+    function="",
+    help="""
+Generated DNA beside real DNA: words, motifs, embeddings, a discriminator, copies, diversity.
+
+Every figure of the samples stands beside that of other real sequence (the floor), and of sequence
+drawn from Markov models. Real sequence is the held-out split of a run, or a FASTA file. What is off
+the floor is said in sentences. No model judges the samples; how likely they are to one is
+`genodiff judge`.
+
+With --designs it is a Pareto table of designs by several methods: the score that guided them, an
+independent judge, naturalness, diversity, and copies.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class EitherRequest(DesignsRequest, ScorecardRequest):
     """Print the figures of samples, of real sequence and of Markov sequence."""
@@ -271,6 +313,15 @@ class EitherRequest(DesignsRequest, ScorecardRequest):
             raise UsageError(f"--designs and {flag} do not go together", fix="give one of them")
         return chosen(**own).answer(*given)
 
+    @classmethod
+    def arrange(cls, values: dict[str, Any]) -> None:
+        """Put samples and a run in their places, in whichever order they stood."""
+        _order_samples(values, "run")
+
+    def show(self, answer: Any) -> None:
+        """The figures as tables, and what is off."""
+        find_named("genodiff.quality.terminal:show_scorecard")(self, answer)
+
 
 def is_run(given: Any) -> bool:
     """Whether `given` is a folder: a run or a checkpoint."""
@@ -282,3 +333,11 @@ def name_oracle(oracle: OracleName | None) -> str | None:
     if oracle is None or isinstance(oracle, str | Path):
         return None if oracle is None else str(oracle)
     return str(getattr(oracle, "__qualname__", type(oracle).__name__))
+
+
+def _order_samples(values: dict[str, Any], other: str) -> None:
+    """Samples and a model may stand in either order: a model is a folder."""
+    samples, run = values["samples"], values[other]
+    both = samples is not None and run is not None
+    if both and Path(samples).is_dir() and not Path(run).is_dir():
+        values["samples"], values[other] = run, samples

@@ -7,7 +7,8 @@ from genodiff.errors import DataError, UsageError
 from genodiff.runs.model import load_model
 from genodiff.studies.audit_request import AuditRequest
 from genodiff.tasks.audit import audit as audit_parts
-from genodiff.tasks.contamination import measure_contamination
+from genodiff.tasks.audit import audit_lines
+from genodiff.tasks.contamination import describe_contamination, measure_contamination
 from genodiff.tasks.labelled_file import TableColumns
 from genodiff.tasks.own_data import load_own_data
 from genodiff.tasks.suite import list_suite_names, list_task_names
@@ -57,3 +58,9 @@ def _audit(asked: AuditRequest, suite: str = "", task: str = "") -> dict[str, An
             for one in map(load_model, asked.model)
         }
     return found
+
+
+def describe_audit(found: dict[str, Any]) -> list[str]:
+    """An audit for a person to read, with what pretraining saw."""
+    seen = found.get("pretraining", {})
+    return audit_lines(found) + [f"  {describe_contamination(*each)}" for each in seen.items()]

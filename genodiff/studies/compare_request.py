@@ -1,5 +1,6 @@
 """What `compare` is asked: finished runs on the same bases. No torch."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,10 +14,14 @@ from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.io.target import check_target
 from genodiff.jobs.options import Device, Force, Margin, Offline, Plan, Seed
 from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_input, find_domain_of_run, locate
 from genodiff.statistics.margin import check_margin
 
+_log = logging.getLogger("genodiff")
 
+
+@verb("compare", help="Runs side by side on the same bases: finished runs.")
 @dataclass(frozen=True, kw_only=True)
 class CompareRequest(Request[dict[str, Any]]):
     """Two or more finished runs scored on the same bases; the results as plain values.
@@ -133,3 +138,16 @@ class CompareRequest(Request[dict[str, Any]]):
         """The rows and their differences, or what they would take."""
         self.check()
         return super().answer(*given)
+
+    def show(self, answer: Any) -> None:
+        """The table, or what it would take."""
+        if not self.plan:
+            print((self.folder / "table.md").read_text(encoding="utf-8").partition("\n<!--")[0])
+            _log.info("%s, %s", self.folder / "table.md", self.folder / "compare.html")
+            return
+        for one in answer["runs"]:
+            minutes = f"{one['seconds'] / 60:8.1f} min"
+            print(f"{one['name']:28s}  {one['parameters']:>12,} parameters  {minutes}")
+        hours = sum(one["seconds"] for one in answer["runs"]) / 3600
+        size = f"{answer['tokens']:,} tokens in {answer['windows']:,} windows"
+        print(f"in all {hours:.1f} h for {size}; into {answer['folder']}")

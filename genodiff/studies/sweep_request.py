@@ -3,18 +3,20 @@
 The data of a suite and one's own are classes of fields: each verb of the command line has one.
 """
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
-from genodiff.errors import UsageError
+from genodiff.errors import DataError, UsageError
 from genodiff.io.target import check_folder, check_target, read_json_object
 from genodiff.jobs.options import Device, Force, Margin, Offline, Plan
 from genodiff.jobs.request import Option, Request, find_named, list_fields
-from genodiff.runs.run_paths import check_input
+from genodiff.jobs.verbs import verb
+from genodiff.runs.run_paths import check_input, locate
 from genodiff.statistics.margin import check_margin
 from genodiff.tasks.split_names import (
     Level,
@@ -23,8 +25,10 @@ from genodiff.tasks.split_names import (
     choose_split,
     refuse_single_table,
 )
-from genodiff.tasks.suite_files import list_suite_files
+from genodiff.tasks.suite_files import describe_suites, list_suite_files
 
+_log = logging.getLogger("genodiff")
+ROWS_HELP = "One JSON object per row on stdout in place of the table."
 FILES = ("results.jsonl", "tasks.json", "sessions.json", "units")
 """What a sweep keeps in its folder."""
 PAGES = ("RESULTS.md", "report.html")
@@ -265,6 +269,7 @@ class SweepOptions:
     force: Force = False
 
 
+@verb("finetune table", function="finetune", help="Fine-tune on your own labelled sequences.")
 @dataclass(frozen=True, kw_only=True)
 class SweepRequest(FitFlags, SweepOptions, SuiteData, OwnData, Request[dict[str, Any]]):
     """Fit every model to every task with every seed; what was found, as plain values.
@@ -291,6 +296,8 @@ class SweepRequest(FitFlags, SweepOptions, SuiteData, OwnData, Request[dict[str,
     """
 
     work: ClassVar[str] = "genodiff.studies.sweeping:finetune"
+    json_help: ClassVar[str] = ROWS_HELP
+    flag_parts: ClassVar[tuple[type, ...]] = (OwnData, SweepOptions, FitFlags)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -350,6 +357,65 @@ class SweepRequest(FitFlags, SweepOptions, SuiteData, OwnData, Request[dict[str,
         """The rows, or what they would take. What can be judged without torch is judged first."""
         self.check_files()
         return super().answer(find_named("genodiff.studies.sweep_data:judge")(self))
+
+    def list_rows(self, answer: Any) -> Iterable[Any]:
+        """The rows and their ensembles, or the plan."""
+        return [answer] if self.plan else [*answer["rows"], *answer["ensembles"]]
+
+    def show(self, answer: Any) -> None:
+        """The table of the rows and where their pages are, or the plan."""
+        if self.plan:
+            lines = find_named("genodiff.finetuning.estimate:format_estimate")(answer)
+        else:
+            tables = answer["rows"], answer["comparisons"], answer["ensembles"]
+            lines = find_named("genodiff.reports.sweep_results:format_summary")(*tables)
+        print(*lines, sep="\n", flush=True)
+        for path in answer.get("files", ()):
+            _log.info("%s", path)
+
+
+@verb("finetune *", function="")
+@dataclass(frozen=True, kw_only=True)
+class SuiteRequest(SweepRequest):
+    """Fit every model to the tasks of a suite."""
+
+    flag_parts: ClassVar[tuple[type, ...]] = (SuiteData, SweepOptions, FitFlags)
+
+    @classmethod
+    def list_variants(cls) -> dict[str, str]:
+        """The suites, with what each is."""
+        return describe_suites()
+
+
+@verb("finetune report", function="")
+@dataclass(frozen=True, kw_only=True)
+class SweepReportRequest(Request[list[Path]]):
+    """Write RESULTS.md and report.html of a sweep again."""
+
+    json_help: ClassVar[str] = ""
+
+    out: Annotated[Path | str, Option("Folder of a sweep.", ("--out",), is_word=True)] = field(
+        kw_only=False
+    )
+    margin: Margin = None
+    force: Force = False
+
+    def answer(self, *given: Any) -> list[Path]:
+        """Their paths. Raises `DataError` for a folder that is no sweep's, `UsageError`."""
+        check_margin(self.margin)
+        folder = locate(self.out, there=False)
+        if not (folder / "results.jsonl").exists():
+            raise DataError("holds no results.jsonl", file=folder, fix="give the folder of a sweep")
+        for name in PAGES:
+            check_target(folder / name, force=self.force)
+        write = find_named("genodiff.reports.benchmark:write_benchmark")
+        files: list[Path] = write(folder, self.margin).files
+        return files
+
+    def show(self, answer: Any) -> None:
+        """Where the pages are."""
+        for path in answer:
+            _log.info("%s", path)
 
 
 def is_sweep(folder: Path) -> bool:

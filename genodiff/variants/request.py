@@ -1,11 +1,11 @@
 """What `score` is asked, in memory and as a file. No torch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from genodiff.errors import UsageError
+from genodiff.errors import UsageError, format_count
 from genodiff.io.target import check_target
 from genodiff.jobs.file_request import OUT, FileRequest, choose_target
 from genodiff.jobs.options import (
@@ -17,6 +17,7 @@ from genodiff.jobs.options import (
 )
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
+from genodiff.jobs.verbs import verb
 from genodiff.scoring.score_options import ScoreOptions
 
 ENDINGS = (".vcf", ".vcf.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl")
@@ -112,6 +113,17 @@ class HeldScoreRequest(ScoreFields, Request[Any]):
     work: ClassVar[str] = "genodiff.variants.score_job:score_held"
 
 
+@verb(
+    "score",
+    help="""
+Score variants: how much likelier a model finds ALT than REF.
+
+Positive is likelier. VCF, BCF, CSV, TSV, JSON lines and parquet come in, also those of CADD and of
+this verb; VCF, TSV (in CADD's order of columns), parquet and JSON lines go out. Records stay in
+their order, and none is dropped: an ALT that cannot be scored has its reason. The same command goes
+on where an interrupted one was.
+""",
+)
 @dataclass(frozen=True, kw_only=True)
 class ScoreRequest(ScoreFields, FileRequest):
     """Write the scores of a file of variants to `out`; what its sidecar says.
@@ -193,6 +205,20 @@ class ScoreRequest(ScoreFields, FileRequest):
         if str(self.out) != "-" and find_ending(self.out) is None:
             what = "has none of the endings " + ", ".join(ENDINGS)
             raise UsageError(what, file=self.out, fix="give one of them, or - for stdout")
+
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What was written, in a line."""
+        records, scored = (
+            format_count(told["records"], "record"),
+            format_count(told["scored"], "ALT"),
+        )
+        unscored = dict(told["unscored"])
+        said = f"{records}, {scored} scored, {sum(unscored.values()):,} not"
+        why = [f"{n:,} {one}" for one, n in unscored.items()]
+        if "too_long" in unscored:
+            limit = f"(more than {told['longest']:,} bases: --longest)"
+            why = [f"{one} {limit}" if one.endswith("too_long") else one for one in why]
+        return said + (f": {', '.join(why)}" if why else "")
 
 
 def find_ending(path: str | Path) -> str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from genodiff.api.cache import clean_cache, list_cache
+from genodiff import clean_cache, list_cache
 from genodiff.diagnosis.checks import check_cache
 from genodiff.errors import UsageError
 from genodiff.io.file_lock import HELD, FileLock

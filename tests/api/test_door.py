@@ -3,12 +3,14 @@
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import genodiff
-from genodiff import _DOOR
+from genodiff.jobs.verbs import list_functions, list_verbs, read_verbs
+from tests.jobs.stubs import ROOT, find_stub
+
+DOOR = {*genodiff._BESIDE, *list_functions()}
 
 
 def run(code: str, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -28,22 +30,34 @@ def test_the_import_takes_less_than_a_fifth_of_a_second_and_loads_nothing_heavy(
 
 
 def test_every_public_name_is_found_listed_and_has_a_docstring() -> None:
-    for name in _DOOR:
+    for name in DOOR:
         assert (getattr(genodiff, name).__doc__ or "").strip(), name
         assert name in dir(genodiff)
-    assert not {"Any", "TYPE_CHECKING", "_DOOR", "importlib"} & set(dir(genodiff))
+    assert not {"Any", "_BESIDE", "importlib"} & set(dir(genodiff))
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         genodiff.lode  # noqa: B018
 
 
-def test_type_checkers_see_the_same_names_in_the_same_modules() -> None:
-    tree = ast.parse(Path(str(genodiff.__file__)).read_text())
-    typed = {
-        alias.asname: (node.module, alias.name)
-        for branch in tree.body
-        if isinstance(branch, ast.If)
-        for node in branch.body
+def test_type_checkers_see_the_same_names() -> None:
+    body = ast.parse(find_stub("genodiff").read_text()).body
+    typed = {one.name for one in body if isinstance(one, ast.FunctionDef)}
+    aliases = {
+        str(alias.asname): (node.module, alias.name)
+        for node in body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert typed == {name: (module, name) for name, module in _DOOR.items()}
+    assert aliases.pop("__version__")
+    assert typed == set(list_functions())
+    assert aliases == {name: (module, name) for name, module in genodiff._BESIDE.items()}
+
+
+def test_every_verb_of_the_tree_is_read_from_its_source_as_it_is() -> None:
+    entries = {one.entry for one in [*list_verbs().values(), *list_functions().values()]}
+    for file in (ROOT / "genodiff").rglob("*.py"):
+        if "\n@verb(" in (text := file.read_text()) and file.name != "verbs.py":
+            assert len(read_verbs(file)) == text.count("\n@verb("), file
+            assert {one.entry for one in read_verbs(file)} <= entries, file
+    for name, one in list_verbs().items():
+        assert one.help, name
+        assert one.open().__name__ == one.entry.partition(":")[2]

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 import genodiff
-from genodiff.api.labelled_data import audit, list_suites, list_tasks, list_warnings
-from genodiff.api.sweep import describe_plan, report_sweep, summarise_rows
 from genodiff.errors import DataError, UsageError
+from genodiff.finetuning.estimate import format_estimate
 from genodiff.finetuning.scored_unit import read_predictions
+from genodiff.reports.sweep_results import format_summary
+from genodiff.studies.audit_request import AuditRequest, SuiteListRequest
+from genodiff.studies.sweep_request import SweepReportRequest
+from genodiff.tasks.audit import list_warnings
 from tests.commands import command
 from tests.finetuning.motif_task import examples
 
@@ -34,9 +37,9 @@ def test_own_data_are_fitted_reported_and_predicted(home: Path) -> None:
         ("kmer-lr", 2),
     ]
     assert [Path(p).name for p in found["files"]] == ["RESULTS.md", "report.html"]
-    assert summarise_rows(found["rows"])[0].startswith("train, split own")
+    assert format_summary(found["rows"])[0].startswith("train, split own")
     before = (home / "out" / "RESULTS.md").read_bytes()
-    assert report_sweep(home / "out")[0].read_bytes() == before
+    assert SweepReportRequest(home / "out").answer()[0].read_bytes() == before
     frame = genodiff.predict(found["out"], ["ACGTACGTACGTACGTACGT"], ensemble=True)
     assert frame.columns == ["name", "prediction", "p_0", "p_1", "spread"]  # type: ignore[union-attr]
 
@@ -71,20 +74,20 @@ def test_a_plan_is_returned_and_nothing_is_written(home: Path) -> None:
     table, test = home / "train.csv", home / "test.csv"
     found = genodiff.finetune(table, test=test, model="majority", out=home / "out", plan=True)
     assert found["units"] == 5
-    assert describe_plan(found)[0].startswith("table, split own: 5 units")
+    assert format_estimate(found)[0].startswith("table, split own: 5 units")
     assert not (home / "out").exists()
 
 
 def test_data_are_looked_at(home: Path) -> None:
-    found = audit(home / "train.csv", test=home / "test.csv")
+    found = AuditRequest(home / "train.csv", test=home / "test.csv").answer()
     assert found["counts"]["train"] == {"0": 12, "1": 12}
     assert list_warnings(found) == ["the labels make a binary task: 0, 1"]
-    suites = {row["suite"]: row for row in list_suites()}
-    assert suites["gue"]["tasks"] == len(list_tasks("gue")) == 28
+    suites = {row["suite"]: row for row in SuiteListRequest().answer()}
+    assert suites["gue"]["tasks"] == len(SuiteListRequest("gue").answer()) == 28
     with pytest.raises(UsageError, match="which of its tasks"):
-        audit("gue")
+        AuditRequest("gue").answer()
     with pytest.raises(DataError, match=r"no results\.jsonl"):
-        report_sweep(home)
+        SweepReportRequest(home).answer()
 
 
 def test_usage_errors_come_before_torch(tmp_path: Path) -> None:

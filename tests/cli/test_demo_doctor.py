@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import torch
 
+from genodiff.api.demo import format_outcome
 from genodiff.cli import main
-from genodiff.cli.verbs.demo import format_outcome
 from genodiff.errors import GenodiffError
 from genodiff.reports.evaluation import Evaluation
 from genodiff.reports.folder import read_folder

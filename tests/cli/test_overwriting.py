@@ -2,17 +2,18 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cyclopts import App
 
-from genodiff.cli import build_app
+from genodiff.jobs.request import list_fields
+from genodiff.jobs.verbs import list_verbs
 from genodiff.tasks.suite_files import describe_suites
 from tests.cli.conftest import Command
 from tests.commands import command, exit_code
 from tests.conservation.constraint_world import write_world
+from tests.jobs.usual_words import list_usual_words
 from tests.labelled_files import random_dna
 
 FOREIGN = b"\x1f\x8bnot written by genodiff\n"
@@ -217,13 +218,28 @@ WRITERS: dict[str, Callable[[Path, Path], Scene]] = {
     "finetune report": _sweep_report,
     **{f"finetune {name}": _suite(name) for name in describe_suites()},
 }
-READERS = {
-    "checkpoint check", "config check", "config presets", "config schema", "config show",
-    "data check", "data list", "doctor", "finetune audit", "finetune check", "finetune list",
-    "judge", "models", "watch",
-}  # fmt: skip
-CACHE = {"cache", "data build"}
+CACHE = {"cache clean", "data build"}
 """They write into genodiff's own cache, and nowhere else."""
+
+
+def list_writers() -> dict[str, Callable[[Path, Path], Scene]]:
+    """A scene of each verb that writes a file: the usual words for one that has none of its own."""
+    found = dict(WRITERS)
+    for name, verb in list_verbs().items():
+        names = {one.name for one in list_fields(verb.open())}
+        if names & {"out", "force"} and name not in {*WRITERS, *CACHE, "finetune *"}:
+            found[name] = make_usual_scene(name) if name != "models export" else _export
+    return found
+
+
+def make_usual_scene(name: str) -> Callable[[Path, Path], Scene]:
+    """The scene of a verb that needs no more than its usual words."""
+
+    def scene(run: Path, here: Path) -> Scene:
+        words = list_usual_words(list_verbs()[name].open(), run, here)
+        return [*name.split(), *words], here / "mine"
+
+    return scene
 
 
 LONG = {
@@ -233,36 +249,12 @@ LONG = {
 """Verbs that take minutes; with `--force` it is seen that the work begins."""
 
 
-def verbs_of(app: App, before: str = "") -> Iterator[str]:
-    """The verbs that do something, by their full name."""
-    for name in app:
-        if name.startswith("-"):
-            continue
-        child = app[name]
-        if child.default_command is None:
-            yield from verbs_of(child, f"{before}{name} ")
-        else:
-            yield f"{before}{name}"
+def test_what_has_no_verb_of_its_own_name_is_no_writer() -> None:
+    suites = {f"finetune {name}" for name in describe_suites()}
+    assert set(WRITERS) <= {*list_verbs(), *suites}
 
 
-def test_every_verb_is_known_to_write_or_not_to_write() -> None:
-    assert set(verbs_of(build_app())) == {*WRITERS, *READERS, *CACHE}
-    assert not set(WRITERS) & (READERS | CACHE)
-
-
-def test_what_takes_an_output_is_no_reader() -> None:
-    app = build_app()
-    for name in READERS | CACHE:
-        found = app
-        for word in name.split():
-            found = found[word]
-        flags = {
-            flag for argument in found.assemble_argument_collection() for flag in argument.names
-        }
-        assert not flags & {"--out", "-o", "--output"}, name
-
-
-@pytest.mark.parametrize("verb", WRITERS)
+@pytest.mark.parametrize("verb", list_writers())
 def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
     verb: str,
     run: Path,
@@ -273,7 +265,7 @@ def test_a_foreign_file_is_overwritten_by_no_verb_without_force(
     own = tmp_path / "run"
     shutil.copytree(run, own)
     monkeypatch.chdir(tmp_path)
-    words, victim = WRITERS[verb](own, tmp_path)
+    words, victim = list_writers()[verb](own, tmp_path)
     victim.parent.mkdir(exist_ok=True)
     victim.write_bytes(FOREIGN)
     before = sorted(tmp_path.rglob("*"))

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from many_genomes import read_tree, write_family, write_list
 
+from genodiff import build_genomes
 from genodiff.alphabet import DNA
-from genodiff.api.genomes import build_genomes
 from genodiff.data import fetch
 from genodiff.data.genomes.collection import build_collection
 from genodiff.data.genomes.listing import read_genome_list

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
 
-from genodiff.cli.evaluation_tables import draw_tables
 from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.evaluation.evaluate import evaluate
+from genodiff.evaluation.evaluation_tables import draw_tables
 from genodiff.evaluation.lines import markov_lines
 from genodiff.runs.feed import open_data as open_run_data
 from genodiff.runs.model import TrainedModel, load_model

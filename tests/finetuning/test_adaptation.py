@@ -215,7 +215,7 @@ def test_adapted_and_frozen_models_are_lines_of_their_own(home: Path) -> None:
 def test_what_cannot_be_adapted_is_said(
     home: Path, words: list[str], adapt: int | None, said: str
 ) -> None:
-    from genodiff.api.finetune import finetune
+    from genodiff import finetune
 
     with pytest.raises(UsageError, match=said):
         finetune(

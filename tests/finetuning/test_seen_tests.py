@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from genodiff.api.finetune import finetune
+from genodiff import finetune
 from genodiff.errors import DataError, UsageError
 from genodiff.finetuning.results import read_results
 from genodiff.finetuning.seen_tests import describe_seen_tests

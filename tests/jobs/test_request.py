@@ -12,8 +12,8 @@ from annotated_types import Ge, Gt
 import genodiff
 from genodiff.errors import UsageError
 from genodiff.jobs.file_request import FileRequest
-from genodiff.jobs.request import Option, Request, list_fields, method, verb
-from tests.jobs.stubs import ROOT, STUBBED, render_stub
+from genodiff.jobs.request import Option, Request, list_fields, make_function, method
+from tests.jobs.stubs import STUBBED, find_stub, render_stub
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Holder:
 
 
 def test_a_verb_and_a_method_take_the_fields_and_answer() -> None:
-    assert verb("count", CountRequest)("abc", times=2) == 6
+    assert make_function("count", CountRequest)("abc", times=2) == 6
     assert Holder().count("abc", times=2) == 7  # the holder is given beside the request
 
 
@@ -108,5 +108,6 @@ def test_the_inputs_of_a_request_are_the_files_that_it_reads() -> None:
 
 def test_editors_have_the_signatures_and_the_help_in_stubs() -> None:
     for module in STUBBED:
-        there = (ROOT / f"{module.replace('.', '/')}.pyi").read_text()
-        assert there == render_stub(module), "run python -m tests.jobs.stubs"
+        assert find_stub(module).read_text() == render_stub(module), (
+            "run python -m tests.jobs.stubs"
+        )

@@ -12,8 +12,7 @@ from fake_gpu import Memory, fake_gpu
 from tiny_training import tiny
 
 from genodiff.alphabet import DNA
-from genodiff.api.sources import DataSource
-from genodiff.api.train import plan_run
+from genodiff.api.train import TrainRequest
 from genodiff.backbones.backbone import PRESETS
 from genodiff.errors import MachineError
 from genodiff.runs.config import RunConfig
@@ -141,11 +140,12 @@ def planned(command: str) -> RunConfig:
             flags[word[2:].replace("-", "_")] = words.pop(0)
         else:
             flags["recipe"] = word
-    source = DataSource.of(*(flags.pop(name, None) for name in DataSource._fields))
+    recipe = flags.pop("recipe", None)
     file = flags.pop("config", None)
     if file is not None:
         file = QUEUE.parents[2] / file
-    return plan_run(source, config=file, **{k: yaml.safe_load(v) for k, v in flags.items()}).config
+    settings = {name: yaml.safe_load(value) for name, value in flags.items()}
+    return TrainRequest.make(recipe, config=file, **settings).planned.config
 
 
 @pytest.mark.parametrize("command", commands())

@@ -12,8 +12,7 @@ from tiny_run import NETWORK, SEQ_LEN, genome_text, save_run
 
 import genodiff
 from genodiff.alphabet import DNA
-from genodiff.api.sources import DataSource
-from genodiff.api.train import plan_run
+from genodiff.api.train import TrainRequest
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.memory.memory import NOWHERE
@@ -205,9 +204,9 @@ def test_the_checkpoint_says_which_memory_and_another_is_refused(
 
 
 def test_what_cannot_have_a_memory_is_refused_in_one_line(fasta: Path, tmp_path: Path) -> None:
-    def plan(**options: Any) -> None:
-        planned = plan_run(DataSource.of(fasta), memory=True, out=tmp_path / "x", **options)
-        planned.config.check_together()
+    def plan(source: str | Path = fasta, **options: Any) -> None:
+        asked = TrainRequest.make(source, memory=True, out=tmp_path / "x", **options)
+        asked.planned.config.check_together()
 
     for options, words in (
         ({"preset": "dit-470k"}, "recalls"),
@@ -217,7 +216,7 @@ def test_what_cannot_have_a_memory_is_refused_in_one_line(fasta: Path, tmp_path:
             plan(**options)
         assert "\n" not in str(fault.value)
     with pytest.raises(GenodiffError, match="recalls"):
-        plan_run(DataSource("text8"), memory=True, out=tmp_path / "y")
+        plan("text8")
     several = {"recipe": "own", "genomes": "list.tsv", "backbone": NETWORK | {"recalls": True}}
     with pytest.raises(GenodiffError, match="not for many genomes"):
         resolve_config(several)

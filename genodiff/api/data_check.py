@@ -1,17 +1,4 @@
-"""Read a file from end to end and judge it; exit 3 with one line where it is not sound.
-
-What a file holds is told by its content. Nothing is written. With --json: FASTA {"name", "length",
-"sha", "gc", "n", "soft_masked", "codes"} (sha256 of the upper-case sequence, IUPAC codes as N; GC
-among A, C, G and T; shares of N and of soft-masked bases; how often each IUPAC code stands that is
-read as N), GenBank and EMBL also {"cds": {"n", "stops_inside", "odd_length", "translation_differs",
-"not_judged"}}; motifs {"name", "id", "length", "consensus", "information_bits"}; BED, GTF, GFF3 and
-SAF {"contig", "start", "end", "name", "strand"}, all as BED counts; labels {"contig", "start",
-"end", "label"}; tables of sequences {"name", "length", "label"}; codon usage {"codon",
-"frequency"}; text {"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes); a text recipe,
-folder or table {"name": split, "documents", "length", "repeated", "in_train"}; VCF and tables of
-variants {"chrom", "pos", "id", "ref", "alt", "kinds"} (of each ALT: snv, mnv, ins, del, delins, or
-why it has no score).
-"""
+"""What a file holds, and whether it is sound: `genodiff data check`."""
 
 # It starts at once: what loads numpy or polars is imported where it is needed.
 
@@ -21,15 +8,13 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
-
-from cyclopts import Parameter
 
 from genodiff.api.data import check_documents, holds_documents
 from genodiff.api.data_kind import find_data_kind
 from genodiff.api.data_tables import read_genome_rows, read_label_rows, read_sequence_rows
-from genodiff.cli.common import Common
 from genodiff.errors import DataError, UsageError, format_count, printable
 from genodiff.io.annotation_rows import find_annotation, read_annotation
 from genodiff.io.coding import CodingReport, judge_coding
@@ -40,6 +25,8 @@ from genodiff.io.input_file import STDIN
 from genodiff.io.text_file import digest_text
 from genodiff.io.text_lines import read_text_lines
 from genodiff.io.variants import Allele
+from genodiff.jobs.request import Option, Request
+from genodiff.jobs.verbs import verb
 
 _SPOOL = 1 << 26  # bytes of the answer that stay in memory
 _SHOWN = 3  # names of CDS in a line
@@ -55,77 +42,95 @@ _FINDINGS = {
 }
 
 
-def check(
+@verb(
+    "data check",
+    function="",
+    help="""
+Read a file from end to end and judge it; exit 3 with one line where it is not sound.
+
+What a file holds is told by its content. Nothing is written. With --json: FASTA {"name", "length",
+"sha", "gc", "n", "soft_masked", "codes"} (sha256 of the upper-case sequence, IUPAC codes as N; GC
+among A, C, G and T; shares of N and of soft-masked bases; how often each IUPAC code stands that is
+read as N), GenBank and EMBL also {"cds": {"n", "stops_inside", "odd_length", "translation_differs",
+"not_judged"}}; motifs {"name", "id", "length", "consensus", "information_bits"}; BED, GTF, GFF3 and
+SAF {"contig", "start", "end", "name", "strand"}, all as BED counts; labels {"contig", "start",
+"end", "label"}; tables of sequences {"name", "length", "label"}; codon usage {"codon",
+"frequency"}; text {"name", "length", "sha"} (characters; sha256 of the UTF-8 bytes); a text recipe,
+folder or table {"name": split, "documents", "length", "repeated", "in_train"}; VCF and tables of
+variants {"chrom", "pos", "id", "ref", "alt", "kinds"} (of each ALT: snv, mnv, ins, del, delins, or
+why it has no score).
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class DataCheckRequest(Request[None]):
+    """Print one line, or one JSON line per record, about a file that is sound."""
+
     file: Annotated[
         str | None,
-        Parameter(
-            help="FASTA, GenBank, EMBL; BED, GTF, GFF3, SAF; VCF, BCF or a table of variants; "
-            "motifs (MEME, JASPAR, TRANSFAC); codon usage; a table of sequences or labels; a list "
-            "of genomes; also gzip; - is FASTA from stdin."
+        Option(
+            "FASTA, GenBank, EMBL; BED, GTF, GFF3, SAF; VCF, BCF or a table of variants; motifs "
+            "(MEME, JASPAR, TRANSFAC); codon usage; a table of sequences or labels; a list of "
+            "genomes; also gzip; - is FASTA from stdin.",
+            ("FILE",),
+            is_word=True,
         ),
-    ] = None,
-    /,
-    *,
-    stdin: Annotated[
-        bool, Parameter(name=STDIN, negative="", show=False)
-    ] = False,  # cyclopts takes "-" for a flag
-    json: Annotated[
-        bool, Parameter(negative="", help="One JSON line per record on stdout.")
-    ] = False,
+    ] = field(default=None, kw_only=False)
+    stdin: Annotated[bool, Option("", (STDIN,))] = False  # cyclopts takes "-" for a flag
+    json: Annotated[bool, Option("One JSON line per record on stdout.")] = False
     fasta: Annotated[
         str | None,
-        Parameter(help="The FASTA that intervals, annotation, variants or labels must fit."),
-    ] = None,
+        Option("The FASTA that intervals, annotation, variants or labels must fit."),
+    ] = None
     seq_len: Annotated[
-        int | None, Parameter(help="Refuse FASTA or text without one window of this length.")
-    ] = None,
+        int | None, Option("Refuse FASTA or text without one window of this length.")
+    ] = None
     text: Annotated[
-        str | None, Parameter(help="With a text recipe's name as FILE: its files or folder.")
-    ] = None,
-    domain: Annotated[Literal["dna", "text"], Parameter(help="What the file should hold.")] = "dna",
-    common: Common = Common(),
-) -> None:
-    """Print one line, or one JSON line per record, about a file that is sound."""
-    logging.getLogger("genodiff").setLevel(logging.ERROR if common.quiet else logging.INFO)
-    if (file is None) != stdin:
-        raise UsageError(
-            "give one FILE, or - for stdin", fix="a name that starts with - needs ./ before it"
-        )
-    file = STDIN if file is None else file
-    kind = "text" if domain == "text" else find_data_kind(file)
-    if kind == "text" and holds_documents(file, text):
-        _check_documents(file, text, json, seq_len)
-        return
-    if fasta is not None and kind not in _PLACED:
-        raise UsageError(
-            f"--fasta: {printable(file)} is read as {kind}, which needs no reference",
-            fix="leave it out",
-        )
-    rows: Iterator[dict[str, Any]]
-    if kind == "FASTA":
-        _check_records(file, json, seq_len)
-    elif kind == "motifs":
-        _check_motifs(file, json)
-    elif kind == "VCF":
-        _check_variants(file, fasta, json)
-    elif kind in ("BED", "annotation", "labels"):
-        contigs = None if fasta is None else read_contig_lengths(fasta)
-        _check_places(file, kind, contigs, json)
-    elif kind == "codon usage":
-        from genodiff.constraints.codon_usage import read_codon_usage
+        str | None, Option("With a text recipe's name as FILE: its files or folder.")
+    ] = None
+    domain: Annotated[Literal["dna", "text"], Option("What the file should hold.")] = "dna"
 
-        usage = read_codon_usage(file, 1)
-        _answer(file, ({"codon": c, "frequency": f} for c, f in usage), json, "codon")
-    elif kind == "sequences":
-        labels: Counter[str] = Counter()
-        rows = _counting(read_sequence_rows(file), "label", labels)
-        _answer(file, rows, json, "sequence", "base", seq_len, names=labels)
-    elif kind == "genomes":
-        _answer(file, read_genome_rows(file), json, "genome")
-    else:
-        found = digest_text(file)
-        rows = iter([{"name": Path(file).name, "length": found.characters, "sha": found.sha}])
-        _answer(file, rows, json, "text", "character", seq_len)
+    def answer(self, *given: Any) -> None:
+        """Read it and say so."""
+        file, text, json, fasta = self.file, self.text, self.json, self.fasta
+        if (file is None) != self.stdin:
+            raise UsageError(
+                "give one FILE, or - for stdin", fix="a name that starts with - needs ./ before it"
+            )
+        file = STDIN if file is None else file
+        kind = "text" if self.domain == "text" else find_data_kind(file)
+        if kind == "text" and holds_documents(file, text):
+            _check_documents(file, text, json, self.seq_len)
+            return
+        if fasta is not None and kind not in _PLACED:
+            raise UsageError(
+                f"--fasta: {printable(file)} is read as {kind}, which needs no reference",
+                fix="leave it out",
+            )
+        rows: Iterator[dict[str, Any]]
+        if kind == "FASTA":
+            _check_records(file, json, self.seq_len)
+        elif kind == "motifs":
+            _check_motifs(file, json)
+        elif kind == "VCF":
+            _check_variants(file, fasta, json)
+        elif kind in ("BED", "annotation", "labels"):
+            contigs = None if fasta is None else read_contig_lengths(fasta)
+            _check_places(file, kind, contigs, json)
+        elif kind == "codon usage":
+            from genodiff.constraints.codon_usage import read_codon_usage
+
+            usage = read_codon_usage(file, 1)
+            _answer(file, ({"codon": c, "frequency": f} for c, f in usage), json, "codon")
+        elif kind == "sequences":
+            labels: Counter[str] = Counter()
+            rows = _counting(read_sequence_rows(file), "label", labels)
+            _answer(file, rows, json, "sequence", "base", self.seq_len, names=labels)
+        elif kind == "genomes":
+            _answer(file, read_genome_rows(file), json, "genome")
+        else:
+            found = digest_text(file)
+            rows = iter([{"name": Path(file).name, "length": found.characters, "sha": found.sha}])
+            _answer(file, rows, json, "text", "character", self.seq_len)
 
 
 def _check_records(file: str, json: bool, shortest: int | None) -> None:
@@ -165,8 +170,8 @@ def _check_records(file: str, json: bool, shortest: int | None) -> None:
 def _describe_coding(reports: list[CodingReport]) -> str:
     """One line about all the CDS of a file, with the names of the first few of each finding."""
     found = []
-    for field, said in _FINDINGS.items():
-        names = [name for report in reports for name in getattr(report, field)]
+    for what, said in _FINDINGS.items():
+        names = [name for report in reports for name in getattr(report, what)]
         if names:
             shown = ", ".join(printable(name, 40) for name in names[:_SHOWN])
             more = ", …" if len(names) > _SHOWN else ""

@@ -1,14 +1,22 @@
 """Evaluations as tables to read on a terminal."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table
 
+from genodiff.domain import DOMAINS
+from genodiff.evaluation.request import EvalRequest
+from genodiff.io.progress import format_duration
+from genodiff.jobs.plan_text import print_relatives
 from genodiff.statistics.counted_lines import LINES, find_best_line, markov_line
 from genodiff.statistics.reasons import TOO_FEW
 
+_log = logging.getLogger("genodiff")
+_NARROWEST = 110  # columns where stdout is no terminal
 _MOST_CONTIGS = 12
 _REGIONS = {
     "unique": "unique",
@@ -264,3 +272,48 @@ def _draw_steps(result: dict[str, Any], unit: str) -> list[Table]:
 
 
 _TABLES = {"dna": _draw_dna, "text": _draw_text}
+
+
+def show_evaluation(asked: EvalRequest, found: dict[str, Any]) -> None:
+    """Print the tables of an evaluation or its plan, or say where the draws of a shard are."""
+    if asked.plan:
+        _print_plan(found)
+        print_relatives(found)
+    elif asked.is_shard:
+        _log.info("%s: draws of %s windows", asked.out, f"{found['windows']:,}")
+    elif "suite" in found:
+        _print([draw_suite(list(found["suite"].values()))])
+    else:
+        _print(draw_tables(found.get("domain", "dna"), found))
+
+
+def _print(tables: list[Table]) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, _NARROWEST)
+    console.print(*tables)
+
+
+def _print_plan(found: dict[str, Any]) -> None:
+    domain = DOMAINS[found["domain"]]
+    print(
+        f"model    {found['parameters']:,} parameters, checkpoint {found['checkpoint']}, "
+        f"{found['alphabet']}"
+    )
+    print(
+        f"windows  {found['windows']:,} of {found['windows_total']:,} of the split "
+        f"{found['split']}, {found['repeats']} masks each"
+    )
+    print(f"{domain.units + ' ':<8} at most {found['tokens']:,} through the network")
+    lines = found["seconds_of_baselines"]
+    print(
+        f"time     about {format_duration(found['seconds'])}"
+        + ("" if lines is None else f", and {format_duration(lines)} to count the baselines")
+    )
+    if found["memory"] is not None:
+        kept = found["memory"]
+        print(
+            f"memory   {kept['bases']:,} bases of the split {kept['split']}, {kept['folder']}; the "
+            "time is with it"
+        )
+    print(f"files    {', '.join(found['files'])}")
