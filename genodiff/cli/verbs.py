@@ -48,7 +48,7 @@ def add_verbs(app: App, group: str = "") -> None:
 
 def __getattr__(name: str) -> App | Callable[..., None]:
     """A command by its words: a function, or the `App` of a group."""
-    verbs = list_verbs()
+    verbs = {} if name.startswith("__") else list_verbs()
     if name in verbs:
         return _make(name)
     if not any(one.startswith(f"{name} ") for one in verbs):

@@ -22,13 +22,17 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from genodiff.jobs.request import Request, find_named, make_function
 from genodiff.registry import Registry, load_plugins
 
-Asked = TypeVar("Asked", bound=type[Request[Any]])
+if TYPE_CHECKING:
+    from genodiff.jobs.request import Request
+
+Asked = TypeVar("Asked", bound="type[Request[Any]]")
+_REQUESTS = "genodiff.jobs.request"  # takes longer to import than a list of verbs may
 _ROOT = Path(__file__).resolve().parents[1]
 _DECORATED = re.compile(
     r'^@verb\((.*?)\)\n(?:@[^\n]*\n)*class (\w+)[^:]*:\n    """(.*?)"""', re.MULTILINE | re.DOTALL
@@ -47,9 +51,9 @@ class Verb(NamedTuple):
     entry: str
     help: str
 
-    def open(self) -> type[Request[Any]]:
+    def open(self) -> "type[Request[Any]]":
         """Import the request."""
-        found: type[Request[Any]] = find_named(self.entry)
+        found: type[Request[Any]] = import_module(_REQUESTS).find_named(self.entry)
         return found
 
 
@@ -87,7 +91,10 @@ def list_functions() -> dict[str, Verb]:
 def find_function(name: str) -> Callable[..., Any] | None:
     """The function `name` of the door; None where no request makes it."""
     found = list_functions().get(name)
-    return None if found is None else make_function(name, found.open())
+    if found is None:
+        return None
+    made: Callable[..., Any] = import_module(_REQUESTS).make_function(name, found.open())
+    return made
 
 
 _NAMED: Registry[Verb] = Registry("verb")
