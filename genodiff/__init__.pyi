@@ -4,6 +4,7 @@ import collections.abc
 import genodiff.api.data
 import genodiff.api.genomes
 import genodiff.api.relatives
+import genodiff.api.tokenizer
 import genodiff.runs.progress_reader
 import genodiff.studies.demo
 import genodiff.training.run
@@ -1786,7 +1787,7 @@ def train_tokenizer(
     recipe: str | pathlib.Path | None = None,
     offline: bool = False,
     force: bool = False,
-) -> genodiff.api.data.TrainedTokenizer:
+) -> genodiff.api.tokenizer.TrainedTokenizer:
     """Write `out`/tokenizer.json, a byte-level BPE of `texts`; its path and number of tokens.
 
     `texts` are files and folders. A text `recipe` says how they are read, and only its train files
