@@ -1,6 +1,5 @@
-"""What a Python program calls, and the command line: one file for each verb.
+"""Requests that belong to no other room, a file for each noun, and the model of a Python program.
 
-A verb is a function: first what it works on, then options by keyword, with the names of the
-command line's flags. It returns values, prints nothing, and raises `GenodiffError`. Heavy rooms
-are imported inside the functions, so that a usage error comes before torch is imported.
+A request returns values, and raises `GenodiffError`. Its `answer` imports heavy rooms itself, so
+that a usage error comes before torch is imported. What its command prints stands beside it.
 """
