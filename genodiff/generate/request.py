@@ -16,7 +16,7 @@ from genodiff.jobs.file_request import OUT, FileRequest, OptionalRun
 from genodiff.jobs.options import COUNT, Block, RegionsInPlace, RelativeFiles, Seed, Strains
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
-from genodiff.runs.run_paths import locate, find_only_run
+from genodiff.runs.run_paths import find_only_run, locate
 
 _OTHER_FORMATS = {
     ".gbff", ".embl", ".vcf", ".bed", ".gff", ".gff3", ".gtf", ".csv",
