@@ -39,8 +39,11 @@ from run import SUITES  # noqa: E402
 from genodiff.finetuning.results import FILE, read_results  # noqa: E402
 from genodiff.finetuning.scored_unit import read_predictions  # noqa: E402
 from genodiff.finetuning.unit import TEST, UNITS  # noqa: E402
-from genodiff.reports.sweep_results import ModelResult, TaskResult  # noqa: E402
-from genodiff.reports.sweep_statistics import resample_task  # noqa: E402
+from genodiff.reports.sweep_results import (  # noqa: E402
+    ModelResult,
+    TaskResult,
+    resample_task,
+)
 from genodiff.statistics.comparisons import adjust_holm, show_p  # noqa: E402
 from genodiff.statistics.seeds import JointEstimate  # noqa: E402
 from genodiff.tasks.paired_bootstrap import ModelPredictions  # noqa: E402

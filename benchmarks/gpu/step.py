@@ -14,7 +14,7 @@ the sum, not the largest, of three times per token and layer, forward and backwa
               1.755 GHz (counted in the machine code)
     products  3 · 2 · (3 D E + 2 E (2 R + 2 N)) operations at the rate that the same machine reaches
               in bfloat16
-    memory    `TRAFFIC` · E bytes (`genodiff/diagnosis/forecast.py`) at the rate that the same
+    memory    `TRAFFIC` · E bytes (`genodiff/diagnosis/selftest.py`) at the rate that the same
               machine copies at
 
 and `fraction` is the floor over the measured time. Embedding, loss and optimizer count as waste.
@@ -37,7 +37,7 @@ from peers import TwoCallCaduceus, mamba_class
 from torch import Tensor, nn
 
 from genodiff.backbones.backbone import PRESETS
-from genodiff.diagnosis.forecast import count_token_seconds
+from genodiff.diagnosis.selftest import count_token_seconds
 from genodiff.kernels.dispatch import select_provider
 from genodiff.training.settle import set_gpu_arithmetic
 

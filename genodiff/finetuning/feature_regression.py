@@ -8,6 +8,12 @@ sigmoid, fitted on the validation part, and the sigmoid is folded into the coeff
 arrays alone, so that it is kept without a pickle.
 
 Source of the sigmoid: Platt, 1999, Advances in Large Margin Classifiers, pages 61-74.
+
+K-mers by where they stand, for tasks whose sequences are anchored (at a start site, say).
+
+A sequence is divided into bins of so many bases from its start, and a k-mer belongs to the bin of
+its first base. One bin per base gives the features of a position weight matrix and of its
+dinucleotides; wide bins allow a motif to shift.
 """
 
 import warnings
@@ -17,16 +23,57 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse  # type: ignore[import-untyped]
 from scipy.special import expit, softmax  # type: ignore[import-untyped]
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 from torch import Tensor
 
+from genodiff.alphabet import LETTER_CODES
 from genodiff.finetuning.gapped_kmers import gapped_features
 from genodiff.finetuning.kmer_regression import kmer_features
-from genodiff.finetuning.position_kmers import position_features
 from genodiff.tasks.examples import Examples
+from genodiff.words import pack_words
+
+
+def position_features(
+    sequences: list[bytes], *, length: int, spots: tuple[tuple[int, int], ...],
+    whole: tuple[int, ...] = (),
+) -> Any:  # fmt: skip
+    """(n, features), sparse: counts of k-mers by bin for each (k, width) of `spots`.
+
+    Sequences are read to `length`. `whole` adds the k-mers of these k without their position, as
+    `kmer_features` of the given strand counts them.
+    """
+    cut = [sequence[:length] for sequence in sequences]
+    codes = LETTER_CODES[np.frombuffer(b"\n".join(cut) + b"\n", np.uint8)]
+    lengths = np.array([len(s) + 1 for s in cut])
+    owner = np.repeat(np.arange(len(cut)), lengths)
+    place = np.arange(len(codes)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    blocks = [
+        _counts(codes, owner, place, len(cut), k, width, count_bins(length, k, width))
+        for k, width in spots
+    ]
+    if whole:
+        blocks.append(kmer_features(cut, both_strands=False, ks=whole))
+    return sparse.hstack(blocks, format="csr", dtype=np.float64)
+
+
+def count_bins(length: int, k: int, width: int) -> int:
+    """Bins of `width` bases in which a k-mer of a sequence of `length` may begin."""
+    return max(1, -(-max(1, length - k + 1) // width))
+
+
+def _counts(
+    codes: NDArray[np.uint8], owner: NDArray[np.int64], place: NDArray[np.int64],
+    n: int, k: int, width: int, bins: int,
+) -> Any:  # fmt: skip
+    number, whole = pack_words(codes, k)
+    at = np.flatnonzero(whole)
+    column = place[at] // width * 4**k + number[at]
+    return sparse.csr_matrix((np.ones(len(at)), (owner[at], column)), shape=(n, bins * 4**k))
+
 
 Floats = NDArray[np.float64]
 Link = Literal["identity", "sigmoid", "binary", "softmax", "one-against-rest"]

@@ -3,6 +3,8 @@
 Protocol: the test part is fixed. For each seed the train part is split 90/10 at random, as in the
 Caduceus paper (Schiff et al. 2024, App. D.2), unless the benchmark publishes a validation part of
 its own, which then serves every seed.
+
+Fetches a benchmark's own files into the cache, in the layout that its reader expects.
 """
 
 from collections.abc import Mapping
@@ -13,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.counter import Purpose, uniforms
+from genodiff.data.fetch import fetch
+from genodiff.data.recipe import Recipe, Source
 from genodiff.errors import DataError, UsageError, did_you_mean
-from genodiff.tasks.download import fetch_task
+from genodiff.io import atomic
+from genodiff.io.cache import cache_dir
 from genodiff.tasks.examples import Examples, Parts, count_classes
 from genodiff.tasks.groups import draw_groups
 from genodiff.tasks.resplit import resplit
@@ -26,6 +31,61 @@ from genodiff.tasks.split_names import (
     name_split,
 )
 from genodiff.tasks.suite import LAYOUTS, Task, TaskFiles, load_suite
+
+PARTS = ("train", "test")
+
+
+def fetch_task(url: str, suite: str, task: str, classes: tuple[str, ...], *, offline: bool) -> Path:
+    """The suite's folder in the cache; files of the task that are missing are fetched.
+
+    Raises `DataError` with the remedy where a file can or may not be fetched.
+    """
+    home = cache_dir() / "tasks" / suite
+    for path, source in list_wanted_files(url, home, suite, task, classes).items():
+        if path.exists():
+            continue
+        fix = f"give the folder that holds {suite} with --data"
+        if source is None:
+            raise DataError(
+                f"the data of {suite} are not here, and no command can fetch them",
+                file=path,
+                fix=fix,
+            )
+        try:
+            found = fetch(Recipe(name=suite, sources=(source,)), offline=offline)[0]
+        except DataError as fault:
+            raise DataError(fault.what, fix=fix) from None
+        atomic.write_bytes(path, found.read_bytes())
+    return home
+
+
+def list_wanted_files(
+    url: str, home: Path, suite: str, task: str, classes: tuple[str, ...]
+) -> dict[Path, Source | None]:
+    """The files of a task in the cache, and where each comes from.
+
+    The source is None where no command can fetch the file.
+    """
+    if not url:
+        return {home: None}
+    by_class = "{class}" in url
+    found: dict[Path, Source | None] = {}
+    for part in PARTS:
+        for name in classes if by_class else ("",):
+            at = url.replace("{task}", task).replace("{part}", part).replace("{class}", name)
+            ending = at.rpartition("/")[2].partition(".")[2]
+            path = (
+                home / task / part / f"{name}.{ending}"
+                if by_class
+                else home / task / f"{part}.{ending}"
+            )
+            found[path] = Source(
+                url=at,
+                filename=f"{part}-{path.name}" if by_class else path.name,
+                licence=f"see the suite {suite}",
+            )
+    return found
+
 
 VALID_SHARE = 10
 """One in so many train examples validates."""

@@ -9,10 +9,15 @@ from many_genomes import LETTERS, change, write_family, write_list
 
 from genodiff.alphabet import DNA
 from genodiff.data.genomes.build import build_genome
-from genodiff.data.genomes.collection import build_collection, read_duplicates, read_splits
+from genodiff.data.genomes.collection import (
+    ContigReader,
+    build_collection,
+    leave_leaks_out,
+    read_duplicates,
+    read_splits,
+)
 from genodiff.data.genomes.dealing import Contig, cluster_owners, deal_units
 from genodiff.data.genomes.homologs import Rows, leave_homologs_out
-from genodiff.data.genomes.leaks import ContigReader, leave_leaks_out
 from genodiff.data.genomes.listing import GenomeRow, read_genome_list
 from genodiff.data.genomes.sketches import SAMPLED, SketchWriter, mix, open_sketch
 from genodiff.data.kmers import canonical_kmers

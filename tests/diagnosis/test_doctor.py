@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from genodiff.diagnosis import checks as doctor
-from genodiff.diagnosis import forecast, selftest
+from genodiff.diagnosis import selftest
 from genodiff.diagnosis.checks import Check
 from genodiff.kernels.dispatch import select_provider
 
@@ -46,14 +46,14 @@ def test_on_a_gpu_its_pace_is_forecast_from_the_bytes_that_it_copies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As benchmarks/gpu/QUEUE.md counts for an H200: 17.8 ps a channel and step for the scans."""
-    assert forecast.check_forecast() == []
-    scans = forecast.count_token_seconds(256, 528, 1.755e9, 1e30)
+    assert selftest.check_forecast() == []
+    scans = selftest.count_token_seconds(256, 528, 1.755e9, 1e30)
     assert scans / (2 * 256) == pytest.approx(17.8e-12, rel=0.01)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(forecast, "measure_bandwidth", lambda device: 4e12)
+    monkeypatch.setattr(selftest, "measure_bandwidth", lambda device: 4e12)
     h200 = SimpleNamespace(multi_processor_count=132)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: h200)
-    (found,) = forecast.check_forecast()
+    (found,) = selftest.check_forecast()
     assert found.status == "ok"
     assert "4.00 TB/s" in found.detail
     # 1 / (4 layers · 236 channels · (2 · 17.8 ps + 184 bytes / 4 TB/s)) = 13.0 million
@@ -63,8 +63,8 @@ def test_on_a_gpu_its_pace_is_forecast_from_the_bytes_that_it_copies(
     def fail(device: str) -> float:
         raise RuntimeError("CUDA out of memory")
 
-    monkeypatch.setattr(forecast, "measure_bandwidth", fail)
-    (found,) = forecast.check_forecast()
+    monkeypatch.setattr(selftest, "measure_bandwidth", fail)
+    (found,) = selftest.check_forecast()
     assert (found.status, "out of memory" in found.detail) == ("warn", True)
 
 

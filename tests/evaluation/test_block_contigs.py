@@ -14,9 +14,9 @@ from genodiff.counter import Purpose, uniforms
 from genodiff.data.loader import EvalBatches
 from genodiff.diffusion.masked import times
 from genodiff.diffusion.objectives.block import BlockDiffusion, mask_blocks
-from genodiff.evaluation.block_contigs import measure_block_contigs
 from genodiff.evaluation.bound import measure_bound
 from genodiff.evaluation.contigs import find_spans
+from genodiff.evaluation.dna_evaluation import measure_block_contigs
 from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.evaluate import evaluate
 from genodiff.evaluation.evaluation_file import write_evaluation

@@ -15,7 +15,7 @@ from genodiff.backbones.backbone import InitialValues
 from genodiff.finetuning.base_heads import BASE_HEADS
 from genodiff.finetuning.base_heads.base_head import Convolution
 from genodiff.finetuning.base_labeller import BaseLabeller
-from genodiff.finetuning.base_losses import (
+from genodiff.finetuning.base_lesson import (
     VALUE_COSTS,
     balance_classes,
     class_cost,

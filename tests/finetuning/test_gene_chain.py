@@ -21,10 +21,9 @@ from genodiff.annotation.gene_grammar import (
     mirror_states,
 )
 from genodiff.annotation.state_chain import ChainScores, marginals
-from genodiff.finetuning.base_labeller import BaseLabeller
+from genodiff.finetuning.base_labeller import BaseLabeller, GeneChain
 from genodiff.finetuning.base_lesson import count_steps
 from genodiff.finetuning.base_windows import BaseWindows
-from genodiff.finetuning.gene_chain import GeneChain
 from genodiff.finetuning.kept_labeller import Held
 
 MIRROR = list(mirror_states())

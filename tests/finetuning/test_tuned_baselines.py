@@ -13,13 +13,12 @@ from genodiff.errors import UsageError
 from genodiff.finetuning import baseline_choice, choosing, tuned_baselines
 from genodiff.finetuning.baselines import fit_baseline, fit_predict, make_given
 from genodiff.finetuning.choosing import list_choosing_seeds
-from genodiff.finetuning.feature_regression import FeaturePredictor
+from genodiff.finetuning.feature_regression import FeaturePredictor, count_bins, position_features
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.fitted_unit import fit_unit
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.model_words import list_baselines, split_words
 from genodiff.finetuning.motif_cnn import MotifCnn, MotifSettings, turn
-from genodiff.finetuning.position_kmers import count_bins, position_features
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.scored_unit import run_unit
 from genodiff.finetuning.tuned_baselines import (
@@ -60,7 +59,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         for name, one in found.items()
     }
     monkeypatch.setattr(tuned_baselines, "_BASELINES", found)
-    monkeypatch.setattr("genodiff.finetuning.position_boosting.TREES", 8)
+    monkeypatch.setattr("genodiff.finetuning.tuned_baselines.TREES", 8)
 
 
 @pytest.mark.few(8)

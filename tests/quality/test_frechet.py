@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from genodiff.quality.frechet import find_frechet, measure_frechet
+from genodiff.quality.sample_quality import find_frechet, measure_frechet
 
 
 def test_the_distance_is_that_of_the_definition() -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from genodiff.alphabet import DNA
 from genodiff.io.motifs import read_motifs
+from genodiff.quality.measured_scorecard import list_sample_findings
 from genodiff.quality.real_sequence import RealSequence, open_real
-from genodiff.quality.sample_findings import list_sample_findings
 from genodiff.quality.sample_quality import (
     Measures,
     compare_motifs,

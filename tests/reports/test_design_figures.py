@@ -5,7 +5,7 @@ from itertools import combinations
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from genodiff.reports.design_figures import Label, write_labels
+from genodiff.reports.design_page import Label, write_labels
 
 
 def draw_labels(labels: list[Label]) -> list[Annotation]:

@@ -18,7 +18,7 @@ from genodiff.runs.model import TrainedModel
 from genodiff.runs.related_model import RelatedBackbone
 from genodiff.scoring.masked_reader import MaskedReader, open_reader
 from genodiff.scoring.plan_time import time_related_sites
-from genodiff.variants import plan
+from genodiff.variants import score_job
 from tests.commands import command
 from tests.related_genomes import differ
 from tests.tiny_run import genome_text, write_run
@@ -333,7 +333,7 @@ def test_a_plan_and_a_page_take_relatives_as_a_score_does(
         timed.append(time_related_sites(*given))  # type: ignore[arg-type]
         return timed[-1]
 
-    monkeypatch.setattr(plan, "time_related_sites", time)
+    monkeypatch.setattr(score_job, "time_related_sites", time)
     assert score(plan=True)["evaluations"] == 2
     assert timed[0] > 0
     monkeypatch.setattr(MaskedReader, "read", lambda *_: 1 / 0)

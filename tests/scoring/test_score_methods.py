@@ -144,7 +144,7 @@ def letters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "letters" not in SCORE_METHODS
     monkeypatch.setitem(SCORE_METHODS._pieces, "letters", Letters)
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("genodiff.variants.background_rare.MOST_DRAWS", 4000)
+    monkeypatch.setattr("genodiff.variants.background.MOST_DRAWS", 4000)
 
 
 @pytest.mark.usefixtures("letters")

@@ -12,8 +12,7 @@ from scipy.stats import binom
 
 from genodiff.statistics.comparisons import judge_differences
 from genodiff.tasks.metrics import measure, measure_spread
-from genodiff.tasks.paired_bootstrap import ModelPredictions, resample_scores
-from genodiff.tasks.weighted_metrics import measure_weighted
+from genodiff.tasks.paired_bootstrap import ModelPredictions, measure_weighted, resample_scores
 
 Floats = NDArray[np.float64]
 CASES = [

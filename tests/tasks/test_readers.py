@@ -15,7 +15,7 @@ import pytest
 
 from genodiff.alphabet import reverse_complement
 from genodiff.errors import DataError, UsageError
-from genodiff.tasks import download
+from genodiff.tasks import task as download
 from genodiff.tasks.class_folders import read_class_folders
 from genodiff.tasks.examples import Coordinates
 from genodiff.tasks.labelled_file import TableColumns, read_examples

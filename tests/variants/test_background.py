@@ -20,6 +20,7 @@ from genodiff.variants import background
 from genodiff.variants.background import (
     Background,
     BackgroundRequest,
+    RareSearch,
     count_background,
     count_windows,
     draw_background,
@@ -35,7 +36,6 @@ from genodiff.variants.background_ranks import (
     describe_calibration,
     rank_held_out,
 )
-from genodiff.variants.background_rare import RareSearch
 from genodiff.variants.background_strata import find_class, find_unit, list_strata
 from genodiff.variants.request import count_places
 
@@ -45,7 +45,7 @@ SNV, DEL1, INS3, LONG = (find_class(*size) for size in ((1, 1), (1, 0), (0, 3), 
 @pytest.fixture(autouse=True)
 def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GENODIFF_CACHE", str(tmp_path))
-    monkeypatch.setattr("genodiff.variants.background_rare.MOST_DRAWS", 4000)
+    monkeypatch.setattr("genodiff.variants.background.MOST_DRAWS", 4000)
 
 
 def make_genome(seed: int = 1, length: int = 40_000) -> HeldContigs:
@@ -298,7 +298,7 @@ def test_percentiles_are_uniform_within_every_kind_the_rare_ones_too(
 def test_a_kind_that_the_genome_hardly_has_gets_no_percentile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("genodiff.variants.background_rare.MOST_DRAWS", 300)
+    monkeypatch.setattr("genodiff.variants.background.MOST_DRAWS", 300)
     rng = np.random.default_rng(3)
     letters = bytes(rng.choice(np.frombuffer(b"ACGT", np.uint8), 20_000))
     genome = HeldContigs({"c": letters[:9000] + b"G" + b"A" * 20 + b"C" + letters[9000:]})
