@@ -20,8 +20,9 @@ from genodiff.memory.column_rates import (
     NeutralRate,
     call_columns,
     estimate_neutral,
+    find_fast,
 )
-from genodiff.memory.columns import ColumnNumbers, infer_rates, list_states, read_context
+from genodiff.memory.columns import infer_rates, read_context
 from genodiff.memory.evidence import Floats
 from genodiff.memory.relatives import Relatives
 from genodiff.memory.text import Codes
@@ -34,8 +35,6 @@ CONTEXT = 1024
 """Bases of a window; a tile is at most half of it."""
 _BATCH = 32
 _NEUTRAL_TILES = 256
-THIRD, FAST = "third codon positions of the fitted classes", "the fastest fitted class"
-_LEAST_CODING = 0.2
 
 
 def read_constraint(
@@ -79,7 +78,7 @@ def estimate_neutral_rate(
     if sites is not None:
         tiles = [one for one in tiles if len(_cut_sites(sites, one))]
     chosen = np.unique(np.linspace(0, len(tiles) - 1, min(len(tiles), _NEUTRAL_TILES)).astype(int))
-    fast, described = _find_fast(numbers)
+    fast, described = find_fast(numbers)
     columns: list[Columns] = []
     weights: list[Floats] = []
     for some in _batch_pieces(genome, (tiles[i] for i in chosen.tolist())):
@@ -100,17 +99,6 @@ def estimate_neutral_rate(
     return estimate_neutral(
         np.concatenate(columns), np.concatenate(weights), numbers, source or described
     )
-
-
-def _find_fast(numbers: ColumnNumbers) -> tuple[NDArray[np.bool_], str]:
-    """(3, K): the states and codon positions that are taken for neutral, and their name."""
-    states = list_states(numbers)
-    plain = states.of < len(numbers.plain)
-    if states.share[~plain].sum() >= _LEAST_CODING or not plain.any():
-        return np.asarray(~plain & (states.phase == 2)), THIRD
-    means = (states.weights @ np.array(numbers.rate))[0]
-    fastest = plain & (means == means[plain].max())
-    return np.broadcast_to(fastest, states.phase.shape), FAST
 
 
 def _cut_sites(sites: Sites, piece: TrackPiece) -> NDArray[np.int64]:

@@ -62,6 +62,7 @@ def make_example(seed: int = 1) -> dict[str, str]:
         bases = _evolve(root, stem, _BRANCHES["genome"], rng)
         near = _evolve(root, stem, _BRANCHES["near"], rng)
         far = _evolve(root, root.bases, _BRANCHES["far"], rng)
+        rows += _draw_variants(contig, root, bases, rng)
         genomes[GENOME][contig] = _spell(bases)
         near = _shift(root, near, 0.07, rng)
         half = len(near) // 2
@@ -69,7 +70,6 @@ def make_example(seed: int = 1) -> dict[str, str]:
         genomes[NEAR][f"{contig}_b"] = _spell(near[half:])
         genomes[FAR][f"scaffold_{contig}"] = _spell(_shift(root, far, 0.2, rng))
         features += _list_features(contig, root)
-        rows += _draw_variants(contig, root, bases, rng)
     head = ["##fileformat=VCFv4.2"]
     head += [f"##contig=<ID={name},length={n}>" for name, n in _CONTIGS.items()]
     head += ['##INFO=<ID=TRUE_AA,Number=1,Type=String,Description="Ancestral base, as simulated">']
@@ -205,27 +205,28 @@ def _shift(root: _Layout, bases: Bases, far: float, rng: np.random.Generator) ->
 
 
 def _draw_variants(contig: str, root: _Layout, bases: Bases, rng: np.random.Generator) -> list[str]:
-    """Rows of a VCF: sites at which the population has two bases."""
+    """Rows of a VCF: sites at which the population has two bases; where the genome that was drawn
+    of it has the derived one, `bases` are changed.
+    """
     n = round(_SITES * len(bases) / sum(_CONTIGS.values()))
     rows: list[tuple[int, str]] = []
     for site in rng.permutation(len(bases)).tolist():
         if len(rows) == n:
             break
-        ref = int(bases[site])
-        other = int(_mutate(np.array([ref]), rng)[0])
-        if other == ref or rng.random() > max(0.15, _keep(root, bases, site, other)):
+        old = int(bases[site])
+        new = int(_mutate(np.array([old]), rng)[0])
+        if new == old or rng.random() > _keep(root, bases, site, new):
             continue
         q = float(np.exp(rng.uniform(np.log(0.04), np.log(0.9))))
-        flips = rng.random() < q  # the genome has the derived base
-        carries = rng.random((_SAMPLES, 2)) < q
-        if flips:
-            carries = ~carries
-        if not carries.any() or (root.codon[site, 0] >= 0 and root.keep[site] == 0):
+        derived, carries = rng.random() < q, rng.random((_SAMPLES, 2)) < q
+        if derived:
+            bases[site], carries = new, ~carries
+        if not carries.any():
             continue
+        ref, alt = (_LETTERS[b] for b in ((new, old) if derived else (old, new)))
         calls = "\t".join(f"{int(a)}/{int(b)}" for a, b in carries)
-        old, new = _LETTERS[ref], _LETTERS[other]
-        info = f"TRUE_AA={new if flips else old}"
-        rows.append((site, f"{contig}\t{site + 1}\t.\t{old}\t{new}\t.\tPASS\t{info}\tGT\t{calls}"))
+        info = f"TRUE_AA={_LETTERS[old]}"
+        rows.append((site, f"{contig}\t{site + 1}\t.\t{ref}\t{alt}\t.\tPASS\t{info}\tGT\t{calls}"))
     return [row for _, row in sorted(rows)]
 
 

@@ -86,6 +86,30 @@ def find_slow(numbers: ColumnNumbers, neutral: float) -> NDArray[np.bool_]:
     return np.asarray(means < neutral / 2)
 
 
+THIRD, FAST = "third codon positions of the fitted classes", "the fastest fitted class"
+_LEAST_CODING = 0.2
+
+
+def find_fast(numbers: ColumnNumbers) -> tuple[NDArray[np.bool_], str]:
+    """(3, K): the states and codon positions that are taken for neutral, and their name."""
+    states = list_states(numbers)
+    plain = states.of < len(numbers.plain)
+    if states.share[~plain].sum() >= _LEAST_CODING or not plain.any():
+        return np.asarray(~plain & (states.phase == 2)), THIRD
+    means = (states.weights @ np.array(numbers.rate))[0]
+    fastest = plain & (means == means[plain].max())
+    return np.broadcast_to(fastest, states.phase.shape), FAST
+
+
+def guess_neutral(numbers: ColumnNumbers) -> NeutralRate:
+    """The neutral rate by the fitted classes alone: no column is read."""
+    states, (fast, name) = list_states(numbers), find_fast(numbers)
+    weights = np.einsum("k,pk,pkj->j", states.share, fast, states.weights)
+    weights /= weights.sum()
+    rate, kappa = (float(weights @ np.array(x)) for x in (numbers.rate, numbers.kappa))
+    return NeutralRate(rate, kappa, name, 0.0)
+
+
 class ColumnTest:
     """Test columns under the tree of `numbers`, rate 1 being `neutral`.
 

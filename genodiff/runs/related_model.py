@@ -36,6 +36,7 @@ from genodiff.data.recipe import Recipe
 from genodiff.data.store import Store
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.faidx import Genome
+from genodiff.memory.ancestry import Ancestry
 from genodiff.memory.evidence import Floats
 from genodiff.memory.profiles import ProfileScores
 from genodiff.memory.relating import relating
@@ -112,17 +113,24 @@ class RelatedBackbone(Backbone):
         """The network's own."""
         return self.network.hidden_states(*given, **options)
 
-    def read_windows(self, windows: Codes) -> tuple[Floats, Floats]:
+    def read_windows(self, windows: Codes) -> tuple[Floats, Floats, Floats]:
         """What relatives say of each place of windows (B, L), told by all other places.
 
-        That is what each genome has over it, (G, B, L, 4), and the factor of each base, (B, L, 4).
-        Nothing is asked of the network: where a place is hidden, others take the genome's shares.
+        That is what each genome has over it, (G, B, L, 4), the factor of each base, (B, L, 4), and
+        the part of the first that is homologous. Nothing is asked of the network: where a place is
+        hidden, others take the genome's shares.
         """
         columns = self.relatives.columns
         assert columns is not None
-        over = self.relatives.align(windows)
+        over, homologous = self.relatives.align_homologs(windows)
         prior = np.broadcast_to(share_bases(columns.gc), (*windows.shape, 4))
-        return over, self.relatives.combine(over, windows, prior)
+        return over, self.relatives.combine(over, windows, prior), homologous
+
+    @cached_property
+    def ancestry(self) -> Ancestry:
+        """What tells the ancestral base of a site (`memory/ancestry.py`)."""
+        assert self.relatives.columns is not None
+        return Ancestry(self.relatives.columns)
 
     def score_votes(self, over: Floats, ref: int) -> Floats:
         """(4,): the score of A, C, G and T in place of `ref`, by votes, in nats.

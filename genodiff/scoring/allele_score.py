@@ -30,6 +30,8 @@ class AlleleScore(NamedTuple):
     flags: tuple[str, ...] = ()
     doubled: float | None = None  # the value at double context
     votes: float | None = None  # of the relatives, where the model has some and it is of one base
+    ancestral: float | None = None  # log-odds that ALT is the ancestral base, and not REF
+    rs: float | None = None  # rejected substitutions of the site
 
     @classmethod
     def without(cls, *reasons: str) -> Self:

@@ -22,6 +22,7 @@ import numpy as np
 from genodiff.alphabet import Alphabet
 from genodiff.data.stretches import encode_bases
 from genodiff.io.variants import Allele
+from genodiff.memory.ancestry import Ancestral
 from genodiff.memory.evidence import Floats
 from genodiff.memory.text import NONE, Codes, turn_codes
 from genodiff.memory.tree import share_bases
@@ -38,6 +39,17 @@ Tile = tuple[str, int, int]
 """A contig, and the first place and the last + 1 of a tile."""
 
 
+class _Site(NamedTuple):
+    """What was read of a site: the factors (4,), what each genome has over it (G, 4), the part of
+    it that is homologous, and how quickly the places around change.
+    """
+
+    factors: Floats
+    over: Floats
+    homologous: Floats
+    change: float
+
+
 class RelatedSites:
     """What the relatives of `network` say of substitutions, each window cut and read once.
 
@@ -51,7 +63,7 @@ class RelatedSites:
         self._genome, self._alphabet, self._network = genome, alphabet, network
         self._context, self._exact, self._change = context, exact, change
         self._sites: dict[Tile, set[int]] = {}
-        self._said: dict[tuple[str, int], tuple[Floats, Floats, float]] = {}
+        self._said: dict[tuple[str, int], _Site] = {}
 
     def __len__(self) -> int:
         return len(self._sites)
@@ -79,15 +91,21 @@ class RelatedSites:
 
     def compare(self, allele: Allele) -> float:
         """log L(alt) − log L(ref) of a prepared substitution, after `read`, in nats."""
-        factors, _, _ = self._said[allele.chrom, allele.start]
+        factors = self._said[allele.chrom, allele.start].factors
         ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
         return float(np.log(factors[alt]) - np.log(factors[ref]))
 
     def count(self, allele: Allele, method: ScoreMethod) -> float:
         """What `method` counts for a prepared substitution, after `read`, in nats."""
-        _, over, change = self._said[allele.chrom, allele.start]
+        site = self._said[allele.chrom, allele.start]
         ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
-        return float(method.count(self._network, over, ref, change)[alt])
+        return float(method.count(self._network, site.over, ref, site.change)[alt])
+
+    def judge(self, allele: Allele) -> Ancestral | None:
+        """Which base of a prepared substitution is ancestral, after `read`; None: not known."""
+        site = self._said[allele.chrom, allele.start]
+        bases = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
+        return self._network.ancestry.judge(site.factors, site.homologous, *bases)
 
     def clear(self) -> None:
         """Forget the windows."""
@@ -114,7 +132,7 @@ class RelatedSites:
                 other = turn_codes(windows[i])
                 turned[i] = other.tobytes() < windows[i].tobytes()
                 windows[i] = other if turned[i] else windows[i]
-        over, factors = self._network.read_windows(windows)
+        over, factors, homologous = self._network.read_windows(windows)
         change = np.full(windows.shape, np.nan)
         if self._change:
             change = self._network.measure_change(over, windows)
@@ -123,7 +141,8 @@ class RelatedSites:
                 at = length - 1 - (site - start) if turned[i] else site - start
                 bases = slice(None, None, -1 if turned[i] else 1)
                 said = factors[i, at, bases].copy(), over[:, i, at, bases].copy()
-                self._said[tile[0], site] = *said, float(change[i, at])
+                own = homologous[:, i, at, bases].copy()
+                self._said[tile[0], site] = _Site(*said, own, float(change[i, at]))
 
 
 class RelatedColumns(NamedTuple):
@@ -140,7 +159,7 @@ class RelatedColumns(NamedTuple):
 def read_related(network: RelatedBackbone, ids: Ids, at: slice) -> RelatedColumns:
     """Of the bases `at` of a window (L,) that hides nothing; NaN where it has no base."""
     codes = np.array(encode_bases(ids))[None]
-    over, factors = network.read_windows(codes)
+    over, factors, _ = network.read_windows(codes)
     over, factors, codes = over[:, 0, at], factors[0, at], codes[0, at]
     columns, votes = network.relatives.columns, network.share_votes(over)
     assert columns is not None

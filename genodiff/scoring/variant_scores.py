@@ -232,7 +232,11 @@ class Scorer:
         return allele, AlleleScore(None, 0.0, method, *places[0], 1)
 
     def _score_site(self, allele: Allele, score: AlleleScore) -> AlleleScore:
-        votes = None if self._related is None else self._related.count(allele, _VOTES)
+        if self._related is not None:
+            found = self._related.judge(allele)
+            odds, rs = (None, None) if found is None else found
+            votes = self._related.count(allele, _VOTES)
+            score = score._replace(votes=votes, ancestral=odds, rs=rs)
         if self._sites is None:
             assert self._related is not None
             value = self._related.count(allele, self._of_bases)
@@ -240,7 +244,7 @@ class Scorer:
             value = self._sites.score(allele)
             if self._related is not None and self._of_sites is not self.reader:
                 value += self._related.compare(allele)
-        return score._replace(value=value, votes=votes)
+        return score._replace(value=value)
 
     def _check(self, cut: CutWindow) -> None:
         """Raises `UnscorableError` for a pair of equal spellings."""

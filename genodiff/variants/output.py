@@ -62,8 +62,11 @@ TSV_KEYS = (
     "chrom", "pos", "ref", "alt", "score", "phred", "se", "method", "n_evaluations", "kind",
     "flags", "id", "normal", "percentile", "z", "background", "n_background",
 )  # fmt: skip
-VOTES: dict[str, Any] = {"votes": pl.Float64}
-"""The column that relatives add."""
+RELATED: dict[str, Any] = {
+    "votes": pl.Float64, "ancestral": pl.String, "p_ancestral": pl.Float64, "rs": pl.Float64,
+}  # fmt: skip
+"""The columns that relatives add."""
+RELATED_COLUMNS = ("Votes", "AA", "AAP", "RS")
 CONSEQUENCE_SCHEMA: dict[str, Any] = {
     "gene": pl.String, "consequence": pl.String, "protein": pl.String,
     "transcripts": pl.List(pl.String),
@@ -87,7 +90,7 @@ def format_lines(
     if kind == ".tsv":
         said = ", ".join(f"{key} {value}" for key, value in form.about.items())
         yield f"## genodiff score: {said}"
-        names = (*TSV_COLUMNS, "Votes") if form.votes else TSV_COLUMNS
+        names = (*TSV_COLUMNS, *RELATED_COLUMNS) if form.votes else TSV_COLUMNS
         names = names if form.consequences is None else (*names, *CONSEQUENCE_COLUMNS)
         names = names if form.samples is None else (*names, "Haplotypes")
         yield "\t".join(names)
@@ -115,7 +118,7 @@ def _make_frames(scored: Iterable[ScoredRecord], form: ScoreForm) -> Iterator[pl
 
 
 def _find_schema(form: ScoreForm) -> dict[str, Any]:
-    schema = SCHEMA | (VOTES if form.votes else {})
+    schema = SCHEMA | (RELATED if form.votes else {})
     schema |= {} if form.consequences is None else CONSEQUENCE_SCHEMA
     if form.samples is None:
         return schema
@@ -247,7 +250,7 @@ def write_index(out: str | Path, longest: int) -> None:
 
 def _format_row(row: Mapping[str, Any]) -> str:
     fields = []
-    for key in (*TSV_KEYS, *(key for key in (*VOTES, *CONSEQUENCE_SCHEMA) if key in row)):
+    for key in (*TSV_KEYS, *(key for key in (*RELATED, *CONSEQUENCE_SCHEMA) if key in row)):
         fields.append(_format_value(row[key], ";"))
     if HAPLOTYPES in row:
         told = ["|".join(_format_value(one[key], "&") for key in HAPLOTYPE_SCHEMA)

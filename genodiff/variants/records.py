@@ -136,19 +136,20 @@ class VariantRecords:
         if fault is not None and survey.contradictions > survey.records / 2:
             raise fault
 
-    def require_samples(self) -> None:
-        """Raises `DataError` for a file without samples."""
+    def list_samples(self) -> list[str]:
+        """The names of all samples. Raises `DataError` for a file without any."""
         header = self.source.header
         if header is None or not header.samples:
-            what = "has no samples, and haplotypes are read from genotypes (GT)"
-            raise DataError(what, file=self.source.shown, fix="give a phased VCF or BCF")
+            what = "has no samples, whose genotypes (GT) are asked for"
+            raise DataError(what, file=self.source.shown, fix="give a VCF or BCF with samples")
+        return list(header.samples)
 
     def ask_haplotypes(self, span: int, method: str) -> tuple[Counter[str], int]:
         """Score phased haplotypes of up to `span` bases too: how many by method, and windows.
 
         Raises `DataError` for a file without samples, and for records that are not sorted.
         """
-        self.require_samples()
+        self.list_samples()
         self.span = span
         return count_haplotypes(self._walk(), method)
 

@@ -24,6 +24,12 @@ ENDINGS = (".vcf", ".vcf.gz", ".tsv", ".tsv.gz", ".parquet", ".jsonl")
 PLACES, LEAST_PLACES = 10_000, 100
 """Places of SNVs that `--background on` draws, and the fewest that may be asked for."""
 
+LOAD_COLUMNS = (
+    "sample", "class", "derived", "homozygous", "heterozygous", "load", "load_homozygous", "score",
+    "ancestral", "unjudged", "missing",
+)  # fmt: skip
+"""Of `--load` (`load.py`)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreFields(ScoreOptions):
@@ -164,6 +170,14 @@ class ScoreRequest(ScoreFields, FileRequest):
     ] = False
     relatives: RelativeFiles = ()
     strains: Strains = False
+    load: Annotated[
+        str | Path | None,
+        Option(
+            "Also write a table of genetic load by sample, LOAD.tsv: derived alleles and their "
+            "constraint, by consequence with --features. Needs --relatives and genotypes.",
+            decides="output",
+        ),
+    ] = None
     page: Annotated[
         bool,
         Option(
@@ -179,6 +193,11 @@ class ScoreRequest(ScoreFields, FileRequest):
         super().__post_init__()
         object.__setattr__(self, "out", choose_target(self.out, json=self.json, plan=self.plan))
         _ = self.part
+        if self.load is not None and not self.relatives:
+            raise UsageError("--load without --relatives", fix="give genomes of related species")
+        if self.load is not None and self.part is not None:
+            what = "--load counts all records, and --shard has some"
+            raise UsageError(what, fix="leave out the shard")
         if self.page and self.is_stream:
             raise UsageError("--page is of a file of scores", fix="give --out a name")
 
@@ -195,6 +214,7 @@ class ScoreRequest(ScoreFields, FileRequest):
     def list_files(self) -> list[str]:
         """With the index of what is compressed."""
         files, zipped = super().list_files(), str(self.out).lower().endswith(".gz")
+        files += [] if self.load is None else [str(self.load)]
         return [*files, f"{self.out}.tbi"] if zipped and not self.is_stream else files
 
     def check(self) -> None:
@@ -202,6 +222,9 @@ class ScoreRequest(ScoreFields, FileRequest):
         self.check_files()
         if self.page:
             check_target(f"{self.out}.html", force=self.force, inputs=self.list_inputs())
+        if self.load is not None:
+            inputs = (*self.list_inputs(), self.out)
+            check_target(self.load, force=self.force, inputs=inputs, known=_is_load)
         if str(self.out) != "-" and find_ending(self.out) is None:
             what = "has none of the endings " + ", ".join(ENDINGS)
             raise UsageError(what, file=self.out, fix="give one of them, or - for stdout")
@@ -219,6 +242,12 @@ class ScoreRequest(ScoreFields, FileRequest):
             limit = f"(more than {told['longest']:,} bases: --longest)"
             why = [f"{one} {limit}" if one.endswith("too_long") else one for one in why]
         return said + (f": {', '.join(why)}" if why else "")
+
+
+def _is_load(path: Path) -> bool:
+    """Whether a file is a table of load."""
+    with path.open("rb") as file:
+        return file.readline().decode("utf-8", "replace").rstrip().split("\t") == [*LOAD_COLUMNS]
 
 
 def find_ending(path: str | Path) -> str | None:

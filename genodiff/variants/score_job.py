@@ -37,6 +37,7 @@ from genodiff.scoring.plan_time import time_evaluations, time_related_sites
 from genodiff.scoring.related_sites import RelatedSites
 from genodiff.variants.background import BackgroundRequest, count_background, find_kinds
 from genodiff.variants.consequences import Consequences, parse_codes
+from genodiff.variants.load import LoadTally
 from genodiff.variants.output import import_pysam, make_frame, write_scores
 from genodiff.variants.records import VariantRecords, open_records
 from genodiff.variants.request import HeldScoreRequest, ScoreFields, ScoreRequest
@@ -162,8 +163,8 @@ def _open_work(
     work = stack.enter_context(open_records(source, genome, asked.region, part))
     if not mismatches:
         work.refuse_other_genome()
-    if asked.haplotypes:
-        work.require_samples()
+    if asked.haplotypes or getattr(asked, "load", None):
+        work.list_samples()
     return work
 
 
@@ -245,7 +246,11 @@ class ScoreJob(Job[ScoreRequest]):
         own = map(_parse, islice(rows(), len(work)))
         joint = (one for entry in islice(rows(), len(work), None) for one in _parse(entry))
         scored, form = work.join(own, joint, tally), score.make_form()
+        load = None if asked.load is None else LoadTally(work.list_samples(), self.genes)
+        scored = scored if load is None else load.watch(scored)
         indexed = write_scores(asked.out, scored, self.ending, work.source.header, form)
+        if load is not None and asked.load is not None:
+            load.write(asked.load)
         self._fault = explain_contradictions(work.survey, work.source.shown, work.genome)
         drawn = score.background
         return {

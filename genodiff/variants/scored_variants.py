@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from genodiff.io.faidx import Genome
 from genodiff.io.variants import Allele, Unscorable, VariantRecord, anchor_allele
 from genodiff.scoring.allele_score import AlleleScore, Item
@@ -169,16 +171,32 @@ def _join(judged: Sequence[Judged], found: Iterator[AlleleScore]) -> tuple[Allel
     )
 
 
+def find_ancestral(scored: ScoredRecord) -> tuple[str | None, float | None]:
+    """The likeliest of REF and the ALTs to be the ancestral base, and its probability.
+
+    None where no related genome is present, and where an ALT is not one base for another.
+    """
+    odds = [one.ancestral for one in scored.scores]
+    if None in odds or not odds:
+        return None, None
+    shares = np.exp(np.array([0.0, *odds]) - max(0.0, *odds))  # type: ignore[type-var]
+    best = int(shares.argmax())
+    base = [scored.record.ref, *scored.record.alts][best].upper()
+    return base, float(shares[best] / shares.sum())
+
+
 def describe_alts(scored: ScoredRecord, form: ScoreForm) -> list[dict[str, Any]]:
     """A row for each ALT, as tables have them. `score` and `se` are in the unit of `form`.
 
     `normal` is the normal form, CHROM:POS:REF:ALT, where the record has another spelling. What a
     background tells is null without it, and where there is no score; where it tells nothing of a
     score, `flags` has `TOO_RARE`. With samples, `haplotypes` has a row for each copy that carries
-    the ALT. With `form.votes` there are the votes of relatives, null where the ALT is not one base
-    for another. With consequences there are gene, consequence, protein and transcripts.
+    the ALT. With `form.votes` there are the votes of relatives and the constraint of the site, null
+    where the ALT is not one base for another, and the ancestral base of the record. With
+    consequences there are gene, consequence, protein and transcripts.
     """
     rows, record = [], scored.record
+    ancestral = dict(zip(("ancestral", "p_ancestral"), find_ancestral(scored), strict=True))
     for alt, one, score in zip(record.alts or (".",), scored.judged, scored.scores, strict=True):
         normal = ""
         if isinstance(one, Allele):
@@ -211,7 +229,7 @@ def describe_alts(scored: ScoredRecord, form: ScoreForm) -> list[dict[str, Any]]
             }
         )
         if form.votes:
-            rows[-1]["votes"] = form.convert(score.votes)
+            rows[-1] |= {"votes": form.convert(score.votes), **ancestral, "rs": score.rs}
         if form.consequences is not None:
             rows[-1] |= form.consequences.describe(one if isinstance(one, Allele) else None)
     if form.samples is not None:

@@ -24,7 +24,12 @@ from genodiff.variants.scored_variants import (
 )
 
 _PREFIX, _FILTER = "GD_", "gd_"
-_OURS = re.compile(r"##(?:(?:(?:INFO|FORMAT)=<ID=GD_|FILTER=<ID=gd_)|genodiff_score=)")
+_OURS = re.compile(
+    r"##(?:(?:(?:INFO|FORMAT)=<ID=GD_|FILTER=<ID=gd_)|genodiff_score=)|"
+    r'##INFO=<ID=AA,.*"genodiff: '
+)
+_THEIRS, _GIVEN = "##INFO=<ID=AA,", "GD_ANC"
+"""INFO/AA of the input is not replaced: the ancestral base is GD_ANC then."""
 _CONTIG = re.compile(r"(##contig=<(?:.*,)?ID=)([^,>]+)")
 _FIELDS = (
     (
@@ -67,6 +72,15 @@ _VOTES_FIELDS = (
         "Float",
         "votes of relatives for ALT beside REF, {unit}; positive: more lines of descent have ALT",
     ),
+    (
+        "GD_RS",
+        "Float",
+        "rejected substitutions of the site, with the ancestral base in the target's place",
+    ),
+)
+_ANCESTRAL = (
+    ("AA", "String", "ancestral base by related genomes, REF or one of the ALTs"),
+    ("GD_AAP", "Float", "probability that it is the ancestral one of them"),
 )
 _CONSEQUENCE_FIELDS = (
     ("GD_GENE", "gene", "gene of the transcript in which ALT has the most severe consequence"),
@@ -105,6 +119,13 @@ def _name_contig(line: str, contigs: Mapping[str, int]) -> str:
     return line if found is None or not name else f"{found[1]}{name}{line[found.end() :]}"
 
 
+def name_ancestral(header: VcfHeader | None) -> str:
+    """The field of INFO that has the ancestral base."""
+    meta = header.meta if header else []
+    given = any(line.startswith(_THEIRS) and not _OURS.match(line) for line in meta)
+    return _GIVEN if given else "AA"
+
+
 def make_header(header: VcfHeader | None, form: ScoreForm) -> list[str]:
     """The lines before the records; `header` is the input's."""
     meta = [line for line in (header.meta if header else []) if not _OURS.match(line)]
@@ -119,6 +140,9 @@ def make_header(header: VcfHeader | None, form: ScoreForm) -> list[str]:
     for name, kind, meaning in fields + (_VOTES_FIELDS if form.votes else ()):
         told = f"genodiff: {meaning.format(unit=form.unit, methods=methods, longest=longest)}"
         meta.append(f'##INFO=<ID={name},Number=A,Type={kind},Description="{told}">')
+    for name, kind, meaning in _ANCESTRAL if form.votes else ():
+        shown = name_ancestral(header) if name == "AA" else name
+        meta.append(f'##INFO=<ID={shown},Number=1,Type={kind},Description="genodiff: {meaning}">')
     if form.samples is not None:
         meta += list_format_lines(form.unit, asked)
     if form.consequences is not None:
@@ -138,14 +162,18 @@ def format_records(
     scored: Iterable[ScoredRecord], header: VcfHeader | None, form: ScoreForm
 ) -> Iterator[str]:
     """The lines of all records; what an earlier call of ours added to samples is replaced."""
-    again = has_our_fields(header)
+    again, ancestral = has_our_fields(header), name_ancestral(header)
     for one in scored:
         plain = one._replace(record=remove_our_fields(one.record)) if again else one
-        yield format_record(plain._replace(record=add_haplotype_fields(plain, form)), form)
+        record = add_haplotype_fields(plain, form)
+        yield format_record(plain._replace(record=record), form, ancestral)
 
 
-def format_record(scored: ScoredRecord, form: ScoreForm) -> str:
-    """One record with its scores, and what stands beside them."""
+def format_record(scored: ScoredRecord, form: ScoreForm, ancestral: str = "AA") -> str:
+    """One record with its scores, and what stands beside them.
+
+    `ancestral` is what `name_ancestral` gives.
+    """
     record, scores = scored.record, scored.scores
     qual, filters, info, *rest = record.rest or (".", ".", ".")
     kept = [one for one in filters.split(";") if not one.startswith(_FILTER) and one != "."]
@@ -153,15 +181,20 @@ def format_record(scored: ScoredRecord, form: ScoreForm) -> str:
         kept = [one for one in kept if one != "PASS"]
         kept += dict.fromkeys(f"{_FILTER}{score.flags[0]}" for score in scores)
     items = [one for one in info.split(";") if not one.startswith(_PREFIX) and one != "."]
+    if form.votes and ancestral == "AA":  # of an earlier call, or of no header
+        items = [one for one in items if not one.startswith("AA=")]
     if record.alts:
         rows = describe_alts(scored, form._replace(samples=None))
         shown = _SHOWN if form.find_rank is None else _SHOWN + _RANKS_SHOWN
-        shown = [*shown, ("GD_VOTES", "votes")] if form.votes else shown
+        shown = [*shown, ("GD_VOTES", "votes"), ("GD_RS", "rs")] if form.votes else shown
         told = () if form.consequences is None else _CONSEQUENCE_FIELDS
         for name, key in (*shown, *((name, key) for name, key, _ in told)):
             values = [format_value(row[key]) for row in rows]
             if any(value != "." for value in values):
                 items.append(f"{name}={','.join(values)}")
+        if form.votes and rows[0]["ancestral"] is not None:
+            chance = format_value(rows[0]["p_ancestral"])
+            items += [f"{ancestral}={rows[0]['ancestral']}", f"GD_AAP={chance}"]
     fields = (
         record.chrom, str(record.pos), record.id, record.ref, ",".join(record.alts) or ".", qual,
         ";".join(kept) or ".", ";".join(items) or ".", *rest,

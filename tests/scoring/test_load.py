@@ -1,0 +1,160 @@
+"""Ancestral bases of variants, and the table of genetic load."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from genodiff.data.example import make_example
+from genodiff.io.variants import Allele, VariantRecord
+from genodiff.memory.ancestry import Ancestry
+from genodiff.memory.column_rates import guess_neutral
+from genodiff.memory.columns import ColumnNumbers, start_numbers
+from genodiff.memory.tree import Tree
+from genodiff.scoring.allele_score import AlleleScore
+from genodiff.variants.load import LoadTally
+from genodiff.variants.scored_variants import ScoredRecord, find_ancestral
+from tests.commands import command
+
+NUMBERS: ColumnNumbers = start_numbers(Tree((-1, 3, 3, 0), (0.0, 0.1, 0.2, 0.05)), 0.4)
+A, C, G, T = range(4)
+
+
+def score(odds: float | None, rs: float | None, value: float = -2.0) -> AlleleScore:
+    return AlleleScore(value, 0.0, "llr", 0, 9, 1, ancestral=odds, rs=rs)
+
+
+def record(calls: list[str], *scores: AlleleScore, alts: str = "G") -> ScoredRecord:
+    rest = (".", ".", ".", "GT", *calls)
+    one = VariantRecord(0, "c", 5, ".", "A", tuple(alts.split(",")), rest)
+    return ScoredRecord(one, [Allele("c", 4, "A", alt) for alt in one.alts], scores)
+
+
+def test_the_ancestral_base_is_the_likeliest_of_all_and_chances_sum_to_one() -> None:
+    odds = np.log([1.0, 6.0, 3.0])
+    found = find_ancestral(record(["0/1"], score(odds[1], 0.2), score(odds[2], 0.2), alts="G,T"))
+    assert found == ("G", pytest.approx(0.6))
+    assert find_ancestral(record(["0/1"], score(-3.0, 0.1))) == (
+        "A",
+        pytest.approx(0.9526, abs=1e-4),
+    )
+    assert find_ancestral(record(["0/1"], score(None, None))) == (None, None)
+    found = find_ancestral(record(["0/1"], score(1.0, 0.1), score(None, None), alts="G,T"))
+    assert found == (None, None)
+
+
+def test_a_site_is_judged_by_the_likelier_base_and_not_where_nobody_is() -> None:
+    ancestry = Ancestry(NUMBERS)
+    over = np.zeros((2, 4))
+    over[:, G] = 0.97
+    even, for_g = np.ones(4), np.array([0.01, 0.01, 1.0, 0.01])
+    derived_ref = ancestry.judge(for_g, over, A, G)
+    derived_alt = ancestry.judge(for_g, over, G, A)
+    assert derived_ref is not None
+    assert derived_alt is not None
+    assert derived_ref.odds == pytest.approx(np.log(100))
+    assert derived_alt.odds == pytest.approx(-np.log(100))
+    assert derived_ref.rs == derived_alt.rs > 0
+    assert derived_ref.rs == pytest.approx(guess_neutral(NUMBERS).rate * 0.35)
+    assert ancestry.judge(even, over * 0.4, A, G) is None
+
+
+def test_load_counts_alleles_of_each_sample(tmp_path: Path) -> None:
+    tally = LoadTally(["one", "two"])
+    rows = [
+        record(["0/1", "1|1"], score(-5.0, 1.5)),  # A is ancestral
+        record(["0/0", "0/1"], score(5.0, 0.5, value=3.0)),  # G is ancestral
+        record(["1/.", "1"], score(0.5, 2.0)),  # not known well enough
+        record(["./.", "0/1"], score(None, None)),
+        record(["0/1", "2/2"], score(-6.0, -0.4), score(-7.0, 1.0, value=-4.0), alts="G,T"),
+    ]
+    assert list(tally.watch(rows)) == rows
+    tally.write(tmp_path / "load.tsv")
+    table = pl.read_csv(tmp_path / "load.tsv", separator="\t")
+    one, two = table.to_dicts()
+    assert (one["sample"], one["class"]) == ("one", "all")
+    assert (one["derived"], one["homozygous"], one["heterozygous"]) == (4, 1, 2)
+    assert one["load"] == pytest.approx(1.5 + 2 * 0.5 + 0)
+    assert one["load_homozygous"] == pytest.approx(1.0)
+    assert one["score"] == pytest.approx(-2 - 2 * 3 - 2)
+    assert (one["ancestral"], one["unjudged"], one["missing"]) == (2, 1, 3)
+    assert (two["derived"], two["homozygous"], two["heterozygous"]) == (5, 2, 1)
+    assert two["load"] == pytest.approx(2 * 1.5 + 0.5 + 2 * 1.0)
+    assert two["score"] == pytest.approx(-4 - 3 - 8)
+    assert (two["ancestral"], two["unjudged"], two["missing"]) == (1, 3, 0)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("example")
+    for name, text in make_example().items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.slow
+def test_ancestral_bases_of_the_example_are_calibrated_and_load_is_by_consequence(
+    example: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["score", "none", "--fasta", example / "genome.fa", "-q"]
+    words += ["--relatives", example / "near.fa", example / "far.fa"]
+    more = ["--features", example / "genes.gff3", "--load", tmp_path / "load.tsv"]
+    given = ["--variants", example / "variants.vcf"]
+    code, _, err = command(capsys, *words, *given, *more, "-o", tmp_path / "o.vcf")
+    assert code == 0, err
+    right, chance = [], []
+    for line in (tmp_path / "o.vcf").read_text().splitlines():
+        if not line.startswith("#"):
+            info = dict(x.partition("=")[::2] for x in line.split("\t")[7].split(";"))
+            right.append(info["AA"] == info["TRUE_AA"])
+            chance.append(float(info["GD_AAP"]))
+    assert len(right) == 900
+    assert np.mean(right) > 0.91
+    assert abs(np.mean(right) - np.mean(chance)) < 0.02
+    sure = np.array(chance) > 0.95
+    assert np.array(right)[sure].mean() > 0.95
+    table = pl.read_csv(tmp_path / "load.tsv", separator="\t")
+    assert table["sample"].n_unique() == 6
+    by = {row["class"]: row for row in table.to_dicts() if row["sample"] == "sample1"}
+    parts = [row for name, row in by.items() if name != "all"]
+    for name in ("derived", "homozygous", "heterozygous", "ancestral", "unjudged", "missing"):
+        assert sum(row[name] for row in parts) == by["all"][name]
+    per_site = {name: row["score"] / max(row["derived"], 1) for name, row in by.items()}
+    assert per_site["missense_variant"] < per_site["synonymous_variant"]
+    # A second call replaces what it wrote, and an AA of the input is left as it is.
+    again = (tmp_path / "o.vcf").read_text()
+    (tmp_path / "mine.vcf").write_text(
+        again.replace("TRUE_AA", "X").replace("genodiff: anc", "anc")
+    )
+    table_before = (tmp_path / "load.tsv").read_bytes()
+    given = ["--variants", tmp_path / "mine.vcf", "--load", tmp_path / "load.tsv"]
+    assert command(capsys, *words, *given, *more[:2], "-o", tmp_path / "p.vcf")[0] == 0
+    assert (tmp_path / "load.tsv").read_bytes() == table_before
+    line = (tmp_path / "p.vcf").read_text().splitlines()[-1]
+    info = dict(x.partition("=")[::2] for x in line.split("\t")[7].split(";"))
+    assert info["GD_ANC"] == info["AA"]
+    assert json.loads((tmp_path / "p.vcf.json").read_text())["records"] == 900
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--load", "l.tsv"], "--load without --relatives"),
+        (["--load", "l.tsv", "--relatives", "near.fa", "--shard", "1/2"], "--load counts all"),
+        (["--load", "genome.fa", "--relatives", "near.fa"], "is read"),
+    ],
+)
+def test_what_load_lacks_is_said(
+    example: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    more: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(example)
+    words = ["score", "none", "--fasta", "genome.fa", "--variants", "variants.vcf", "-o", "o.vcf"]
+    code, _, err = command(capsys, *words, *more)
+    assert code == 2
+    assert said in err
