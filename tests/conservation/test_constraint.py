@@ -1,5 +1,6 @@
 """`genodiff constraint`: from FASTA files to tracks, elements and an alignment."""
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -217,3 +218,58 @@ def test_what_is_no_relative_is_named_in_one_line(
     assert err.strip().splitlines()[-1].startswith("genodiff: error:"), err
     assert not (tmp_path / "o").exists()
     assert not (tmp_path / "o.partial").exists()
+
+
+def test_odd_genomes_are_read_and_bad_ones_named_in_one_line(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    near = world.relatives[0].read_text().splitlines()[1]
+    packed = gzip.compress(world.relatives[0].read_bytes())
+    (tmp_path / "cut.fa.gz").write_bytes(packed[: len(packed) // 2])
+    (tmp_path / "empty.fa.gz").write_bytes(gzip.compress(b""))
+    species = "".join(
+        f">x{i} Genus species{i} complete genome\n{near[i * 400 : i * 400 + 400]}\n"
+        for i in range(12)
+    )
+    (tmp_path / "species.fa").write_text(species)
+    protein = write(tmp_path / "protein.fa", {"p": "MKVLAADEFGHIKLMNPQRSTVWY" * 40})
+    ns = write(tmp_path / "ns.fa", {"n": "N" * 5000})
+    for genome, relative in (
+        (world.genome, tmp_path / "cut.fa.gz"), (world.genome, tmp_path / "empty.fa.gz"),
+        (world.genome, tmp_path / "species.fa"), (protein, world.relatives[0]),
+        (ns, world.relatives[0]), (world.genome, tmp_path / "gone.fa"),
+    ):  # fmt: skip
+        words = ["constraint", genome, "--relatives", relative, "-o", tmp_path / "o"]
+        code, _, err = command(capsys, *words, "-q")
+        assert code in (2, 3), (genome, relative, err)
+        assert [x.startswith("genodiff: error:") for x in err.strip().splitlines()] == [True], err
+        assert not (tmp_path / "o").exists()
+
+
+def test_soft_masks_and_runs_of_n_change_nothing_but_the_bases_they_hide(
+    world: World, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = world.genome.read_text().splitlines()
+    soft = rows[1][:4000].lower() + rows[1][4000:]
+    genome = write(tmp_path / "ref.fa", {"chr1": soft, "alone": rows[3]})
+    run(world._replace(genome=genome), tmp_path / "soft")
+    assert table(tmp_path / "soft")["rs"].tolist() == table(whole)["rs"].tolist()
+    hidden = rows[1][:4000] + "N" * 300 + rows[1][4300:]
+    genome = write(tmp_path / "n.fa", {"chr1": hidden, "alone": rows[3]})
+    told = run(world._replace(genome=genome), tmp_path / "n", region=["chr1:3,001-5,000"])
+    frame = pl.read_parquet(tmp_path / "n" / "tracks.parquet")
+    assert told["known"] == 1700
+    assert told["scored"] == 1700
+    values = frame.filter(pl.col("pos").is_between(4001, 4300))["rs"]
+    assert values.is_null().all() or values.is_nan().all() or not len(values)
+
+
+@pytest.mark.slow
+def test_a_genome_of_many_scaffolds_has_all_of_them(world: World, tmp_path: Path) -> None:
+    letters, near = (x.read_text().splitlines()[1] for x in (world.genome, world.relatives[0]))
+    cut = [slice(at, at + 60) for at in range(0, LENGTH, 60)]
+    genome = write(tmp_path / "g.fa", {f"s{i}": letters[one] for i, one in enumerate(cut)})
+    other = write(tmp_path / "r.fa", {f"r{i}": near[one] for i, one in enumerate(cut)})
+    told = genodiff.constraint(genome, relatives=[other], out=tmp_path / "o", formats=["parquet"])
+    assert told["bases"] == LENGTH
+    assert told["scored"] > 0.8 * LENGTH
