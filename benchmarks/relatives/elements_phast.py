@@ -1,0 +1,85 @@
+"""Conserved elements beside phastCons on the same columns.
+
+    python benchmarks/relatives/elements_phast.py FOLDER WORK
+
+FOLDER and WORK as for constraint_phast.py, which has to run first: WORK/aligned.fa and neutral.mod
+are the columns and the neutral model. phastCons estimates rho, its target coverage and the expected
+length by maximum likelihood. Of both sets of elements: bases, and the share of the bases of ORFs
+(codons read), of snoRNAs, and of neither that lie in them. The overlap is that of intervals; a base
+counts only where a related genome lies.
+"""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from Bio import AlignIO
+
+ANNOTATION = Path(os.environ["GENODIFF_SHARED"]) / "data" / "genomes" / "annotation"
+ORFS = "sacCer3_nondubious_ORFs_and_blocked_reading_frames.bed.gz"
+TRANSCRIPTS = "sacCer3_polIItranscripts-adjustedTSS.bed.gz"
+
+
+def mark(rows: list[tuple[int, int]], length: int) -> np.ndarray:
+    out = np.zeros(length, bool)
+    for start, end in rows:
+        out[start:end] = True
+    return out
+
+
+def read_annotation(name: str, contig: str, prefix: str = "") -> list[tuple[int, int]]:
+    with gzip.open(ANNOTATION / name, "rt") as file:
+        fields = [line.rstrip("\n").split("\t") for line in file]
+    return [(int(f[1]), int(f[2])) for f in fields if f[0] == contig and f[3].startswith(prefix)]
+
+
+def run_phastcons(work: Path) -> list[tuple[int, int]]:
+    """Elements in columns of aligned.fa."""
+    words = ["phastCons", "--estimate-trees", "fit", "--no-post-probs", "aligned.fa", "neutral.mod"]
+    subprocess.run(words, check=True, capture_output=True, cwd=work)
+    words = ["phastCons", "--most-conserved", "elements.bed", "--no-post-probs", "--score"]
+    words += ["aligned.fa", "fit.cons.mod,fit.noncons.mod"]
+    subprocess.run(words, check=True, capture_output=True, cwd=work)
+    lines = (work / "elements.bed").read_text().splitlines()
+    return [(int(f[1]), int(f[2])) for f in (line.split("\t") for line in lines)]
+
+
+def main(folder: Path, work: Path) -> None:
+    blocks = list(AlignIO.parse(folder / "alignment.maf", "maf"))
+    contig, length = blocks[0][0].id.split(".", 1)[1], blocks[0][0].annotations["srcSize"]
+    place = np.concatenate([
+        np.arange(start := one[0].annotations["start"], start + one.get_alignment_length())
+        for one in blocks
+    ])  # fmt: skip
+    frame = pl.read_parquet(folder / "tracks.parquet").drop_nans("rs").drop_nulls("rs")
+    scored = np.zeros(length, bool)
+    scored[frame["pos"].to_numpy() - 1] = True
+    ours = [line.split("\t") for line in (folder / "elements.bed").read_text().splitlines()[1:]]
+    theirs = np.zeros(length, bool)
+    for start, end in run_phastcons(work):
+        theirs[place[start:end]] = True
+    sets = {"genodiff": mark([(int(f[1]), int(f[2])) for f in ours], length), "phastCons": theirs}
+    coding = mark(read_annotation(ORFS, contig), length)
+    snorna = mark(read_annotation(TRANSCRIPTS, contig, "SNR"), length)
+    kinds = {"ORFs": coding, "snoRNAs": snorna, "neither": ~coding & ~snorna}
+    told = {"contig": contig, "scored": int(scored.sum())}
+    for name, inside in sets.items():
+        inside &= scored
+        told[name] = {
+            "bases": int(inside.sum()),
+            "coding_share": round(float((inside & coding).sum() / inside.sum()), 4),
+            **{kind: round(float((inside & at & scored).sum() / (at & scored).sum()), 4)
+               for kind, at in kinds.items()},
+        }  # fmt: skip
+    both = (sets["genodiff"] & sets["phastCons"]).sum()
+    told["jaccard"] = round(float(both / (sets["genodiff"] | sets["phastCons"]).sum()), 4)
+    print(json.dumps(told, indent=1))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
