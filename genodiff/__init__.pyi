@@ -1480,6 +1480,7 @@ def score(
     allow_mismatches: bool = False,
     relatives: collections.abc.Sequence[str | pathlib.Path] = (),
     strains: bool = False,
+    load: str | pathlib.Path | None = None,
     page: bool = False,
     device: str = 'auto',
     fresh: bool = False,
@@ -1544,6 +1545,8 @@ def score(
             of a file, or each record, as a genome of its own.
         strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
             answers are in the reference set.
+        load: Also write a table of genetic load by sample, LOAD.tsv: derived alleles and their
+            constraint, by consequence with --features. Needs --relatives and genotypes.
         page: Also write OUT.html: what `genodiff report OUT --model RUN` draws.
         device: Where to compute: auto, cpu or cuda.
         fresh: Do not go on after what is kept in OUT.partial.
