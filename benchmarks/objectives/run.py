@@ -29,6 +29,7 @@ from genodiff.jobs.machine import choose_device  # noqa: E402
 SPECS = {
     "yeast-83k": "--fasta",
     "yeast-noise": "--fasta",
+    "yeast-rates": "--fasta",
     "yeast-blocks": "--fasta",
     "human-blocks": "--human",
     "yeast-blocks-470k": "--fasta",
