@@ -101,7 +101,8 @@ _LONGEST = {"test_docs.py", "test_notebooks.py", "test_faults.py", "test_evaluat
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, the others in their order; cases beyond `few` are slow.
+    """The longest first, the others in their order; cases beyond `few` are slow, and beyond three
+    times as many long.
 
     Which cases stay is drawn by their names, so that no value of a parameter is left out for good.
     """
@@ -110,8 +111,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if few := item.get_closest_marker("few"):
             cases[item.nodeid.partition("[")[0], few.args[0]].append(item)
     for (_, most), several in cases.items():
-        for item in sorted(several, key=lambda item: crc32(item.name.encode()))[most:]:
+        drawn = sorted(several, key=lambda item: crc32(item.name.encode()))
+        for rank, item in enumerate(drawn[most:], most):
             item.add_marker(pytest.mark.slow)
+            if rank >= 3 * most:
+                item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: item.path.name not in _LONGEST)
 
 

@@ -43,7 +43,7 @@ def read_cached(
     return torch.cat(logits, 1)
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(("length", "size"), SIZES)
 def test_all_at_once_and_with_kept_states_are_a_pass_for_each_block(
@@ -76,7 +76,7 @@ def test_single_precision_agrees(length: int, size: int) -> None:
             torch.testing.assert_close(found / scale, wanted / scale, rtol=0, atol=1e-6)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("variant", VARIANTS[:3])
 @pytest.mark.parametrize(("length", "size"), SIZES)
 def test_their_gradients_are_equal(variant: dict[str, object], length: int, size: int) -> None:

@@ -24,7 +24,7 @@ SHAPES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("keep", [0, KEEP])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_pieces_give_what_the_whole_gives(shape: dict[str, Any], keep: int) -> None:

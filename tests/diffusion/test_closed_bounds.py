@@ -61,7 +61,7 @@ def find_chances(masks: Tensor, share: float) -> Tensor:
 NO_COUNTS = ("ar", "d3pm", "uniform")
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(12)
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=list(SCHEDULES))
 @pytest.mark.parametrize(
     ("told", "steps"), [(False, 1), (False, 2), (False, 10), (False, 1000), (True, 1), (True, 6)]

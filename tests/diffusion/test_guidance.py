@@ -272,7 +272,7 @@ def test_strength_zero_is_the_sampler_bit_for_bit_and_asks_nothing(name: str, sa
     assert (found.calls == 0).all()
 
 
-@pytest.mark.few(16)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("sampler", STEERED)
 @pytest.mark.parametrize("name", list(GUIDANCES))
 def test_companions_change_nothing_what_is_given_stays_and_calls_are_bounded(

@@ -156,7 +156,7 @@ FROM_MASKS = [
 """Samplers that begin with masks; those of letters as noise: `test_uniform_sampler.py`."""
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("sampler", FROM_MASKS)
 @pytest.mark.parametrize("steps", [1, 3])
 def test_independent_tokens_follow_their_law_whatever_the_steps(

@@ -75,7 +75,7 @@ def test_sequences_are_answered_as_in_the_test_pass_at_any_batch_size(
     assert all(np.array_equal(found[0], other) for other in found[1:])
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize(
     ("word", "settings"),

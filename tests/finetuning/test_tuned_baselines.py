@@ -62,7 +62,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("genodiff.finetuning.tuned_baselines.TREES", 8)
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel", "regression"])
 @pytest.mark.parametrize("name", TUNED)
 def test_every_tuned_baseline_answers_every_kind_of_task_in_its_shape(name: str, kind: str) -> None:

@@ -199,7 +199,7 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(samples, "EACH", 6)
 
 
-@pytest.mark.few(9)
+@pytest.mark.few(4)
 @pytest.mark.usefixtures("short_parts")
 @pytest.mark.parametrize("block", [4, None])
 @pytest.mark.parametrize("batch_size", [1, 2, 3])

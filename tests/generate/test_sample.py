@@ -81,7 +81,7 @@ def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps: int, l
     assert abs(nfe.mean() - expected) <= 4 * nfe.std() / np.sqrt(len(nfe)) + 1e-12
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["linear", "cosine", "one_minus_cosine"])
 @pytest.mark.parametrize("sampler", MASKED)
 def test_the_workload_foretells_what_sampling_takes(sampler: str, name: str) -> None:

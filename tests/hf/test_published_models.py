@@ -78,7 +78,7 @@ def golden_cases() -> list[str]:
     return sorted(p.stem for p in (SHARED / "conformance" / "cases").glob("caduceus_*.json"))
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", golden_cases())
 def test_golden_numbers_hidden_states_and_gradients_by_their_published_names(
     name: str, shared: Path

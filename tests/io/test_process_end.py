@@ -58,7 +58,7 @@ def test_an_error_keeps_its_code_where_stderr_is_full() -> None:
     assert done.returncode == 2
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "code"), [("--version", 0), ("train --no-such-flag", 2), ("config schema", 0)]
 )

@@ -130,7 +130,7 @@ def test_the_fast_form_is_the_naive_form(strands: str, every: int | None, length
     assert found[~missing].sum(1) == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize("every", [None, 4])
 @pytest.mark.parametrize("length", [7, 16, 33, 40])

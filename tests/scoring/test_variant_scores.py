@@ -137,7 +137,7 @@ def score(reader: MaskedReader, pair: SpellingPair, method: Any, seed: int = 1) 
     )
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("strands", ["paired", "single"])
 @pytest.mark.parametrize(
     "method", [name for name, one in SCORE_METHODS.items() if not one.needs_relatives]

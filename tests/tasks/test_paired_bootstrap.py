@@ -48,7 +48,7 @@ def test_a_weighted_metric_is_that_of_the_repeated_examples(kind: str, metric: s
         assert value == pytest.approx(measure(metric, kind, truth[again], predicted[again]))
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("kind", "metric"), CASES)
 def test_the_interval_over_examples_is_that_of_the_bootstrap(kind: str, metric: str) -> None:
     rng = np.random.default_rng(4)
