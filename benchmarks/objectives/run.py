@@ -2,6 +2,7 @@
 
     python benchmarks/objectives/run.py --fasta sacCer3.fa.gz --human hg38_sparse.fa.gz
         --text tinyshakespeare.txt.gz [--only NAME] [--threads 1]
+    python benchmarks/objectives/run.py --spec FILE.yaml --fasta FASTA [--out FOLDER]
 
 Each comparison goes on where it stopped. --only-write makes RESULTS.md again from what is there;
 FINDINGS.md is its end. A comparison whose runs are not there keeps its section of RESULTS.md.
@@ -120,6 +121,7 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("runs/objectives"), help="where everything is kept"
     )
+    parser.add_argument("--spec", type=Path, help="another comparison, and nothing else")
     parser.add_argument("--only", choices=sorted(SPECS), help="one comparison")
     parser.add_argument("--threads", type=int)
     parser.add_argument(
@@ -128,6 +130,11 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.threads:
         torch.set_num_threads(asked.threads)
+    if asked.spec is not None:
+        data = {name: getattr(asked, name) for name in ("fasta", "text")}
+        over = {name: str(path.absolute()) for name, path in data.items() if path is not None}
+        compare(asked.spec, asked.out / asked.spec.stem, over)
+        return
     before = read_sections()
     text = [
         "# Objectives",

@@ -81,23 +81,28 @@ def choose_candidate(
         found = {t.candidate: t.valid for t in tried if math.isfinite(t.valid)}
         if not found or (len(found) == 1 and len(last) > 1):
             break  # one value of this share says nothing about those of the share before
-        last, rest = found, dict(found)
+        last = found
         if len(found) == 1:
             break
-        going = sorted(_take_best(rest, metric) for _ in range(min(FINALISTS, len(found))))
-    if not last:
+        going = sorted(_rank(found, metric)[:FINALISTS])
+    return Choice(_rank(last, metric)[0], tuple(trials))
+
+
+def take_best(candidates: Sequence[Candidate], values: Sequence[float], metric: str) -> Candidate:
+    """The candidate with the best value, the first of equals.
+
+    Raises `GenodiffError` where all are NaN, for fits that failed.
+    """
+    found = {i: value for i, value in enumerate(values) if math.isfinite(value)}
+    return candidates[_rank(found, metric)[0]]
+
+
+def _rank(values: dict[int, float], metric: str) -> list[int]:
+    """The best first, and of equals the first. Raises `GenodiffError` where there is none."""
+    if not values:
         raise GenodiffError("every setting that was tried failed", fix="give a lower --lr")
-    return Choice(_take_best(last, metric), tuple(trials))
-
-
-def _take_best(values: dict[int, float], metric: str) -> int:
-    """Remove the best of the values, the first of equals; returns which one it was."""
-    best = min(values)
-    for i in sorted(values):
-        if is_better(metric, values[i], values[best]):
-            best = i
-    del values[best]
-    return best
+    sign = -1.0 if is_better(metric, 1.0, 0.0) else 1.0
+    return sorted(values, key=lambda i: (sign * values[i], i))
 
 
 def list_choosing_seeds(data: TaskData, seed: int) -> range:

@@ -9,17 +9,18 @@ on the answers alone.
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from genodiff.errors import GenodiffError, MachineError
+from genodiff.errors import MachineError
+from genodiff.finetuning.choosing import take_best
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.protocol import FitSettings
 from genodiff.finetuning.unit import Unit
 from genodiff.io import atomic
 from genodiff.io.file_lock import hold_file
-from genodiff.tasks.metrics import HIGHER, is_better
+from genodiff.tasks.metrics import HIGHER
 from genodiff.tasks.suite import Task
 
 FILE = "search.jsonl"
@@ -106,23 +107,7 @@ class Search:
                 None if failed else values[-1],
                 state=optuna.trial.TrialState.FAIL if failed else None,
             )
-        return pick_best_settings(tried, values, self.task.metrics[0])
-
-
-def pick_best_settings(
-    candidates: Sequence[FitSettings], values: Sequence[float], metric: str
-) -> FitSettings:
-    """The candidate with the best value, the first of equals.
-
-    Raises `GenodiffError` where all failed.
-    """
-    found: int | None = None
-    for i, value in enumerate(values):
-        if math.isfinite(value) and (found is None or is_better(metric, value, values[found])):
-            found = i
-    if found is None:
-        raise GenodiffError("every setting that was tried failed", fix="give a lower --lr")
-    return candidates[found]
+        return take_best(tried, values, self.task.metrics[0])
 
 
 def _optuna() -> Any:

@@ -23,6 +23,7 @@ from genodiff.errors import GenodiffError
 from genodiff.finetuning.adaptation import STEP_BASES
 from genodiff.finetuning.adaptation import STEPS as ADAPT_STEPS
 from genodiff.finetuning.baselines import list_allowed_baselines
+from genodiff.finetuning.choosing import take_best
 from genodiff.finetuning.head import choose_strands
 from genodiff.finetuning.model_spec import ModelSpec
 from genodiff.finetuning.predictor_files import can_keep
@@ -35,7 +36,7 @@ from genodiff.finetuning.protocol import (
 )
 from genodiff.finetuning.results import add_rows, hash_data, read_results
 from genodiff.finetuning.scored_unit import Keep
-from genodiff.finetuning.search import Search, pick_best_settings
+from genodiff.finetuning.search import Search
 from genodiff.finetuning.seen_tests import SeenTests, measure_seen_tests
 from genodiff.finetuning.selection import HeadSelector
 from genodiff.finetuning.unit import PREDICTOR, RESULT, Unit
@@ -376,6 +377,6 @@ def _searched(
         candidates = [
             start.model_copy(update=change) for change in list_grid_settings(plan.request.suite)
         ]
-        chosen = pick_best_settings(candidates, run(candidates, plan.seeds), known.task.metrics[0])
+        chosen = take_best(candidates, run(candidates, plan.seeds), known.task.metrics[0])
         return "grid", chosen
     return f"search-{plan.search}", log.optimise(start, plan.search, lambda s: run([s], 1)[0])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from genodiff.errors import CheckpointError, DataError, GenodiffError, UsageError
+from genodiff.finetuning.choosing import take_best
 from genodiff.finetuning.estimate import estimate, format_estimate
 from genodiff.finetuning.fitted_model import load_fitted
 from genodiff.finetuning.model_spec import parse_models
@@ -18,7 +19,6 @@ from genodiff.finetuning.model_words import list_baselines
 from genodiff.finetuning.protocol import FitSettings, list_grid_settings, list_protocol_settings
 from genodiff.finetuning.results import FILE, TIMES, add_rows, read_results, strip_variable_keys
 from genodiff.finetuning.scored_unit import Sealed
-from genodiff.finetuning.search import pick_best_settings
 from genodiff.finetuning.sweep import SweepPlan, choose_settings, sweep
 from genodiff.finetuning.unit import TEST, UNITS
 from genodiff.finetuning.unit_selection import UnitChoice
@@ -276,11 +276,11 @@ def test_a_search_that_is_killed_asks_the_same_questions_again(
 
 def test_the_best_setting_is_the_first_of_equals_and_failures_never_win() -> None:
     settings = [FitSettings(lr=r) for r in (1e-3, 2e-3, 3e-3)]
-    assert pick_best_settings(settings, [math.nan, 0.5, 0.5], "accuracy") == settings[1]
-    assert pick_best_settings(settings, [3.0, 2.0, 2.5], "mse") == settings[1]
+    assert take_best(settings, [math.nan, 0.5, 0.5], "accuracy") == settings[1]
+    assert take_best(settings, [3.0, 2.0, 2.5], "mse") == settings[1]
     assert is_better("accuracy", 0.6, 0.5)
     with pytest.raises(GenodiffError, match="failed"):
-        pick_best_settings(settings, [math.nan] * 3, "accuracy")
+        take_best(settings, [math.nan] * 3, "accuracy")
 
 
 def test_a_unit_that_fails_is_named_and_the_others_are_kept(
