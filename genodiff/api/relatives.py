@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 from annotated_types import Ge
 
 from genodiff.errors import UsageError
+from genodiff.io.planning import planning
 from genodiff.io.target import check_target
 from genodiff.jobs.file_request import OUT
 from genodiff.jobs.machine import count_jobs
@@ -133,7 +134,8 @@ class RelativesRequest(Request[BuiltRelatives]):
         if out is not None:
             check_target(Path(out) / BUILT, force=self.force, inputs=self.named)
         cores = self.jobs or count_jobs()
-        found = plan_relatives(listed, home=out, jobs=cores)
+        with planning(self.plan):
+            found = plan_relatives(listed, home=out, jobs=cores)
         if self.plan:
             return BuiltRelatives(Path(found["folder"]), found)
         check_relatives_room(found)

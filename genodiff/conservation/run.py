@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from genodiff.conservation.elements import ScoredStretch
 from genodiff.conservation.reader import CONTEXT
 from genodiff.conservation.values import COLUMNS, VALUES, ConstraintPiece
+from genodiff.io.regions import hold_contigs
 from genodiff.jobs.shards import Shard
 from genodiff.maps.map_regions import Interval
 from genodiff.maps.track_values import BaseTracks, read_letters
@@ -43,11 +44,11 @@ class ConstraintRun(NamedTuple):
         cls, genome: Contigs, wanted: Iterable[Interval], shard: Shard | None
     ) -> "ConstraintRun":
         """Raises `UsageError` for a shard that has nothing."""
-        return cls(genome, *plan_pieces(dict(genome.contigs), wanted, CONTEXT, shard))
+        return cls(genome, *plan_pieces(hold_contigs(genome.contigs), wanted, CONTEXT, shard))
 
     def pieces(self) -> Iterator[TrackPiece]:
         """Its pieces, in order."""
-        every = cut_pieces(self.intervals, dict(self.genome.contigs), CONTEXT)
+        every = cut_pieces(self.intervals, hold_contigs(self.genome.contigs), CONTEXT)
         return islice(every, *self.cut)
 
     def read(self, rows: Iterable[bytes]) -> Iterator[tuple[TrackPiece, ConstraintPiece]]:

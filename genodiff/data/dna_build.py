@@ -19,6 +19,7 @@ from genodiff.errors import DataError, format_count
 from genodiff.io import atomic
 from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.input_file import open_input
+from genodiff.io.planning import is_cut
 from genodiff.io.regions import say_linear
 
 log = logging.getLogger("genodiff")
@@ -147,6 +148,8 @@ def read_file_contents(paths: list[Path], recipe: Recipe) -> Iterator[Content]:
                 elif kept:
                     ids = np.frombuffer(event.data.translate(table, b"\r\n"), np.uint8)
                     yield ids, len(event.data.translate(None, exact))
+                if is_cut(opened) and not isinstance(event, Header):
+                    return
             say_linear(opened.shown, circular)
 
 

@@ -8,8 +8,11 @@
 The key is the sha256 of (format, alphabet, content of the source, contigs left out).
 """
 
+import atexit
 import logging
 import shutil
+import tempfile
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from numpy.typing import NDArray
 from genodiff.alphabet import DNA, SOFT
 from genodiff.data.dna_build import (
     FORMAT,
+    Content,
     build_folder,
     make_toy_contents,
     read_dna_manifest,
@@ -42,6 +46,7 @@ from genodiff.errors import DataError
 from genodiff.io import atomic
 from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.identity import sha256_json
+from genodiff.io.planning import GENOME_BYTES, is_planning
 
 log = logging.getLogger("genodiff")
 
@@ -50,6 +55,8 @@ class DnaStore(Store):
     """A built genome, open for reading."""
 
     ids_file = "genome.ids"
+    share = 1.0
+    """The part of the genome that it holds; less than 1 in a plan alone."""
 
     def __init__(
         self, path: Path, recipe: Recipe, source: StoreSource, *, exact: bool = False
@@ -112,6 +119,18 @@ def find_dna_store(recipe: Recipe, remembered: dict[str, Any]) -> DnaStore | Non
     return store
 
 
+def _build_head(
+    recipe: Recipe, key: str, contents: Iterator[Content], source: StoreSource
+) -> DnaStore:
+    """The store that a plan reads: of a genome's beginning, in a temporary folder."""
+    home = tempfile.TemporaryDirectory(prefix="genodiff-")
+    atexit.register(home.cleanup)
+    build_folder(Path(home.name) / "store", key, contents, source)
+    store = DnaStore(Path(home.name) / "store", recipe, source)
+    store.share = min(1.0, max(1, GENOME_BYTES) / max(1, source.size))
+    return store
+
+
 def build_dna_store(
     recipe: Recipe,
     fasta: str | Path | None = None,
@@ -142,6 +161,8 @@ def build_dna_store(
     if remembered is not None:
         refuse_changed(source, remembered)
     key, folder = _find_place(recipe, source.sha256)
+    if is_planning() and not has_key(read_dna_manifest, folder, key):
+        return _build_head(recipe, key, contents, source)
     with lock_folder(folder, "builds the same store"):
         try:
             if force or not has_key(read_dna_manifest, folder, key):

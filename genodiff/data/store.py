@@ -24,6 +24,7 @@ from genodiff.errors import DataError
 from genodiff.io.file_kinds import is_descriptor
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import STDIN, open_input
+from genodiff.io.planning import GENOME_BYTES, is_planning
 
 log = logging.getLogger("genodiff")
 
@@ -164,7 +165,10 @@ def require_regular_file(path: Path) -> Path:
 def identify_source(paths: list[Path]) -> StoreSource:
     """The files of a store, named by the first and by the hash of all."""
     stamp, size = stamp_file(paths[0]), sum(p.stat().st_size for p in paths)
-    hashes = [sha256_file(p) for p in paths]
+    hashes = [
+        sha256_json(stamp_file(p)) if is_planning() and p.stat().st_size > GENOME_BYTES
+        else sha256_file(p) for p in paths
+    ]  # fmt: skip
     return StoreSource(
         str(paths[0]),
         size,

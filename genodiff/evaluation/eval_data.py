@@ -21,6 +21,7 @@ from genodiff.diffusion.objectives.block import BlockDiffusion
 from genodiff.errors import DataError, GenodiffError
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.io.identity import sha256_file, stamp_time
+from genodiff.io.planning import GENOME_BYTES, is_planning
 from genodiff.runs import feed
 from genodiff.runs.config import OWN, RunConfig
 from genodiff.runs.model import TrainedModel
@@ -98,6 +99,9 @@ def _is_own_file(model: TrainedModel, fasta: str | Path) -> bool:
     known = model.data.get("source_sha256")
     if known is None or not Path(fasta).is_file():
         return False
+    size = Path(fasta).stat().st_size
+    if is_planning() and size > GENOME_BYTES:
+        return bool(size == model.data.get("source_size"))
     if sha256_file(Path(fasta)) == known:
         return True
     try:

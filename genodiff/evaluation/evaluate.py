@@ -106,15 +106,17 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
     options.check_domain(model.alphabet.domain)
     data = open_data(model, options)
     windows, memory = data.windows, open_window_memory(model, options, data)
+    total = round(data.total / getattr(data.store, "share", 1.0))
+    n = total if options.max_windows is None else min(total, options.max_windows)
     if options.max_windows is not None:
         windows = windows.spread(options.max_windows)
-    lines = None
+    lines, times = None, n / max(1, len(windows))
     if options.baselines and isinstance(windows, DnaWindows):
         train = find_train_store(model, options, data.store)
         lines = plan_lines(windows, train, choose_mixture(data, options))
     order, repeats, passes = read_order(model, options), options.repeats, float(options.passes)
     passes += 0.0 if order is None else order.expect(model, windows.seq_len)
-    seconds = time_window(model, windows, options.batch_size, memory) * len(windows) * passes
+    seconds = time_window(model, windows, options.batch_size, memory) * n * passes
     return {
         "parameters": sum(p.numel() for p in model.backbone.parameters()),
         "checkpoint": model.digest,
@@ -122,12 +124,12 @@ def plan_evaluation(model: TrainedModel, options: EvalOptions) -> dict[str, Any]
         "domain": model.alphabet.domain,
         "repeats": repeats,
         "split": options.split,
-        "windows": len(windows),
-        "windows_total": data.total,
-        "tokens": int(int(windows.length.sum()) * passes),
+        "windows": n,
+        "windows_total": total,
+        "tokens": int(int(windows.length.sum()) * times * passes),
         "memory": None if memory is None else memory.told,
         "seconds": round(seconds, 1),
-        "seconds_of_baselines": None if lines is None else round(lines.total, 1),
+        "seconds_of_baselines": None if lines is None else round(lines.total * times, 1),
         **describe_waiting(model.relatives),
         "files": [str(model.run / EVAL)],
     }

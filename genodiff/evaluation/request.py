@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from genodiff.errors import CheckpointError, UsageError
 from genodiff.evaluation.eval_options import EvalOptions
+from genodiff.io.planning import planning
 from genodiff.jobs.file_request import OUT, RUN, RUN_NAMES, FileRequest
 from genodiff.jobs.options import RelativeFiles, Strains
 from genodiff.jobs.request import Option, find_named
@@ -136,7 +137,9 @@ class EvalRequest(EvalOptions, FileRequest):
         if self.is_shard:
             return super().answer(*given)
         self.check()
-        found: dict[str, Any] = find_named("genodiff.evaluation.evaluate:evaluate_request")(self)
+        with planning(self.plan):
+            work = find_named("genodiff.evaluation.evaluate:evaluate_request")
+            found: dict[str, Any] = work(self)
         return found
 
     def show(self, answer: Any) -> None:

@@ -15,7 +15,15 @@ from typing import Any, NamedTuple, Self
 import pyfaidx
 
 from genodiff.errors import DataError
-from genodiff.io.fasta_index import ContigPlace, FastaIndex, open_index, stamp_file
+from genodiff.io.fasta_index import (
+    ContigPlace,
+    FastaIndex,
+    has_index,
+    open_index,
+    stamp_file,
+)
+from genodiff.io.genome_head import GenomeHead
+from genodiff.io.planning import is_planning
 from genodiff.io.regions import read_round, say_linear, says_circular, suggest_contig
 
 _AHEAD = 1 << 14  # letters that a small request reads at once: neighbours are asked for next
@@ -33,7 +41,8 @@ class Genome:
     """Contigs of a FASTA file by name and range; safe with threads, fork and pickle.
 
     `contigs` gives the length of each contig, `descriptions` what its header says after its name,
-    and `circular` those that go round; `sha256` is the hash of the file.
+    and `circular` those that go round; `sha256` is the hash of the file. A plan
+    of a file without an index has its beginning in memory, in `head`, and no hash.
     """
 
     def __init__(
@@ -60,6 +69,10 @@ class Genome:
         self._kept = ExitStack()
         self._pid = os.getpid()
         self._held = _Stretch("", 0, b"")
+        self.head = GenomeHead(self.path) if is_planning() and not has_index(self.path) else None
+        if self.head is not None:
+            self.contigs, self.descriptions = self.head.contigs, self.head.descriptions
+            return
         try:
             with open_index(self.path, self._kept) as index:
                 self._faidx, self._stamp = _open_faidx(self.path, index)
@@ -78,7 +91,7 @@ class Genome:
         beyond its last base. Raises `DataError` for an unknown contig, a range outside it, or a
         file that has changed since it was opened.
         """
-        if self._pid != os.getpid():
+        if self._pid != os.getpid() and self.head is None:
             self._open()  # parent and child of a fork share the file position
         length = self.contigs.get(contig)
         if length is None:
@@ -92,6 +105,8 @@ class Genome:
             raise DataError(what, file=self.path, fix="give a range within the contig")
         if start == end:
             return b""
+        if self.head is not None:
+            return self.head.fetch(contig, start, end)
         held = self._held  # one value, replaced as a whole: threads may race for it
         known = held.contig == contig and held.start <= start
         if not known or end > held.start + len(held.letters):

@@ -27,6 +27,7 @@ from genodiff.io.fasta import Header, RecordLines, scan_fasta
 from genodiff.io.file_kinds import find_readable
 from genodiff.io.identity import sha256_json
 from genodiff.io.input_file import STDIN, open_input
+from genodiff.io.planning import is_planning
 
 log = logging.getLogger("genodiff")
 
@@ -66,13 +67,12 @@ def open_index(path: str, kept: ExitStack) -> Iterator[FastaIndex]:
     """
     if path == STDIN:
         raise DataError("stdin cannot be read at random", fix="give a file")
-    name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
-    file = find_readable(path)
-    home = cache_dir() / "genomes" / name if file == path else Path(file).with_name("genome")
+    file, home = _find_home(path)
     with ExitStack() as held:
-        locked = True
+        locked = not is_planning()
         try:
-            held.enter_context(lock_folder(home, "indexes the same FASTA"))
+            if locked:
+                held.enter_context(lock_folder(home, "indexes the same FASTA"))
         except MachineError:
             locked = False  # all still works, since every write is atomic
         index = _read_index(home, path) or _build_index(path, home, locked, kept)
@@ -83,6 +83,18 @@ def open_index(path: str, kept: ExitStack) -> Iterator[FastaIndex]:
             index["sha256"],
             index["descriptions"],
         )
+
+
+def has_index(path: str) -> bool:
+    """Whether the file at `path` was indexed as it is now."""
+    return path != STDIN and _read_index(_find_home(path)[1], path) is not None
+
+
+def _find_home(path: str) -> tuple[str, Path]:
+    """The file that is read, and the folder of its index."""
+    name = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    file = find_readable(path)
+    return file, cache_dir() / "genomes" / name if file == path else Path(file).with_name("genome")
 
 
 def _read_index(home: Path, path: str) -> dict[str, Any] | None:
@@ -104,8 +116,10 @@ def _read_index(home: Path, path: str) -> dict[str, Any] | None:
             or _sample(source.descriptor, index["stamp"][0]) != index["sample"]
         ):
             return None
-        if stamp_file(source.stat) == tuple(index["stamp"]) and not young:
+        if stamp_file(source.stat) == tuple(index["stamp"]) and (not young or is_planning()):
             return index
+        if is_planning():
+            return None
         # Touched, moved or too young for its times to prove anything: the content decides.
         now, stamp = time.time_ns(), stamp_file(source.stat)
         if (

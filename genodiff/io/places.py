@@ -14,7 +14,7 @@ from genodiff.errors import UsageError
 from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.bed import read_bed
 from genodiff.io.input_file import name_input
-from genodiff.io.regions import parse_region
+from genodiff.io.regions import hold_contigs, parse_region
 
 log = logging.getLogger("genodiff")
 
@@ -69,7 +69,7 @@ def list_places(
     and are given as on `+`. Raises `UsageError` for a region outside the genome and for both at
     once, `DataError` for a faulty file.
     """
-    known = dict(contigs)
+    known = hold_contigs(contigs)
     if bed is None:
         return [_name(Place(*parse_region(text, known), "")) for text in regions]
     if regions:

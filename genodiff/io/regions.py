@@ -35,7 +35,7 @@ def parse_region(
     found = _RANGE.match(text)
     if found is None:
         braced = text[1:-1] if text.startswith("{") and text.endswith("}") else text
-        if whole := find_contig(braced, contigs):
+        if (whole := find_contig(braced, contigs)) is not None:
             return whole, 0, contigs[whole]
         if ":" in text and text.rsplit(":", 1)[0] in contigs:
             raise UsageError(f"region '{text}' has no valid range", fix=_FORM)
@@ -63,6 +63,11 @@ def parse_region(
         what = f"region '{text}' is past the end of {contig} (length {length:,})"
         raise UsageError(what, fix="give a range within it")
     return contig, start - 1, end
+
+
+def hold_contigs(contigs: Mapping[str, int]) -> dict[str, int]:
+    """`contigs` as a dict; those of a genome that a plan knows in part stay open."""
+    return contigs if isinstance(contigs, dict) else dict(contigs)
 
 
 def find_contig(name: str, contigs: Mapping[str, int], shown: str = "") -> str | None:

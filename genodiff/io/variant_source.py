@@ -5,9 +5,11 @@ The format is told by the first bytes. BCF is turned into the lines of a VCF by 
 """
 
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +20,7 @@ from genodiff.errors import DataError, MachineError
 from genodiff.io.containers import is_column, is_missing, name_fields, read_columns, read_rows
 from genodiff.io.file_kinds import find_plain_path
 from genodiff.io.input_file import STDIN, name_input, open_input
+from genodiff.io.planning import count_lines
 from genodiff.io.regions import find_contig
 from genodiff.io.text_lines import as_utf8
 from genodiff.io.variant_table import VariantTable
@@ -78,6 +81,19 @@ class VariantSource:
             yield record
         if size <= _HELD:
             self._held = held
+
+    def forecast(self, first: int, last: int) -> int:
+        """About how many records there are, of which those at lines `first` to `last` were read."""
+        with open_input(self.path) as source:
+            head = next(source.blocks(), b"")[:4]
+            size = source.stat.st_size
+        if head == _PARQUET:
+            return int(pl.scan_parquet(self.path).select(pl.len()).collect().item())
+        if head.startswith(_BCF):
+            lines = list(islice(_convert_bcf(self.path, self.shown), first - 1, last))
+            taken = len(zlib.compress("\n".join(text for _, text in lines).encode()))
+            return round(len(lines) * size / max(1, taken))
+        return count_lines(self.path) - first + 1
 
     def _renamed(self, fault: DataError) -> DataError:
         if fault.file is not None and str(fault.file) == str(self.path):

@@ -23,6 +23,7 @@ from genodiff.io.delimited import read_delimited
 from genodiff.io.diagnosis import find_page
 from genodiff.io.file_kinds import find_other_format
 from genodiff.io.input_file import name_input, open_input
+from genodiff.io.planning import VARIANTS, is_planning
 from genodiff.io.text_lines import is_missing, read_text_lines, read_whole
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import check_alleles, check_names, check_ref, parse_position
@@ -137,8 +138,10 @@ def _read_table(path: str | Path) -> pl.DataFrame:
             what = f"no table of variants: this is {page[0]}"
             raise DataError(what, file=source.shown, fix=page[1])
         if head.startswith(b"PAR1"):
-            data = head + b"".join(blocks)
             try:
+                if is_planning():
+                    return _take_columns(pl.scan_parquet(path).head(VARIANTS + 1).collect(), path)
+                data = head + b"".join(blocks)
                 return _take_columns(pl.read_parquet(data), path)
             except (pl.exceptions.PolarsError, OSError) as fault:
                 what = f"no table of variants: {str(fault).splitlines()[0]}"
@@ -179,6 +182,8 @@ def _read_json(path: str | Path) -> Iterator[tuple[Any, ...]]:
 
 def _gather(rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
     parts, ahead = [pl.DataFrame(schema=_SCHEMA)], iter(rows)
+    if is_planning():
+        ahead = islice(ahead, VARIANTS + 1)
     while some := list(islice(ahead, _ROWS)):
         parts.append(pl.DataFrame(some, schema=_SCHEMA, orient="row"))
     return pl.concat(parts)

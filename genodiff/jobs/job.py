@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from genodiff.errors import DataError, Interrupted, format_count
 from genodiff.io import atomic
 from genodiff.io.identity import sha256_file, sha256_json, stamp_time
+from genodiff.io.planning import planning
 from genodiff.io.process import keep_freed_memory
 from genodiff.io.progress import ProgressDisplay, format_duration
 from genodiff.io.sequences import is_file
@@ -125,7 +126,7 @@ class Job(ABC, Generic[Asked]):
     def run(self) -> dict[str, Any]:
         """Do it; what the sidecar says. Raises `UsageError` where OUT.partial is foreign."""
         request, began = self.request, time.monotonic()
-        with ExitStack() as stack:
+        with ExitStack() as stack, planning(request.plan):
             self.open(stack)
             if request.plan:
                 return {**self.plan(), "files": self.list_files()}

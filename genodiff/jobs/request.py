@@ -35,6 +35,7 @@ from typing import (
 from annotated_types import Ge, Gt
 
 from genodiff.errors import UsageError, did_you_mean
+from genodiff.io.planning import planning
 from genodiff.kernels.defaults import own_defaults
 
 P = ParamSpec("P")
@@ -162,7 +163,8 @@ class Request(Options, ABC, Generic[Answer]):
 
     def answer(self, *given: Any) -> Answer:
         """Do the work: a function of this request and of what is `given` beside it."""
-        answer: Answer = find_named(self.work)(self, *given)
+        with planning(getattr(self, "plan", False) is True):
+            answer: Answer = find_named(self.work)(self, *given)
         return answer
 
     def list_rows(self, answer: Any) -> Iterable[Any]:

@@ -11,6 +11,7 @@ from genodiff.io import atomic
 from genodiff.io.faidx import Genome
 from genodiff.io.genes import Gene
 from genodiff.io.identity import hide_all_folders
+from genodiff.io.regions import hold_contigs
 from genodiff.io.target import check_new_folder, describe_file, is_own_folder
 from genodiff.jobs.job import EmptyOutputError
 from genodiff.jobs.request import find_named
@@ -221,7 +222,7 @@ def merge_tracks(parts: list[ShardFile], out: str, *, force: bool) -> dict[str, 
         related = name_related(told["relatives"])
         run = TrackRun.make(genome, intervals, told["context"], None, related)
         genes = list_genes(form.genes, genome, run.intervals)
-        rows = read_rows(form.tracks, dict(genome.contigs), run.intervals)
+        rows = read_rows(form.tracks, hold_contigs(genome.contigs), run.intervals)
         paths = [one.path for one in parts]
 
         def blocks() -> Iterable[Any]:

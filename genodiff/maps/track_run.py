@@ -10,6 +10,7 @@ import numpy as np
 from genodiff.alphabet import Alphabet
 from genodiff.errors import DataError
 from genodiff.io.atomic import open_atomic
+from genodiff.io.regions import hold_contigs
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.shards import Shard
 from genodiff.maps.map_regions import Interval
@@ -39,7 +40,7 @@ class TrackRun(NamedTuple):
         related: tuple[str, ...] = (),
     ) -> "TrackRun":  # fmt: skip
         """Raises `UsageError` for a shard that has nothing."""
-        intervals, cut = plan_pieces(dict(genome.contigs), wanted, context, shard)
+        intervals, cut = plan_pieces(hold_contigs(genome.contigs), wanted, context, shard)
         return cls(genome, intervals, context, cut, related)
 
     @property
@@ -54,7 +55,7 @@ class TrackRun(NamedTuple):
 
     def pieces(self) -> Iterator[TrackPiece]:
         """Its pieces, in order."""
-        contigs = dict(self.genome.contigs)
+        contigs = hold_contigs(self.genome.contigs)
         return islice(cut_pieces(self.intervals, contigs, self.context), *self.cut)
 
     def count_evaluations(self, request: TrackReading) -> tuple[int, int]:

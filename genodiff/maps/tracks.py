@@ -8,6 +8,7 @@ from typing import Any
 
 from genodiff.errors import UsageError
 from genodiff.io import atomic
+from genodiff.io.regions import hold_contigs
 from genodiff.io.sequences import is_single
 from genodiff.io.target import describe_file
 from genodiff.jobs.job import Job, Rows
@@ -52,7 +53,7 @@ class TracksJob(Job[TracksRequest]):
         self.form = TrackForm(formats, asked.genome, asked.email, genes, None, tracks)
         self.form.check()
         self.genes = list_genes(genes, self.genome, intervals)
-        self.values = read_rows(tracks, dict(self.genome.contigs), intervals)
+        self.values = read_rows(tracks, hold_contigs(self.genome.contigs), intervals)
         self.model = open_language(
             asked.run, self.device, asked.relatives, strains=asked.strains, fasta=self.path,
             plan=asked.plan,

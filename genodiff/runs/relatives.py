@@ -33,6 +33,7 @@ from genodiff.io.cache import cache_dir, lock_folder
 from genodiff.io.fasta import Header
 from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
+from genodiff.io.planning import is_planning
 from genodiff.io.process import count_usable_cores, read_memory
 from genodiff.memory.evidence import ORDER
 from genodiff.memory.memory import (
@@ -342,7 +343,7 @@ def _find_sha256(path: Path, *, reads: bool) -> str:
             return str(known["sha256"])
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    if not reads:
+    if not reads or is_planning():
         raise DataError("was not read yet", file=path)
     sha256 = sha256_file(path)
     atomic.write_json(seen, {"stamp": stamp, "sha256": sha256})

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from tempfile import SpooledTemporaryFile
-from typing import IO
+from typing import IO, Any
 
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
 from genodiff.io.phasing import RecordPhaser
-from genodiff.io.regions import parse_region
+from genodiff.io.planning import VARIANTS, is_planning
+from genodiff.io.regions import hold_contigs, parse_region
 from genodiff.io.variant_source import VariantSource
 from genodiff.io.variants import (
     Allele,
@@ -20,8 +21,10 @@ from genodiff.io.variants import (
     VariantSurvey,
     anchor_record,
     explain_contradictions,
+    judge_alt,
     judge_record,
     survey_variants,
+    trim_ends,
 )
 from genodiff.jobs.shards import Shard
 from genodiff.scoring.allele_score import AlleleScore
@@ -38,12 +41,17 @@ class RecordSelection:
         self._contigs = contigs
         self._regions: dict[str, list[tuple[int, int]]] = {}
         for text in regions:
-            contig, start, end = parse_region(text, dict(contigs))
+            contig, start, end = parse_region(text, hold_contigs(contigs))
             self._regions.setdefault(contig, []).append((start, end))
 
     def choose(self, records: Iterable[VariantRecord]) -> Iterator[VariantRecord]:
         """Those of `records` that are chosen."""
         return filter(self.holds, records)
+
+    def share(self) -> float:
+        """The part of the genome's bases that is chosen, about."""
+        chosen = sum(e - s for some in self._regions.values() for s, e in some)
+        return min(1.0, chosen / max(1, sum(self._contigs.values()))) if self._regions else 1.0
 
     def holds(self, record: VariantRecord) -> bool:
         """Whether this record is one of them; a telomere belongs to the base beside it."""
@@ -83,16 +91,24 @@ class VariantRecords:
         self.source, self.genome, self.shard = source, genome, shard
         self._selection, self._kept = selection, kept
         self.cut: tuple[int, int | None] = (0, None)
-        if shard is not None:
+        self.span: int | None = None
+        """The longest stretch of a haplotype; None scores none."""
+        self._times = self._forecast() if is_planning() else 1.0
+        if shard is not None and self._times == 1:
             self.cut = shard.cut(sum(1 for _ in self.records()))
         self.survey = VariantSurvey()
         for record in self.records():
-            judged = judge_record(record, genome)
+            head = genome.head
+            if head is not None and not head.holds(record.chrom, record.pos + len(record.ref)):
+                judged = [judge_unseen(record, alt) for alt in record.alts or (".",)]
+            else:
+                judged = judge_record(record, genome)
             self.survey.add(record, judged, genome)
             kept.write(_pack(record.chrom, judged))
+        if self._times != 1:
+            multiply_survey(self.survey, self._times)
+            return
         self.cut = (self.cut[0], self.cut[0] + self.survey.records)
-        self.span: int | None = None
-        """The longest stretch of a haplotype; None scores none."""
 
     def __len__(self) -> int:
         return self.survey.records
@@ -104,9 +120,22 @@ class VariantRecords:
     def _read(self) -> Iterator[VariantRecord]:
         """All records of the file; those of a table have an anchor base where they lack one."""
         named = self.source.records(self.genome.contigs)
+        if is_planning():
+            named = islice(named, VARIANTS)
         if self.source.format != "table":
             return named
         return (anchor_record(one, self.genome) for one in named)
+
+    def _forecast(self) -> float:
+        """How many times as many records a plan counts as it reads; 1 where it reads them all."""
+        some = list(islice(self.source.records(self.genome.contigs), VARIANTS + 1))
+        if len(some) <= VARIANTS:
+            return 1.0
+        times = self.source.forecast(some[0].line, some[-1].line) / VARIANTS
+        share = self._selection.share()
+        if share < 1:
+            self._selection = RecordSelection((), self.genome.contigs)
+        return times * share / (1 if self.shard is None else self.shard.of)
 
     def judged(self) -> Iterator[list[Judged]]:
         """What was judged of each record, in the file's order."""
@@ -151,7 +180,10 @@ class VariantRecords:
         """
         self.list_samples()
         self.span = span
-        return count_haplotypes(self._walk(), method)
+        methods, windows = count_haplotypes(self._walk(), method)
+        if self._times != 1:
+            methods = Counter({one: round(n * self._times) for one, n in methods.items()})
+        return methods, round(windows * self._times)
 
     @property
     def samples(self) -> list[str] | None:
@@ -201,3 +233,21 @@ def _pack(chrom: str, judged: Iterable[Judged]) -> bytes:
 def _unpack(line: bytes) -> list[Judged]:
     chrom, *rows = json.loads(line)
     return [Unscorable(x) if isinstance(x, str) else Allele(chrom, *x) for x in rows]
+
+
+def judge_unseen(record: VariantRecord, alt: str) -> Judged:
+    """An ALT, where the genome is not at hand to judge REF by."""
+    if (reason := judge_alt(alt)) is not None:
+        return reason
+    lead, tail = trim_ends(record.ref.upper(), alt.upper())
+    ref, new = (one.upper()[lead : len(one) - tail] for one in (record.ref, alt))
+    return Allele(record.chrom, record.pos - 1 + lead, ref, new) if ref != new else Unscorable.SAME
+
+
+def multiply_survey(survey: VariantSurvey, by: float) -> None:
+    """Let the records that were counted stand for `by` times as many."""
+    for name in ("records", "alleles", "sites", "contradictions", "judged"):
+        setattr(survey, name, round(getattr(survey, name) * by))
+    counts: tuple[Counter[Any], ...] = (survey.kinds, survey.sizes, survey.reasons)
+    for count in counts:
+        count.update({one: round(n * by) - n for one, n in count.items()})
