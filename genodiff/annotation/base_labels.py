@@ -28,7 +28,7 @@ from genodiff.annotation.gene_grammar import (
     mirror_states,
 )
 from genodiff.errors import DataError, UsageError, format_count
-from genodiff.io.annotation_rows import read_annotation
+from genodiff.io.annotation_rows import list_pseudo_lines, read_annotation
 from genodiff.io.bed import read_bed
 from genodiff.io.faidx import Genome
 from genodiff.io.input_file import name_input
@@ -43,6 +43,8 @@ NONE = "none"
 INSIDE = "inside"
 """The class of an interval without a name."""
 _OTHER = {"+": "-", "-": "+"}
+PSEUDO = "(pseudogene)"
+_CODING = frozenset({"CDS", "start_codon", "stop_codon"})
 _MOST = 127  # classes: a label is a byte
 _BLOCK = 1 << 22  # letters that are read at once
 _IS_READ = np.isin(np.arange(256), np.frombuffer(b"ACGTacgt", np.uint8))
@@ -184,9 +186,14 @@ def read_gene_labels(
 def _list_typed(
     path: str | Path, contigs: Mapping[str, int], types: Sequence[str]
 ) -> Iterator[tuple[str, int, int, str, str, int]]:
-    """The rows of these types; one that crosses the origin of a circular contig is two."""
+    """The rows of these types; one that crosses the origin of a circular contig is two.
+
+    What a pseudogene has in place of a CDS or a codon codes for nothing: its type is `PSEUDO`.
+    """
+    pseudo = list_pseudo_lines(path) if _CODING.intersection(types) else set[int]()
     for row in read_annotation(path, contigs, types, over_origin=True):
-        length, rest = contigs[row.contig], (row.type, row.strand, row.line)
+        kind = PSEUDO if row.line in pseudo and row.type in _CODING else row.type
+        length, rest = contigs[row.contig], (kind, row.strand, row.line)
         yield (row.contig, row.start, min(row.end, length), *rest)
         if row.end > length:
             yield (row.contig, 0, row.end - length, *rest)
@@ -216,13 +223,16 @@ def read_class_labels(
         columns = ("contig", "start", "end", "name", "strand", "line")
         some = [(*row[:3], row[3] if row[3] not in (None, "", ".") else INSIDE, *row[4:])
                 for row in table.select(columns).iter_rows()]  # fmt: skip
+    if n := sum(row[3] == PSEUDO for row in some):
+        what = "%s: the bases of %s of pseudogenes are unknown"
+        log.warning(what, name_input(path), format_count(n, "coding row"))
     if all_as:
-        some = [(*row[:3], all_as, *row[4:]) for row in some]
+        some = [(*row[:3], row[3] if row[3] == PSEUDO else all_as, *row[4:]) for row in some]
     turned = sum(row[4] == "-" for row in some)
     if turned and not stranded:
         what = "%s: %s on -; without --stranded a class is of both strands, and theirs is not used"
         log.warning(what, name_input(path), format_count(turned, "row"))
-    plain = sorted({row[3] for row in some})
+    plain = sorted({row[3] for row in some} - {PSEUDO})
     names = (NONE, *(f"{one}{way}" for one in plain for way in ("+-" if stranded else ("",))))
     if len(names) > _MOST:
         what = f"has {len(plain):,} classes, more than a base's label can tell apart ({_MOST})"
@@ -235,15 +245,19 @@ def read_class_labels(
     number = {name: place for place, name in enumerate(names)}
     found: dict[str, NDArray[Any]] = {}
     for contig, start, end, name, strand, line in some:
+        if contig not in found:
+            found[contig] = np.zeros(contigs[contig], np.int8)
+        if name == PSEUDO:
+            inside = found[contig][start:end]
+            inside[inside == 0] = UNKNOWN
+            continue
         if stranded and strand not in ("+", "-"):
             what = f"the {name} {contig}:{start}-{end} has no strand"
             fix = "write + or -, or leave strands out"
             raise DataError(what, file=name_input(path), line=line, fix=fix)
         label = number[name + strand if stranded else name]
-        if contig not in found:
-            found[contig] = np.zeros(contigs[contig], np.int8)
         inside = found[contig][start:end]
-        taken = (inside != 0) & (inside != label)
+        taken = (inside > 0) & (inside != label)
         if taken.any() and not mask_shared:
             at = int(taken.argmax())
             what = f"base {start + at} of {contig} (0-based) is {names[label]} and also "

@@ -18,7 +18,7 @@ Pooling is over the bases of the window alone. Padding and the number of windows
 nothing but the last bits.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -36,6 +36,7 @@ from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.faidx import Genome
 from genodiff.io.features import read_features
 from genodiff.io.places import list_places
+from genodiff.io.regions import read_round
 from genodiff.io.sequences import Sequences, is_file, read_sequences
 from genodiff.runs.related_model import PLACE_CHANNELS, RelatedBackbone
 
@@ -153,7 +154,7 @@ def cut_windows(
             yield from _pieces(whole, window, stride, _as_it_is, _letters_of(record.sequence))
         return
     contigs, fetch = _random_access(fasta)
-    for place in list_places(contigs, regions, bed, features=features):
+    for place in list_places(contigs, regions, bed, features=features, over_origin=True):
         whole = Window(place.contig, place.start, place.end, place.name, b"", place.strand)
         yield from _pieces(whole, window, stride, place.cut, partial(place.read, fetch))
 
@@ -166,11 +167,19 @@ def _random_access(given: Sequences) -> tuple[dict[str, int], Callable[[str, int
         )
     if is_file(given):
         genome = Genome(given)
-        return genome.contigs, genome.fetch
+        return genome.contigs, partial(_fetch_round, genome.contigs, genome.fetch)
     held = {record.name: record.sequence for record in read_sequences(given)}
-    return {name: len(letters) for name, letters in held.items()}, (
-        lambda contig, start, end: held[contig][start:end]
-    )
+    lengths = {name: len(letters) for name, letters in held.items()}
+    return lengths, partial(_fetch_round, lengths, lambda contig, a, b: held[contig][a:b])
+
+
+def _fetch_round(
+    lengths: Mapping[str, int], fetch: Callable[[str, int, int], bytes], contig: str, a: int, b: int
+) -> bytes:
+    """The letters of contig[a:b], which an annotation may let end beyond the origin of a circle."""
+    if b <= lengths[contig]:
+        return fetch(contig, a, b)
+    return read_round(partial(fetch, contig), lengths[contig], a, b)
 
 
 def _letters_of(letters: bytes) -> Fetch:

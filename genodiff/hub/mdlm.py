@@ -35,6 +35,7 @@ from genodiff.hub.published_network import (
     find_culprit,
     judge_rows,
     log_dtypes,
+    log_unused,
     make_stand_ins,
     read_listed_tokens,
 )
@@ -42,7 +43,8 @@ from genodiff.hub.vocabulary import PublishedVocabulary, find_vocabulary, make_t
 from genodiff.hub.weight_files import Weights, stamp_file
 
 _log = logging.getLogger("genodiff")
-_NOT_OURS = re.compile(r"(^|\.)(noise|ema|teacher)\.|(^|\.)mask_index$|complement_map$")
+_BUFFER = re.compile(r"(^|\.)mask_index$|complement_map$")
+_NOT_OURS = re.compile(rf"(^|\.)(noise|ema|teacher)\.|{_BUFFER.pattern}")
 _INDEX = re.compile(r"\.(?:blocks|layers)\.([0-9]+)\.")
 _READ = ("backbone", "time_conditioning", "parameterization", "vocab_size")
 _DEEPEST = 12
@@ -68,6 +70,7 @@ def read_mdlm(
     """The network, every tensor judged before it is read. Raises `CheckpointError`."""
     file = find_culprit(weights, config_file or weights.files[0])
     names = [name for name in weights.entries if not _NOT_OURS.search(name)]
+    log_unused(weights, (*names, *filter(_BUFFER.search, weights.entries)))
     _judge_depth(weights, names)
     if config_file is None:
         config = read_hyper_parameters(weights.extra)

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from genodiff.backbones.backbone import BackboneSettings
-from genodiff.errors import CheckpointError, GenodiffError
+from genodiff.errors import CheckpointError, GenodiffError, format_count
 from genodiff.hub.vocabulary import PublishedVocabulary, read_tokens
 from genodiff.hub.weight_files import Weights, read_json_file
 
@@ -96,6 +96,15 @@ def judge_rows(config: Mapping[str, Any], config_file: Path, rows: int, name: st
         raise CheckpointError(
             f"vocab_size is {size}, but '{name}' has {rows} rows", file=config_file, fix=BELONG
         )
+
+
+def log_unused(weights: Weights, names: Collection[str]) -> None:
+    """Say how many tensors of a file are not among those that are read, which are `names`."""
+    if left := sorted(weights.entries.keys() - set(names)):
+        what = "%s: %s that are no part of the network are not read (%s%s)"
+        more = ", ..." if len(left) > 3 else ""
+        tensors = format_count(len(left), "tensor")
+        _log.warning(what, weights.files[0], tensors, ", ".join(left[:3]), more)
 
 
 def log_dtypes(weights: Weights) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.diagnosis import Diagnosis
-from genodiff.io.gene_words import ROW_WORDS
+from genodiff.io.gene_words import ROW_WORDS, is_pseudo_row
 from genodiff.io.input_file import name_input
 from genodiff.io.regions import find_contig, suggest_contig
 from genodiff.io.text_lines import (
@@ -163,6 +163,25 @@ def read_annotation(
         what = f"no {kind} is called '{name}'" if kind in seen else f"no row has the type '{kind}'"
         fix = did_you_mean(name if kind in seen else kind, seen.get(kind, seen))
         raise UsageError(f"{name_input(path)}: {what}", fix=fix)
+
+
+def list_pseudo_lines(path: str | Path) -> set[int]:
+    """The lines of rows of pseudogenes, as they or the rows that they are part of say."""
+    rows = list(parse_annotation_lines(path, read_text_lines(path, "GTF, GFF3 or SAF")))
+    keys = ("ID", "transcript_id", "gene_id")
+    pseudo: set[str] = set()
+    lines: set[int] = set()
+    while True:
+        before = len(lines)
+        for row in rows:
+            above = [*row.names.get("Parent", "").split(","), *map(row.names.get, keys[1:])]
+            if row.line not in lines and (is_pseudo_row(row.type, row.words) or pseudo & {*above}):
+                lines.add(row.line)
+                # a gene of GTF is named by all its rows, and only its own row speaks for it
+                own = keys if "ID" in row.names or row.type == "gene" else keys[:2]
+                pseudo.update(row.names[key] for key in own if row.names.get(key))
+        if len(lines) == before:
+            return lines
 
 
 def parse_annotation_lines(

@@ -123,7 +123,7 @@ def find_binary_format(head: bytes) -> Diagnosis | None:
             return what, fix
     if head.startswith(b"PK\x03\x04"):
         return _name_zip(head)
-    if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+    if is_pickle(head):
         return "a pickle of Python, which may run code: it is not read", "save the data as a table"
     if head[257:262] == b"ustar":
         return "a tar archive", "unpack it and give the file inside"
@@ -133,6 +133,17 @@ def find_binary_format(head: bytes) -> Diagnosis | None:
     if nuls * 3 > len(head[:4096]):
         return "UTF-16 text or binary data (NUL bytes)", "save it as UTF-8 or ASCII"
     return None
+
+
+_PICKLE = re.compile(
+    rb"\x80[\x02-\x05]|\(?[dl]p\d+\n|\(i?c?(dp|lp)\d|"
+    rb"c(__builtin__|builtins|copy_?reg|collections|os|posix|nt|subprocess|numpy[\w.]*|torch[\w.]*)\n"
+)
+
+
+def is_pickle(head: bytes) -> bool:
+    """Whether a file that starts with `head` is a bare pickle, binary or as text."""
+    return _PICKLE.match(head) is not None
 
 
 def _name_zip(head: bytes) -> Diagnosis:

@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import MachineError
-from genodiff.io.diagnosis import Diagnosis, find_binary_format, find_page, find_stand_in
+from genodiff.io.diagnosis import (
+    Diagnosis,
+    find_binary_format,
+    find_page,
+    find_stand_in,
+    is_pickle,
+)
 
 ERRORS = "backslashreplace"
 """How a text file of ours encodes what is not UTF-8."""
@@ -385,6 +391,9 @@ def find_stranger(path: str | Path) -> Diagnosis | None:
         return None
     if head.startswith(b"PK\x03\x04"):
         return name_archive(head)
-    if head[8:9] == b"{" or head.startswith(b"\x80"):  # weights, good or bad
+    if head[8:9] == b"{":  # weights, good or bad
         return None
+    if is_pickle(head):
+        old = "a bare pickle or an archive of an old format, which may run code: refused"
+        return old, "save the weights as safetensors, or with torch.save of 1.6 or newer"
     return find_stand_in(head) or find_raw_format(head, "JSON model configuration")

@@ -92,6 +92,11 @@ def _is_pseudo(words: Words) -> bool:
     return any(text.lower() not in _NO for text in given) or "pseudogene" in find_biotype(words)
 
 
+def is_pseudo_row(kind: str, words: Mapping[str, str]) -> bool:
+    """Whether a row of GFF3 or GTF of the type `kind` says itself that it is of a pseudogene."""
+    return "pseudogen" in kind.lower() or _is_pseudo({key: (text,) for key, text in words.items()})
+
+
 def find_open_ends(words: Words) -> tuple[bool, bool]:
     """Whether the low and the high end of a row of GFF3 or GTF are not the ends of the feature.
 

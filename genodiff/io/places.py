@@ -60,21 +60,23 @@ def list_places(
     *,
     features: Sequence[str] = (),
     along: str = "",
+    over_origin: bool = False,
 ) -> list[Place]:
     """The rows of a BED file, or the region strings, in their order; none where neither is given.
 
     With `features`, `bed` is GTF or GFF3, and its rows of these types are read. A place without a
     name has that of its region, `chr1:1001-1200`, with `(-)` behind it on that strand. `along` says
     what a verb that does not use strands reads in their place: rows on `-` are counted in the log,
-    and are given as on `+`. Raises `UsageError` for a region outside the genome and for both at
-    once, `DataError` for a faulty file.
+    and are given as on `+`. With `over_origin` a row may end beyond a contig that goes round.
+    Raises `UsageError` for a region outside the genome and for both at once, `DataError` for a
+    faulty file.
     """
     known = hold_contigs(contigs)
     if bed is None:
         return [_name(Place(*parse_region(text, known), "")) for text in regions]
     if regions:
         raise UsageError("--bed and --region exclude each other", fix="give one of them")
-    rows = list(_rows(bed, known, features))
+    rows = list(_rows(bed, known, features, over_origin))
     turned = sum(one.strand == "-" for one in rows)
     if along and turned:
         said = f"{turned:,} row{'s' * (turned > 1)} on -"
@@ -83,9 +85,11 @@ def list_places(
     return [_name(one) for one in rows]
 
 
-def _rows(bed: str | Path, contigs: dict[str, int], features: Sequence[str]) -> Iterator[Place]:
+def _rows(
+    bed: str | Path, contigs: dict[str, int], features: Sequence[str], over_origin: bool
+) -> Iterator[Place]:
     if features:
-        for one in read_annotation(bed, contigs, features):
+        for one in read_annotation(bed, contigs, features, over_origin=over_origin):
             yield Place(one.contig, one.start, one.end, one.name, one.strand, one.line)
         return
     columns = read_bed(bed, contigs).select("contig", "start", "end", "name", "strand", "line")

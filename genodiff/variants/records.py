@@ -38,15 +38,21 @@ class RecordSelection:
     """Records that overlap one of the regions (all, where there is none), in the file's order."""
 
     def __init__(self, regions: Sequence[str], contigs: Mapping[str, int]) -> None:
-        self._contigs = contigs
+        self._contigs, self.outside = contigs, 0
         self._regions: dict[str, list[tuple[int, int]]] = {}
         for text in regions:
             contig, start, end = parse_region(text, hold_contigs(contigs))
             self._regions.setdefault(contig, []).append((start, end))
 
     def choose(self, records: Iterable[VariantRecord]) -> Iterator[VariantRecord]:
-        """Those of `records` that are chosen."""
-        return filter(self.holds, records)
+        """Those of `records` that are chosen; at their end, `outside` counts the others."""
+        n = 0
+        for record in records:
+            if self.holds(record):
+                yield record
+            else:
+                n += 1
+        self.outside = n
 
     def share(self) -> float:
         """The part of the genome's bases that is chosen, about."""
@@ -136,6 +142,14 @@ class VariantRecords:
         if share < 1:
             self._selection = RecordSelection((), self.genome.contigs)
         return times * share / (1 if self.shard is None else self.shard.of)
+
+    def describe_rest(self) -> dict[str, Any]:
+        """What of the file is not in the output: records outside of the regions, and samples."""
+        header = self.source.header
+        told = {"outside_regions": self._selection.outside} if self._selection.outside else {}
+        if header is not None and header.samples and self.span is None:
+            told["samples_not_scored"] = len(header.samples)
+        return told
 
     def judged(self) -> Iterator[list[Judged]]:
         """What was judged of each record, in the file's order."""

@@ -241,7 +241,12 @@ class ScoreRequest(ScoreFields, FileRequest):
         if "too_long" in unscored:
             limit = f"(more than {told['longest']:,} bases: --longest)"
             why = [f"{one} {limit}" if one.endswith("too_long") else one for one in why]
-        return said + (f": {', '.join(why)}" if why else "")
+        said += f": {', '.join(why)}" if why else ""
+        if n := told.get("outside_regions"):
+            said += f"; {format_count(n, 'record')} outside of the regions left out"
+        if (n := told.get("samples_not_scored")) and not str(told["format"]).startswith("vcf"):
+            said += f"; {format_count(n, 'sample')} not written (--haplotypes scores them)"
+        return said
 
 
 def _is_load(path: Path) -> bool:

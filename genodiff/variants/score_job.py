@@ -262,6 +262,7 @@ class ScoreJob(Job[ScoreRequest]):
             "context": asked.context, "longest": asked.longest, "region": list(asked.region),
             "shard": None if asked.part is None else list(asked.part), "cut": list(work.cut),
             "request": self.name_request(whole=True), **tally.describe(),
+            **work.describe_rest(),
             "background": drawn
             and {"n": asked.places, "seed": asked.seed, "classes": drawn.describe()},
             **({} if score.loci is None else {"memory": score.loci.told}),

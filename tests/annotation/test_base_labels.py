@@ -362,3 +362,38 @@ def test_genes_that_are_cut_off_or_reach_beyond_their_contig_are_unknown(tmp_pat
     unknown = np.flatnonzero(found.contigs["chr"] == UNKNOWN).tolist()
     assert unknown == [*range(30, 39), *range(90, 100)]
     assert np.flatnonzero(found.contigs["chr"] > 0).tolist() == list(range(10, 19))
+
+
+@pytest.mark.parametrize("style", ["ncbi", "ensembl", "gtf"])
+def test_the_coding_rows_of_a_pseudogene_are_unknown_and_counted(
+    style: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whether the row itself says so, the gene two rows above it, or an attribute of GTF."""
+    rows = {
+        "ncbi": (
+            "gene\t101\t160\t.\t+\t.\tID=g;pseudo=true\n"
+            "CDS\t101\t160\t.\t+\t0\tID=c;Parent=g;pseudo=true\n"
+        ),
+        "ensembl": (
+            "pseudogene\t101\t160\t.\t+\t.\tID=g;biotype=processed_pseudogene\n"
+            "pseudogenic_transcript\t101\t160\t.\t+\t.\tID=t;Parent=g\n"
+            "CDS\t101\t160\t.\t+\t0\tID=c;Parent=t\n"
+        ),
+        "gtf": (
+            'gene\t101\t160\t.\t+\t.\tgene_id "g"; gene_biotype "pseudogene";\n'
+            'CDS\t101\t160\t.\t+\t0\tgene_id "g"; transcript_id "t";\n'
+        ),
+    }[style]
+    good = (
+        'CDS\t301\t360\t.\t-\t0\tgene_id "h"; transcript_id "u";\n'
+        if style == "gtf"
+        else "CDS\t301\t360\t.\t-\t0\tID=d\n"
+    )
+    text = "".join(f"chr1\tx\t{one}\n" for one in (rows + good).splitlines())
+    (tmp_path / "a.gff").write_text(text)
+    found = read_class_labels(tmp_path / "a.gff", CONTIGS, types=["CDS"])
+    assert found.names == ("none", "CDS")
+    assert (found.contigs["chr1"][100:160] == UNKNOWN).all()
+    assert (found.contigs["chr1"][300:360] == 1).all()
+    assert (found.contigs["chr1"] == UNKNOWN).sum() == 60
+    assert "1 coding row of pseudogenes are unknown" in caplog.text

@@ -456,3 +456,19 @@ def test_a_window_that_is_too_long_is_refused_in_one_line(
         with pytest.raises(UsageError, match=r"a:1-10 has 10 bases.*; cut it with --window 8"):
             list(cut_windows(tmp_path / "a.fa", window=window))
     assert len(list(cut_windows(tmp_path / "a.fa", window=8))) == 2
+
+
+def test_a_feature_over_the_origin_of_a_circle_is_read_across_it(tmp_path: Path) -> None:
+    from genodiff.embedding.embed import cut_windows
+
+    letters = "ACGTTGCATGCCGATAGGCT" * 5
+    (tmp_path / "p.fa").write_text(f">p\n{letters}\n")
+    rows = "p\tx\tregion\t1\t100\t.\t+\t.\tID=p;Is_circular=true\n"
+    (tmp_path / "p.gff3").write_text(rows + "p\tx\tCDS\t91\t112\t.\t-\t0\tID=c\n")
+    (one,) = cut_windows(tmp_path / "p.fa", bed=tmp_path / "p.gff3", features=["CDS"])
+    around = (letters[90:] + letters[:12]).encode()
+    turned = around.translate(bytes.maketrans(b"ACGT", b"TGCA"))[::-1]
+    assert (one.start, one.end, one.strand, one.letters) == (90, 112, "-", turned)
+    pieces = list(cut_windows(tmp_path / "p.fa", bed=tmp_path / "p.gff3", features=["CDS"],
+                              window=10))  # fmt: skip
+    assert b"".join(piece.letters for piece in pieces) == turned
