@@ -433,3 +433,19 @@ def test_what_is_too_long_is_counted_beside_the_option_that_moves_the_limit(
     assert "GD_FLAGS=not_scored&too_long" in text
     code, _, err = command(capsys, *words(run, "p.vcf", "--longest", 30))
     assert "3 ALTs scored, 0 not" in err
+
+
+@pytest.mark.usefixtures("quick")
+def test_records_outside_of_regions_and_samples_are_counted(
+    run: Path, case: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_vcf(case / "in.vcf", [f"{row}\tGT\t0/1\t0/0" for row in ROWS])
+    text = (case / "in.vcf").read_text().replace("\tINFO\n", "\tINFO\tFORMAT\ta\tb\n")
+    (case / "in.vcf").write_text(text)
+    for more in ((), ("--shard", "1/2")):
+        asked = words(run, "o.tsv", "--region", "chr1", "--force", *more)
+        code, _, err = command(capsys, *asked)
+        assert code == 0, err
+        assert "; 3 records outside of the regions left out; 2 samples not written" in err
+        told = json.loads((case / "o.tsv.json").read_text())
+        assert (told["outside_regions"], told["samples_not_scored"]) == (3, 2)

@@ -51,6 +51,7 @@ KINDS: dict[str, tuple[bytes, str]] = {
     "ncbi zip": (zip_names("README.md", "ncbi_dataset/data/GCF_1/a.fna"), "zip of NCBI datasets"),
     "npz": (save(np.zeros(3)), r"arrays of NumPy \(.npz\)"),
     "workbook": (zip_names("_rels/.rels", "xl/workbook.xml"), "workbook of Excel"),
+    "pickle as text": (b"(dp0\nS'a'\np1\nI1\ns.", "pickle"),
     "pickle": (pickle.dumps({"a": 1}), "pickle"),
     "pdf": (b"%PDF-1.7\n%\xe2\xe3\n1 0 obj\n", "PDF"),
     "bigWig": (b"\x26\xfc\x8f\x88\x04\x00" + b"\0" * 60, "bigWig"),
@@ -104,7 +105,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
 }
 OWN = {  # what a reader reads, or answers better than by a name
     ("a.bw", "wiggle"), ("a.bw", "bigWig"), ("a.yaml", "yaml"), ("run", "yaml"),
-    ("a.yaml", "adapter"), ("run", "notebook"), ("run", "adapter"), ("run", "pickle"),
+    ("a.yaml", "adapter"), ("run", "notebook"), ("run", "adapter"),
     ("a.yaml", "notebook"), ("a.meme", "xml error"), ("a.yaml", "toml"), ("run", "toml"),
     ("a.codons", "toml"), ("a.codons", "adapter"), ("a.codons", "notebook"),
 }  # fmt: skip
