@@ -248,8 +248,6 @@ def read_class_labels(
         if contig not in found:
             found[contig] = np.zeros(contigs[contig], np.int8)
         if name == PSEUDO:
-            inside = found[contig][start:end]
-            inside[inside == 0] = UNKNOWN
             continue
         if stranded and strand not in ("+", "-"):
             what = f"the {name} {contig}:{start}-{end} has no strand"
@@ -257,7 +255,7 @@ def read_class_labels(
             raise DataError(what, file=name_input(path), line=line, fix=fix)
         label = number[name + strand if stranded else name]
         inside = found[contig][start:end]
-        taken = (inside > 0) & (inside != label)
+        taken = (inside != 0) & (inside != label)
         if taken.any() and not mask_shared:
             at = int(taken.argmax())
             what = f"base {start + at} of {contig} (0-based) is {names[label]} and also "
@@ -267,6 +265,9 @@ def read_class_labels(
     shared = sum(np.count_nonzero(whole == UNKNOWN) for whole in found.values())
     if shared:
         log.warning("%s: %s bases of two classes are unknown", name_input(path), f"{shared:,}")
+    for contig, start, end, name, *_ in some:
+        inside = found[contig][start:end]
+        inside[(inside == 0) & (name == PSEUDO)] = UNKNOWN
     return BaseLabels("classes", names, found)
 
 

@@ -203,4 +203,4 @@ class BasesRequest(FileRequest):
         for part, found in told["measured"].items():
             some = [f"{name} {value:.3f}" for name, value in found.items() if value is not None]
             parts.append(f"{part}: {', '.join(some)}")
-        return "; ".join(parts)
+        return "\n  ".join(parts)

@@ -43,6 +43,7 @@ from genodiff.hub.weight_files import (
 )
 from genodiff.runs.checkpoint import CARD
 from genodiff.runs.model import collect_tensors, load_model
+from genodiff.runs.run_paths import find_ready_model, is_no_network
 
 Reader = Callable[[Path, Mapping[str, Any], Weights], dict[str, Tensor]]
 """(config file, config, weights) → tensors by the names of a model."""
@@ -53,6 +54,14 @@ _COMPLEMENT, _WORDS = "complement_map", "embeddings.word_embeddings."
 _NAMES = (SAFETENSORS, BIN)
 
 
+def name_packaged(name: Any) -> Any:
+    """The folder of a pretrained model of genodiff in the place of its name; else `name` itself."""
+    if not isinstance(name, str | os.PathLike) or os.path.exists(name):
+        return name
+    packaged = find_ready_model(os.fspath(name))
+    return name if packaged is None or is_no_network(packaged) else str(packaged)
+
+
 def find_folder(name: str | os.PathLike[str], variant: str | None, hub: dict[str, Any]) -> Path:
     """The folder of this path; of a repository's name, its folder in the hub's cache, downloaded.
 
@@ -60,7 +69,7 @@ def find_folder(name: str | os.PathLike[str], variant: str | None, hub: dict[str
     """
     if variant is not None:
         raise ValueError(f"variant='{variant}': only the usual file names are read; leave it out")
-    path = Path(name) / hub.get("subfolder", "")
+    path = Path(name_packaged(name)) / hub.get("subfolder", "")
     if path.is_dir():
         return path
     if Path(name).is_file():

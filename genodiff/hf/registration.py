@@ -1,5 +1,8 @@
 """The classes under transformers' Auto classes."""
 
+from functools import wraps
+from typing import Any
+
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -9,9 +12,15 @@ from transformers import (
 )
 
 from genodiff.hf.configuration import CaduceusConfig
+from genodiff.hf.folders import name_packaged
 from genodiff.hf.mdlm import MDLM, UDLM, MDLMConfig, UDLMConfig
 from genodiff.hf.models import Caduceus, CaduceusForMaskedLM, CaduceusForSequenceClassification
 from genodiff.hf.tokenizer import CaduceusTokenizer
+
+_AUTO = (
+    AutoConfig, AutoTokenizer, AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification,
+    CaduceusConfig, CaduceusTokenizer,
+)  # fmt: skip
 
 
 class TokenizerConfig(CaduceusConfig):
@@ -24,8 +33,28 @@ class TokenizerConfig(CaduceusConfig):
     model_type = "caduceus-tokenizer"
 
 
+def _take_names(auto: Any) -> None:
+    """Let `auto.from_pretrained` take the name of a pretrained model of genodiff for its folder.
+
+    Otherwise transformers looks for a repository of that name, and reports after 45 s that there
+    is none.
+    """
+    usual = auto.from_pretrained
+    if getattr(usual, "takes_names", False):
+        return
+
+    @wraps(usual.__func__)
+    def from_pretrained(cls: Any, name: Any, *args: Any, **kwargs: Any) -> Any:
+        return usual.__func__(cls, name_packaged(name), *args, **kwargs)
+
+    from_pretrained.takes_names = True  # type: ignore[attr-defined]
+    auto.from_pretrained = classmethod(from_pretrained)
+
+
 def register_classes() -> None:
     """Makes `AutoX.from_pretrained` take our classes for these model types."""
+    for auto in _AUTO:
+        _take_names(auto)
     AutoConfig.register("caduceus", CaduceusConfig, exist_ok=True)
     AutoModel.register(CaduceusConfig, Caduceus, exist_ok=True)
     AutoModelForMaskedLM.register(CaduceusConfig, CaduceusForMaskedLM, exist_ok=True)

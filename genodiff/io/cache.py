@@ -255,6 +255,8 @@ def _describe(kind: str, path: Path) -> CachedThing | None:
         kind = _LOCKS
     elif kind == _LOCKS or (kind == _TASKS and not _is_task(path)):
         return None
+    elif kind == "downloads" and all(_LOCK.fullmatch(file.name) for file, _ in _walk(path)):
+        kind = _LOCKS  # the fetch failed
     files = [s for one in (path, *beside) for _, s in _walk(one)]
     used = max((max(s.st_atime, s.st_mtime) for s in files), default=0.0)
     if not files:  # an empty folder
@@ -272,7 +274,7 @@ def _find_locks(thing: CachedThing) -> list[FileLock]:
     """The lock of a thing, and of the files of what is fetched."""
     if thing.kind == _LEFTOVERS:
         return []
-    inside = thing.kind in ("downloads", "remote")
+    inside = thing.path.parent.name in ("downloads", "remote")
     below = sorted(one for one, _ in _walk(thing.path) if one.suffix == ".lock") if inside else []
     return [FileLock(f"{thing.path}.lock"), *map(FileLock, below)]
 

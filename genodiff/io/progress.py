@@ -5,7 +5,10 @@ The first line comes after 2 s. Each wait is half as long again as the one befor
 
 import logging
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -14,6 +17,18 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 _log = logging.getLogger("genodiff")
 _FIRST, _LONGEST, _GROWTH = 2.0, 60.0, 1.5
+
+
+@contextmanager
+def say_slow(text: str) -> Iterator[None]:
+    """Report `text` once if the block takes longer than 2 s, as drawing a large page does."""
+    waiting = threading.Timer(_FIRST, _log.info, ("%s ...", text))
+    waiting.daemon = True
+    waiting.start()
+    try:
+        yield
+    finally:
+        waiting.cancel()
 
 
 class ProgressDisplay:

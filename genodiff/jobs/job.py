@@ -24,7 +24,7 @@ from genodiff.io import atomic
 from genodiff.io.identity import sha256_file, sha256_json, stamp_time
 from genodiff.io.planning import planning
 from genodiff.io.process import keep_freed_memory
-from genodiff.io.progress import ProgressDisplay, format_duration
+from genodiff.io.progress import ProgressDisplay, format_duration, say_slow
 from genodiff.io.sequences import is_file
 from genodiff.io.target import describe_file
 from genodiff.jobs.file_request import FileRequest
@@ -160,7 +160,8 @@ class Job(ABC, Generic[Asked]):
             try:
                 journal.seal()
                 if written is None:
-                    written = self.write(journal.rows)
+                    with say_slow(f"writing {request.out}"):
+                        written = self.write(journal.rows)
                 told = self._finish(written, began)
             except EmptyOutputError:
                 journal.remove()

@@ -13,7 +13,7 @@ from genodiff.evaluation.generative import bound_nats, check_judge, token_nats
 from genodiff.generate.guide_settings import GuideSettings, is_unit
 from genodiff.generate.guided_model import open_oracle
 from genodiff.io import atomic
-from genodiff.io.progress import ProgressDisplay
+from genodiff.io.progress import ProgressDisplay, say_slow
 from genodiff.io.target import seal_page
 from genodiff.jobs.machine import choose_device
 from genodiff.jobs.request import find_named
@@ -64,7 +64,8 @@ def compare_designs(asked: DesignsRequest) -> dict[str, Any]:
         "rows": rows,
     }
     if asked.html is not None:
-        atomic.write_text(Path(asked.html), seal_page(find_named(_PAGE)(found)))
+        with say_slow(f"drawing {asked.html}"):
+            atomic.write_text(Path(asked.html), seal_page(find_named(_PAGE)(found)))
     return found
 
 

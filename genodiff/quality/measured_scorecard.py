@@ -25,7 +25,7 @@ from genodiff.evaluation.markov import Markov
 from genodiff.io import atomic
 from genodiff.io.motifs import read_motifs
 from genodiff.io.process import keep_freed_memory
-from genodiff.io.progress import ProgressDisplay
+from genodiff.io.progress import ProgressDisplay, say_slow
 from genodiff.io.sequences import read_sequences
 from genodiff.io.target import seal_page
 from genodiff.jobs.machine import choose_device
@@ -200,7 +200,8 @@ def measure_scorecard(asked: ScorecardRequest) -> dict[str, Any]:
     if asked.html is not None:
         samples = asked.samples
         name = samples.name if isinstance(samples, Path) else "sequences in memory"
-        atomic.write_text(Path(asked.html), seal_page(find_named(_PAGE)(name, found)))
+        with say_slow(f"drawing {asked.html}"):
+            atomic.write_text(Path(asked.html), seal_page(find_named(_PAGE)(name, found)))
     return found
 
 

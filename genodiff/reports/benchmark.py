@@ -10,6 +10,7 @@ from markupsafe import Markup
 from genodiff.domain import DNA, DOMAINS
 from genodiff.io import atomic
 from genodiff.io.identity import hide_folders
+from genodiff.io.progress import say_slow
 from genodiff.io.target import seal_page
 from genodiff.reports import benchmark_figures as figures
 from genodiff.reports.benchmark_tables import (
@@ -49,11 +50,12 @@ def write_benchmark(out: Path, margin: float | None = None) -> WrittenBenchmark:
 
     Models whose difference is within `margin` are called equivalent.
     """
-    panels = read_sweep(out, margin)
-    sessions = read_sessions(out)
-    text = hide_folders("\n".join(format_markdown(panels, sessions)) + "\n")
+    with say_slow(f"drawing {out / PAGE}"):
+        panels, sessions = read_sweep(out, margin), read_sessions(out)
+        text = hide_folders("\n".join(format_markdown(panels, sessions)) + "\n")
+        page = render_page(panels, sessions, out.resolve().name)
     atomic.write_text(out / RESULTS, seal_page(text))
-    atomic.write_text(out / PAGE, seal_page(render_page(panels, sessions, out.resolve().name)))
+    atomic.write_text(out / PAGE, seal_page(page))
     files = [out / RESULTS, out / PAGE]
     return WrittenBenchmark(files, list_comparisons(panels), list_ensembles(panels))
 

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from genodiff.domain import TEXT
 from genodiff.io import atomic
+from genodiff.io.progress import say_slow
 from genodiff.io.target import seal_page
 from genodiff.reports import blocks, figures, sample_figures
 from genodiff.reports.comparison import Comparison
@@ -44,12 +45,14 @@ def write_report(
     `offline`: real sequence to compare samples with is taken from data that are already here, never
     fetched. Raises CheckpointError where `run` is no run folder.
     """
-    folder = read_folder(run, samples)
-    reference, note = open_reference(folder, offline=offline)
-    comparison = None if reference is None else reference.comparison(folder)
-    windows = [] if reference is None else reference.windows()
     target = run / "report.html" if out is None else out
-    atomic.write_text(target, seal_page(render_page(folder, comparison, note, windows)))
+    with say_slow(f"drawing {target}"):
+        folder = read_folder(run, samples)
+        reference, note = open_reference(folder, offline=offline)
+        comparison = None if reference is None else reference.comparison(folder)
+        windows = [] if reference is None else reference.windows()
+        page = render_page(folder, comparison, note, windows)
+    atomic.write_text(target, seal_page(page))
     return target
 
 

@@ -40,6 +40,7 @@ from genodiff.studies.comparison_page import describe_pairs, write_run_page
 
 _log = logging.getLogger("genodiff")
 _MOST_ROWS, _MOST_TOKENS = 32, 32768  # in a batch
+_MANY = 500  # windows
 
 
 class TrialScore(NamedTuple):
@@ -76,6 +77,8 @@ def compare(asked: CompareRequest) -> dict[str, Any]:
     folder = {"folder": str(asked.folder)}
     if asked.plan:
         return plan_comparison(comparison) | folder
+    if asked.max_windows is None and (n := len(comparison.windows)) > _MANY:
+        _log.info("%s windows are read; --max-windows N reads N of them, evenly spread", f"{n:,}")
     with ProgressDisplay() as display:
         progress = display.show_batches
         names = {"against": asked.against, "margin": asked.margin}
