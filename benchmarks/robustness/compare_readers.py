@@ -3,34 +3,45 @@
     python benchmarks/robustness/compare_readers.py [--format VCF] [--all] [--out FILE.md]
 
 A file is taken where a reader ends without an error, and has at least one record. The reference is
-pysam (htslib) for VCF and FASTA, Biopython for FASTA and GenBank, Python's csv, polars and, where
-it is installed, pandas for tables and intervals: what any of them reads as the records that the
-name of the shape promises. Prints a line for each file that a reference takes and we refuse, with
-the reason and our message; with --all also those that we take and no reference does.
+pysam (htslib) for VCF, BCF and FASTA, `bcftools` where it is installed, Biopython for FASTA,
+GenBank, EMBL and motifs, pyBigWig, Python's csv, polars and, where it is installed, pandas for
+tables, intervals and annotation: what any of them reads as the records that the name of the shape
+promises. FASTQ is read nowhere in genodiff: it is among the shapes of FASTA, and refused by name.
+Prints a line for each file that a reference takes and we refuse, with the reason and our message;
+with --all also those that we take and no reference does.
 """
 
 import argparse
 import csv
 import logging
+import shutil
+import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
+import numpy as np  # noqa: E402
 import polars as pl  # noqa: E402
+import pyBigWig  # noqa: E402
 import pysam  # noqa: E402
-from Bio import SeqIO  # noqa: E402
+from annotation_shapes import MORE  # noqa: E402
+from Bio import SeqIO, motifs  # noqa: E402
 from reader_refusals import find_reason  # noqa: E402
-from reader_shapes import GENOME, list_shapes  # noqa: E402
+from reader_shapes import FORMATS, GENOME  # noqa: E402
 
+from genodiff.constraints.codon_usage import read_codon_usage  # noqa: E402
 from genodiff.errors import GenodiffError  # noqa: E402
+from genodiff.io.annotation_rows import read_annotation  # noqa: E402
 from genodiff.io.bed import read_bed  # noqa: E402
 from genodiff.io.fasta import read_fasta  # noqa: E402
+from genodiff.io.motifs import read_motifs  # noqa: E402
+from genodiff.io.transcripts import read_transcripts  # noqa: E402
 from genodiff.io.value_tracks import read_values  # noqa: E402
 from genodiff.io.variant_source import open_variants  # noqa: E402
 from genodiff.tasks.labelled_file import read_examples  # noqa: E402
@@ -43,7 +54,9 @@ except ImportError:
 Read = Callable[[Path], list[Any]]
 ENDINGS = {
     "VCF": ".vcf", "FASTA": ".fa", "CSV": ".csv", "variants": ".csv", "BED": ".bed",
-    "bedGraph": ".bedgraph", "GenBank": ".gb",
+    "bedGraph": ".bedgraph", "GenBank": ".gb", "GFF3": ".gff3", "GTF": ".gtf", "EMBL": ".embl",
+    "BCF": ".bcf", "bigWig": ".bw", "MEME": ".meme", "JASPAR": ".jaspar", "TRANSFAC": ".transfac",
+    "codon usage": ".tsv",
 }  # fmt: skip
 
 
@@ -113,12 +126,99 @@ def _tables(header: bool) -> dict[str, Read]:
     }
 
 
+def _bcftools(path: Path) -> list[Any]:
+    if shutil.which("bcftools") is None:
+        raise ImportError("bcftools")
+    words = ["bcftools", "query", "-f", "%CHROM %POS %REF %ALT\\n", str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=20)
+    rows = [line.split(" ") for line in done.stdout.splitlines()]
+    return [(c, int(p), r, tuple(a.split(",")) if a != "." else ()) for c, p, r, a in rows]
+
+
+def _annotation(parser: Any) -> Read:
+    """htslib's rows of GTF and GFF3: contig, start, end, strand."""
+
+    def read(path: Path) -> list[Any]:
+        with open(path) as file:
+            rows = pysam.tabix_iterator(file, parser)
+            return [(row.contig, row.start, row.end, row.strand) for row in rows]
+
+    return read
+
+
+def _nine(rows: Read) -> Read:
+    """A table with nine columns, of which the fourth and fifth are numbers."""
+
+    def read(path: Path) -> list[Any]:
+        found = rows(path)
+        if any(len(row) != 9 or int(row[3]) > int(row[4]) for row in found):
+            raise ValueError("not annotation")
+        return found
+
+    return read
+
+
+def _bigwig(path: Path) -> list[Any]:
+    with pyBigWig.open(str(path)) as file:
+        if not file.isBigWig():
+            raise ValueError("no bigWig")
+        return [one for name in file.chroms() for one in file.intervals(name) or ()]
+
+
+def _motifs(*forms: str) -> Read:
+    def read(path: Path) -> list[Any]:
+        for form in forms:
+            with open(path) as file:
+                found = motifs.parse(file, form)
+                if any(one.length for one in found):
+                    return [one.length for one in found]
+        raise ValueError("no motif")
+
+    return read
+
+
+def _codons(separator: str, header: bool) -> Read:
+    """A table in which one column has 61 codons or more and another numbers."""
+
+    def read(path: Path) -> list[Any]:
+        rows = (_pandas if separator == r"\s+" else _polars)(separator, header)(path)
+        columns = [[str(one) for one in column] for column in zip(*rows, strict=True)]
+        word = [c for c in columns if sum(set(one.upper()) <= set("ACGTU") for one in c) > 60]
+        if not word or not any(all(map(_is_number, column)) for column in columns):
+            raise ValueError("no codons")
+        return rows
+
+    return read
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+_ROWS = {
+    f"{name} {sep!r}": _nine(make(sep, header=False))
+    for name, make, sep in (("polars", _polars, "\t"), ("pandas", _pandas, "\t"))
+}
 REFERENCES: dict[str, dict[str, Read]] = {
     "VCF": {"pysam": _pysam_vcf},
     "FASTA": {"pysam Fastx": _pysam_fasta, "faidx": _faidx, "Biopython": _biopython("fasta")},
     "CSV": _tables(True), "variants": _tables(True),
     "BED": _tables(False), "bedGraph": _tables(False),
     "GenBank": {"Biopython": _biopython("genbank")},
+    "EMBL": {"Biopython": _biopython("embl")},
+    "GFF3": {"pysam": _annotation(pysam.asGFF3()), **_ROWS},
+    "GTF": {"pysam": _annotation(pysam.asGTF()), **_ROWS},
+    "BCF": {"pysam": _pysam_vcf, "bcftools": _bcftools}, "bigWig": {"pyBigWig": _bigwig},
+    "MEME": {"Biopython": _motifs("minimal")}, "JASPAR": {"Biopython": _motifs("jaspar", "pfm")},
+    "TRANSFAC": {"Biopython": _motifs("transfac")},
+    "codon usage": {
+        f"{sep!r}{' names' * header}": _codons(sep, header)
+        for sep in ("\t", ",", ";", " ", r"\s+") for header in (False, True)
+    },
 }  # fmt: skip
 
 
@@ -131,7 +231,13 @@ def _our_variants(path: Path) -> list[Any]:
 
 
 def _our_values(path: Path) -> list[Any]:
-    return [int((~__import__("numpy").isnan(read_values(path, {"chr1": 300})["chr1"])).sum())]
+    return [int((~np.isnan(read_values(path, {"chr1": 300})["chr1"])).sum())]
+
+
+def _our_annotation(path: Path) -> list[Any]:
+    read_transcripts(path, {"chr1": 300})
+    rows = read_annotation(path, {"chr1": 300})
+    return [(row.contig, row.start, row.end, row.strand) for row in rows]
 
 
 OURS: dict[str, Read] = {
@@ -140,8 +246,19 @@ OURS: dict[str, Read] = {
     "GenBank": lambda path: [(r.name, r.sequence.decode().upper()) for r in read_fasta(path)],
     "CSV": lambda path: read_examples(path)[0].sequences,
     "BED": lambda path: read_bed(path, {"chr1": 300}).rows(),
+    "EMBL": lambda path: [(r.name, r.sequence.decode().upper()) for r in read_fasta(path)],
+    "GFF3": _our_annotation, "GTF": _our_annotation, "BCF": _our_variants, "bigWig": _our_values,
+    "MEME": lambda path: [one.width for one in read_motifs(path)],
+    "JASPAR": lambda path: [one.width for one in read_motifs(path)],
+    "TRANSFAC": lambda path: [one.width for one in read_motifs(path)],
+    "codon usage": lambda path: list(read_codon_usage(str(path), 1)),
 }  # fmt: skip
 """Ours, by format."""
+
+
+def list_shapes() -> Iterator[tuple[str, str, bytes]]:
+    """Format, name and bytes of every shape."""
+    return ((kind, *one) for kind, make in (FORMATS | MORE).items() for one in make().items())
 
 
 def _try(read: Read, path: Path) -> tuple[list[Any] | None, str]:
@@ -164,7 +281,7 @@ def compare(kind: str, path: Path) -> dict[str, Any]:
         if found is not None:
             takes[name] = found
     ours, said = _try(OURS[kind], path)
-    same_form = kind in ("VCF", "FASTA", "GenBank")
+    same_form = kind in ("VCF", "FASTA", "GenBank", "BCF", "MEME", "JASPAR", "TRANSFAC")
     differs = same_form and ours is not None and bool(takes) and ours not in takes.values()
     return {
         "takes": list(takes),

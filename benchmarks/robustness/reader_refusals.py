@@ -18,7 +18,46 @@ _INTERVALS = {
     "header": OTHER, "mixed tabs and blanks": DOUBT, "start 1e2": LOSSY, "end before start": DOUBT,
     "strand ?": DOUBT, "several widths": DAMAGE, "quotes": SPOILT,
 }  # fmt: skip
+_POSITION = "no position: the reference hands on the text, or another number"
+_EMPTY = "a required column is empty"
+_ANNOTATION = {
+    "start 0": _POSITION, "start empty": _POSITION, "start .": _POSITION, "start 1e1": LOSSY,
+    "start <10": _POSITION, "start 1,000": _POSITION, "negative start": _POSITION,
+    "end before start": DOUBT, "end beyond": "another genome: no gene is left",
+    "contig unknown": "another genome (genes are read, and the contig is counted)",
+    "contig quoted": SPOILT, "type empty": _EMPTY, "strand empty": _EMPTY,
+    "single quotes": "the reference has the quotes in names", "quotes around rows": SPOILT,
+    "strand ?": DOUBT, "UTF-16": "the reference's records are bytes of UTF-16",
+}  # fmt: skip
+_BLANK = "a track without a finite value is of no use"
 REASONS: dict[str, dict[str, str]] = {
+    "GFF3": _ANNOTATION, "GTF": _ANNOTATION,
+    "EMBL": {
+        "U": LETTERS, "gap": LETTERS, "length too long": DAMAGE, "length too short": DAMAGE,
+        "bad location": "the reference drops the feature with a warning", "two the same": DOUBT,
+        "no //": DAMAGE,
+    },
+    "BCF": {
+        "without its end block": DAMAGE,
+        "two files joined": "the reference reads the first file, and drops the other",
+    },
+    "bigWig": {
+        "longer contig": "made for another genome", "shorter contig": "made for another genome",
+        "nan": _BLANK, "inf": _BLANK,
+    },
+    "MEME": {
+        "RNA": LETTERS, "sum 0.9": "the reference rounds to counts", "a row missing": DAMAGE,
+        "counts": "the reference rounds to counts", "an id twice": DOUBT,
+    },
+    "JASPAR": {
+        "negative": "a count below 0", "an id twice": DOUBT,
+        "four rows without >": "a matrix without a name, which files of results need",
+    },
+    "TRANSFAC": {"an id twice": DOUBT},
+    "codon usage": {
+        "a codon twice": DOUBT, "a codon missing": MISSING, "codon of four": MISSING,
+        "codon with N": MISSING, "negative": "a frequency below 0", "nan": MISSING,
+    },
     "VCF": {
         "a sample too many in a row": DAMAGE, "control character in INFO": DAMAGE,
         "ALT empty": MISSING, "REF empty": MISSING, "ALT A,": MISSING, "REF .": MISSING,
@@ -70,4 +109,4 @@ REASONS: dict[str, dict[str, str]] = {
 
 def find_reason(kind: str, name: str) -> str | None:
     """Why a shape is refused; None where there is no reason."""
-    return REASONS[kind].get(name) or _ANYWHERE.get(name)
+    return REASONS.get(kind, {}).get(name) or _ANYWHERE.get(name)

@@ -5,7 +5,7 @@ format's reference reader and by ours.
 """
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pysam
 
@@ -417,10 +417,3 @@ FORMATS: dict[str, Callable[[], Shapes]] = {
     "VCF": list_vcf, "FASTA": list_fasta, "CSV": list_tables, "variants": list_variant_tables,
     "BED": list_bed, "bedGraph": lambda: list_bed(value=True), "GenBank": list_genbank,
 }  # fmt: skip
-
-
-def list_shapes() -> Iterator[tuple[str, str, bytes]]:
-    """Format, name and bytes of every shape."""
-    for kind, shapes in FORMATS.items():
-        for name, data in shapes().items():
-            yield kind, name, data

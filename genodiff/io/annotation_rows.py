@@ -35,6 +35,7 @@ TITLES = ("gene_name", "Name", "gene", "locus_tag", "gene_id", "ID", "transcript
 _KEPT = {*TITLES, "Parent"}
 _PAIR = re.compile(r' *([^ =;]+)( +|=)(?:"([^"]*)"|([^;]*)) *(?:;|$)')
 _SAF_HEADER = ("geneid", "chr", "start", "end", "strand")
+_STRANDS = {"1": "+", "+1": "+", "-1": "-"}
 _SEQUENCES = ("##FASTA", ">")  # of GFF3, below its rows
 _SHOWN = 4  # types in a message
 
@@ -229,7 +230,7 @@ def _is_gff(fields: list[str]) -> bool:
         len(fields) in (8, 9)
         and _are_whole(fields[3:5])
         and not _are_whole(fields[1:3])  # BED of nine columns
-        and fields[6] in ("+", "-", ".", "?")
+        and fields[6] in ("+", "-", ".", "?", *_STRANDS)
     )
 
 
@@ -252,6 +253,8 @@ def _read_row(
     def fault(what: str, fix: str) -> DataError:
         return DataError(what, file=name_input(path), line=number, fix=fix)
 
+    if columns != 5 and len(fields) in (8, 9):  # attributes may be left out, or be empty
+        columns = len(fields)
     if len(fields) != columns:
         what = f"has {len(fields)} column{'s' * (len(fields) != 1)}, not {columns}"
         raise fault(what, "correct the row; columns are separated by tabs")
@@ -265,6 +268,7 @@ def _read_row(
     if last < first:
         fix = "exchange or correct them; over the origin of a circle add its length to the end"
         raise fault(f"the end {last} is before the start {first}", fix)
+    strand = _STRANDS.get(strand, strand)
     if strand not in ("+", "-", ".", "?"):
         raise fault(f"'{strand}' is no strand", "write +, - or .")
     if not keeps(contig):
@@ -274,7 +278,7 @@ def _read_row(
     if columns == 5:
         _refuse_spoilt({"name": name}, fault)
     else:
-        kind = _read_word(kind, "type of a row", fault)
+        kind = _read_word("_".join(kind.split()), "type of a row", fault) and kind
         if "=" in kind or ";" in kind:
             raise fault(f"column 3 is the type, and '{kind}' is none", "write gene, CDS, ...")
         names, words = _read_names(fields[8] if columns == 9 else "", fault)

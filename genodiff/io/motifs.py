@@ -178,6 +178,8 @@ def _read_rows(
     for i in range(at + 1, len(lines)):
         line, row = lines[i]
         words = row.split()
+        if not words and rows and width is not None and len(rows) < width:
+            continue  # blank lines between rows
         if not words or _read_number(words[0]) is None:
             if words and width is not None and len(rows) < width:
                 what = f"row {len(rows) + 1} of {width:g} expected, found '{row.strip()[:40]}'"
@@ -302,6 +304,9 @@ def _read_counts(name: str, alias: str, line: int, rows: list[Line], shown: str)
         return DataError(what, file=shown, line=at, record=name, fix=fix)
 
     written, widths = [f">{name}"], list[int]()
+    named = [row[:1].upper() for _, row in rows]
+    if sorted(named) == sorted("ACGT"):  # rows that are named may stand in any order
+        rows = [rows[named.index(letter)] for letter in "ACGT"]
     for letter, (at, row) in zip("ACGT", rows, strict=False):
         found = re.fullmatch(r"(?:([A-Za-z])\s*)?(\[?)\s*([^][]*?)\s*(\]?)", row)
         if found is None or bool(found[2]) != bool(found[4]):

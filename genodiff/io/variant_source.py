@@ -220,6 +220,20 @@ def _open_bcf(path: Path, shown: str) -> VariantSource:
     return VariantSource(path, shown, "bcf", parse_vcf(_convert_bcf(path, shown), shown)[0], read)
 
 
+@contextmanager
+def _open_seekable(path: Path) -> Iterator[str]:
+    """A file that htslib reads: of BCF in plain gzip, which it cannot seek in, a copy without."""
+    with open_input(path) as source, tempfile.NamedTemporaryFile(suffix=".bcf") as copy:
+        blocks = source.blocks()
+        first = next(blocks, b"")
+        if source.compression != "gzip":
+            yield find_plain_path(path)
+            return
+        copy.writelines((first, *blocks))
+        copy.flush()
+        yield copy.name
+
+
 def _convert_bcf(path: Path, shown: str) -> Iterator[tuple[int, str]]:
     try:
         import pysam
@@ -231,14 +245,14 @@ def _convert_bcf(path: Path, shown: str) -> Iterator[tuple[int, str]]:
     before = pysam.set_verbosity(0)
     number = 0
     try:
-        with pysam.VariantFile(find_plain_path(path)) as file:
+        with _open_seekable(path) as readable, pysam.VariantFile(readable) as file:
             for line in str(file.header).splitlines():
                 number += 1
                 yield number, line
             for record in file:
                 number += 1
                 yield number, str(record).rstrip("\n")
-    except (OSError, ValueError) as fault:
+    except (OSError, ValueError, NotImplementedError) as fault:
         what = f"the BCF data (binary variants) are corrupt after record line {number}: {fault}"
         raise DataError(
             what, file=shown, fix="copy the file again (bcftools view tests it)"

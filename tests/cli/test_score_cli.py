@@ -180,7 +180,7 @@ def test_a_shard_is_refused_where_the_whole_file_is_and_judges_no_other_records(
     fit = [f"chr1\t{pos}\t.\t{FASTA[5 + pos]}\tN\t.\t.\t." for pos in range(1, 6)]
     wrong = [f"chr1\t{pos}\t.\tN\tA\t.\t.\t." for pos in range(301, 306)]  # behind its end
     seen: list[int] = []
-    for reader in ("variants.records", "io.variant_check"):
+    for reader in ("variants.records", "io.variants"):
         monkeypatch.setattr(
             f"genodiff.{reader}.judge_record",
             lambda record, genome: seen.append(record.pos) or judge_record(record, genome),

@@ -1,5 +1,6 @@
 """What the reference reader of a format takes, ours takes: the shown cases, and the whole sweep."""
 
+import gzip
 import importlib.util
 import logging
 import sys
@@ -9,11 +10,13 @@ from types import ModuleType
 import pytest
 
 from genodiff.errors import DataError
+from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.bed import read_bed
 from genodiff.io.delimited import read_delimited
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.genes import read_genes
+from genodiff.io.motifs import read_motifs
 from genodiff.io.value_tracks import read_values
 from genodiff.io.variant_source import open_variants
 from genodiff.io.variants import anchor_record
@@ -137,6 +140,36 @@ def test_bed_may_have_blanks_in_place_of_tabs(tmp_path: Path) -> None:
     assert read_bed(bed, {"chr1": 99})["name"].to_list() == ["a", "b"]
 
 
+def test_rows_of_annotation_may_lack_attributes_and_say_strands_as_numbers(tmp_path: Path) -> None:
+    rows = "a\tx\tmy gene\t1\t9\t.\t-1\t.\t\na\tx\tCDS\t2\t9\t.\t1\t0\tID=c\n"
+    found = list(read_annotation(write(tmp_path / "a.gff3", rows), {"a": 99}))
+    assert [(one.type, one.strand) for one in found] == [("my gene", "-"), ("CDS", "+")]
+
+
+def test_rows_of_motifs_may_be_named_in_any_order_or_lie_apart(tmp_path: Path) -> None:
+    text = ">M a\nC [ 1 7 ]\nA [ 7 1 ]\nT [ 1 1 ]\nG [ 1 1 ]\n"
+    (one,) = read_motifs(write(tmp_path / "a.jaspar", text))
+    assert one.consensus() == "AC"
+    head = "MEME version 4\n\nMOTIF M\nletter-probability matrix: alength= 4 w= 2\n"
+    text = head + " 0.7 0.1 0.1 0.1\n\n 0.1 0.7 0.1 0.1\n"
+    assert read_motifs(write(tmp_path / "a.meme", text))[0].width == 2
+
+
+def test_bcf_in_plain_gzip_is_read(tmp_path: Path) -> None:
+    pysam = pytest.importorskip("pysam")
+    text = write(
+        tmp_path / "a.vcf", f"{HEAD}##contig=<ID=chr1>\n{NAMES}\n{ROW}\n".replace("X=1", ".")
+    )
+    with (
+        pysam.VariantFile(str(text)) as source,
+        pysam.VariantFile(str(tmp_path / "b.bcf"), "wb", header=source.header) as out,
+    ):
+        for record in source:
+            out.write(record)
+    data = gzip.compress(gzip.decompress((tmp_path / "b.bcf").read_bytes()))
+    assert list_variants(write(tmp_path / "c.bcf", data)) == [(3, "G", ("A",))]
+
+
 def test_a_file_of_a_release_of_genbank_is_read(tmp_path: Path) -> None:
     path = write(tmp_path / "a.seq", "")
     text = Path(FOLDER / "reader_shapes.py").read_text(encoding="utf-8")
@@ -184,11 +217,10 @@ def import_bench(name: str) -> ModuleType:
 @pytest.mark.slow
 def test_what_a_reference_reader_takes_and_ours_does_not_is_listed(tmp_path: Path) -> None:
     pytest.importorskip("pysam")
-    reasons, shapes = import_bench("reader_refusals"), import_bench("reader_shapes")
-    bench = import_bench("compare_readers")
+    reasons, bench = import_bench("reader_refusals"), import_bench("compare_readers")
     logging.disable(logging.CRITICAL)
     try:
-        for n, (kind, name, data) in enumerate(shapes.list_shapes()):
+        for n, (kind, name, data) in enumerate(bench.list_shapes()):
             (tmp_path / str(n)).mkdir()
             path = write(tmp_path / str(n) / f"a{bench.ENDINGS[kind]}", data)
             got = bench.compare(kind, path)
