@@ -6,13 +6,14 @@
 # make clean  remove the environment and what was built
 # make check  lint and the quick tests of every room: the habit before a commit
 PYTHON ?= python3
+WORKERS ?= 2
 VENV   ?= .venv
 TORCH  ?= 2.13.0
 CPU    := https://download.pytorch.org/whl/cpu
 BIN     = $(VENV)/bin
 PIP     = $(BIN)/python -m pip --disable-pip-version-check install -q
 
-TESTS   = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+TESTS   = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # The quick tests: some files of every room, none of which takes more than a few seconds.
 QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/test_*.py)) \

@@ -244,6 +244,7 @@ def make_usual_scene(name: str) -> Callable[[Path, Path], Scene]:
 
 LONG = {
     "demo": "genodiff.studies.demo.run_demo",
+    "constraint": "genodiff.conservation.job.ConstraintJob.open",
     **{f"finetune {name}": "genodiff.studies.sweeping.choose_device" for name in describe_suites()},
 }
 """Verbs that take minutes; with `--force` it is seen that the work begins."""
