@@ -29,10 +29,7 @@ def fasta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "in.fa"
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("ending", ["npz", "parquet"])
-@pytest.mark.parametrize("pool", ["mean", "none"])
-@pytest.mark.parametrize("n", [1, 3, 5])
+@pytest.mark.parametrize(("ending", "pool", "n"), [("npz", "none", 3)])  # others: tests/jobs
 def test_merged_embeddings_are_those_of_one_run(
     run: Path, fasta: Path, ending: str, pool: Any, n: int
 ) -> None:
