@@ -36,6 +36,8 @@ def test_the_first_commands_run_as_pasted(
     rates = {row.split("\t")[0]: row.split("\t") for row in rows if not row.startswith("#")}
     at = rates["class"].index("rate")
     assert float(rates["codon position 2"][at]) < 0.5 < float(rates["intergenic"][at])
+    load = (tmp_path / "load.tsv").read_text().splitlines()
+    assert sum("sample1" in one for one in load) >= 1
     scored = [x for x in (tmp_path / "scored.vcf").read_text().splitlines() if x[0] != "#"]
     assert len(scored) > 500
     assert all("GD_SCORE=" in one and "GD_CSQ=" in one for one in scored)

@@ -1,7 +1,8 @@
 """Constraints in words as what they mean in a genome: of every region, and of places."""
 
+import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from genodiff.constraints.constraint import AllOf, Constraint
 from genodiff.constraints.repeats import read_repeats
 from genodiff.constraints.rule_words import RuleWords, read_rule_words
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, Require
-from genodiff.errors import DataError, GenodiffError, UsageError
+from genodiff.errors import DataError, GenodiffError, UsageError, format_count
+from genodiff.io.bed import read_bed
 from genodiff.io.regions import parse_region
 from genodiff.settings import read_yaml
 
 _GC = re.compile(r"([0-9.]+)(%?)-([0-9.]+)(%?)(?:/([0-9]+)(?::([0-9]+))?)?")
+_log = logging.getLogger("genodiff")
 _FRAMES = {"forward": 1, "reverse": -1}
 
 
@@ -45,11 +48,15 @@ def read_rule_file(path: str | Path) -> RuleWords:
 
 
 def make_rules(
-    words: RuleWords, contigs: dict[str, int], circular: Collection[str] = ()
+    words: RuleWords,
+    contigs: dict[str, int],
+    circular: Collection[str] = (),
+    regions: Sequence[tuple[str, int, int]] | None = None,
 ) -> DesignRules:
     """The constraints that `words` mean in a genome. Raises `UsageError`, `DataError`.
 
-    Places on one of the `circular` contigs may cross its origin.
+    Places on one of the `circular` contigs may cross its origin. Of a BED file of bases to keep,
+    the intervals that share a base with `regions` count (None: all).
     """
     places_in = (contigs, circular)
     code = 1 if words.genetic_code is None else words.genetic_code
@@ -86,13 +93,33 @@ def make_rules(
         else:
             contig, start, end, strand = _parse_stranded(str(word), *places_in)
             places.setdefault(contig, []).append(NoStop(((start, end),), strand, code))
-    for word in words.keep:
-        contig, start, end = parse_region(str(word), *places_in)
+    for contig, start, end in _list_kept(words.keep, contigs, circular, regions):
         places.setdefault(contig, []).append(KeepBases((start, end)))
     if words.max_edits is not None:
         every.append(MaxEdits(words.max_edits))
     on_contig = {name: tuple(some) for name, some in places.items()}
     return DesignRules(AllOf(tuple(every)), on_contig, bool(words.allow_stops))
+
+
+def _list_kept(
+    words: Sequence[str],
+    contigs: dict[str, int],
+    circular: Collection[str],
+    regions: Sequence[tuple[str, int, int]] | None,
+) -> Iterator[tuple[str, int, int]]:
+    """Each interval to keep: places, and the rows of BED files, such as conserved elements."""
+    for word in map(str, words):
+        if not word.endswith((".bed", ".bed.gz")):
+            yield parse_region(word, contigs, circular)
+            continue
+        rows = read_bed(word, contigs).select("contig", "start", "end").iter_rows()
+        within = [
+            (contig, start, end)
+            for contig, start, end in rows
+            if regions is None or any(contig == c and a < end and start < b for c, a, b in regions)
+        ]
+        _log.info("%s: %s in the regions, kept", word, format_count(len(within), "interval"))
+        yield from within
 
 
 def parse_gc(text: str) -> GcContent:

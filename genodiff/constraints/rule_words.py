@@ -51,7 +51,11 @@ class RuleWords:
         "Of --protein and --no-stop: take a frame that holds stop codons before its end as it is. "
         "Otherwise it is refused: most often it is the other strand's.",
     ] = None
-    keep: Annotated[Words, "Bases that stay within the regions: chr1:120-130."] = ()
+    keep: Annotated[
+        Words,
+        "Bases that stay within the regions: chr1:120-130, or a BED file, such as elements.bed of "
+        "`genodiff constraint`.",
+    ] = ()
     no_repeats: Annotated[Words, "No stretch longer than 20 that a file has: 20:vector.fa."] = ()
 
     def join(self, other: "RuleWords") -> "RuleWords":

@@ -35,7 +35,7 @@ class RedesignJob(DrawJob[RedesignRequest]):
             what = "--max-edits counts changes of a genome, and a template has open letters"
             raise UsageError(what, fix="give --fasta and --bed, or leave --max-edits out")
         source, gaps = self._open_source(stack)
-        rules = make_rules(words, source.contigs, source.circular)
+        rules = make_rules(words, source.contigs, source.circular, gaps)
         run = asked.find_run()
         given, fasta = asked.relatives, asked.fasta
         model = open_language(
@@ -88,7 +88,7 @@ def design_sequences(asked: HeldDesignsRequest, holder: ModelHolder) -> Any:
     model = refuse_fitted(holder.inner)
     device = str(next(model.backbone.parameters()).device)
     model, guiding = open_guided(model, guide, device)
-    rules = make_rules(_read_words(asked.rules), source.contigs, source.circular)
+    rules = make_rules(_read_words(asked.rules), source.contigs, source.circular, gaps)
     drawing = DesignDrawing(
         model, asked.read_sampling(holder.memory), asked.n, source, gaps, rules,
         most_states=asked.most_states, guiding=guiding, flank=asked.oracle_flank,

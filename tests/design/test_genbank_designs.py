@@ -1,4 +1,4 @@
-"""Designs as GenBank: what Biopython reads back is the design, its source's features and edits."""
+"""Designs as GenBank, and beside conserved elements: what Biopython reads back is the design, its source's features and edits."""
 
 from pathlib import Path
 
@@ -122,3 +122,24 @@ def test_runs_of_edits_are_one_feature() -> None:
         (14, 15, "n"),
     ]
     assert [m.qualifiers["note"] for m in marks] == ["edited", "filled"]
+
+
+def test_conserved_elements_stay(
+    tmp_path: Path, run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("g.fa").write_text(f">c\n{LETTERS}\n>d\n{LETTERS}\n")
+    Path("e.bed").write_text("c\t0\t25\nc\t40\t45\nd\t20\t60\nc\t66\t69\n")
+    words = ["--fasta", "g.fa", "--region", "c:21-50", "--steps", "4", "-n", "8", "--threads", "1"]
+    assert exit_code("redesign", run, *words, "--keep", "e.bed", "-o", "o.fa") == 0
+    assert "2 intervals in the regions, kept" in capsys.readouterr().err
+    changed = {
+        at
+        for row in Path("o.fa.bed").read_text().splitlines()[1:]
+        for at in range(int(row.split("\t")[1]), int(row.split("\t")[2]))
+    }
+    assert changed
+    assert changed <= {*range(25, 40), *range(45, 50)}
+    Path("e.bed").write_text("c\t0\t250\n")
+    assert exit_code("redesign", run, *words, "--keep", "e.bed", "-o", "p.fa") == 3
+    assert "e.bed, line 1" in capsys.readouterr().err
