@@ -1,4 +1,4 @@
-"""Designs as GenBank, and beside conserved elements: what Biopython reads back is the design, its source's features and edits."""
+"""Designs as GenBank, read back by Biopython, and designs that leave conserved elements alone."""
 
 from pathlib import Path
 
