@@ -35,9 +35,10 @@ from genodiff.backbones.backbone import Backbone, flip_positions, stack_strands
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.faidx import Genome
 from genodiff.io.features import read_features
+from genodiff.io.input_file import is_file
 from genodiff.io.places import list_places
 from genodiff.io.regions import read_round
-from genodiff.io.sequences import Sequences, is_file, read_sequences
+from genodiff.io.sequences import Sequences, read_sequences
 from genodiff.runs.related_model import PLACE_CHANNELS, RelatedBackbone
 
 LONGEST = 1 << 20

@@ -18,7 +18,7 @@ from genodiff.embedding.embedding_files import Kept, write_kept
 from genodiff.embedding.request import EmbedFields, EmbedRequest, HeldEmbeddingRequest
 from genodiff.errors import UsageError, format_count
 from genodiff.io import atomic
-from genodiff.io.sequences import is_file
+from genodiff.io.input_file import is_file
 from genodiff.io.target import describe_file, set_aside
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows

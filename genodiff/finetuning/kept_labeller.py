@@ -20,8 +20,9 @@ from genodiff.finetuning.batches import split_passes
 from genodiff.finetuning.labeller_files import read_labeller
 from genodiff.finetuning.predictor_files import read_alphabet
 from genodiff.io.faidx import Genome
+from genodiff.io.input_file import is_file
 from genodiff.io.places import list_places
-from genodiff.io.sequences import is_file, read_sequences
+from genodiff.io.sequences import read_sequences
 from genodiff.runs.known_contigs import LetterSource
 
 BATCH = 8

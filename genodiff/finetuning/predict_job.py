@@ -40,7 +40,7 @@ from genodiff.finetuning.predictions import Floats, make_frame, make_rows
 from genodiff.finetuning.unit_selection import UnitChoice, find_units
 from genodiff.io import atomic
 from genodiff.io.file_kinds import find_plain_path
-from genodiff.io.sequences import is_file
+from genodiff.io.input_file import is_file
 from genodiff.jobs import machine
 from genodiff.jobs.job import Job, Rows
 from genodiff.tasks.unlabelled import Query, read_queries

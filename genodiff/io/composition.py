@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
+"""The letters of DNA."""
 _GC, _N, _PLAIN = b"GCgc", b"Nn", b"ACGTNacgtn"
 _UPPER = bytes(range(65, 91))
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from genodiff.errors import DataError
-from genodiff.io.composition import Composition
+from genodiff.io.composition import IUPAC, Composition
 from genodiff.io.diagnosis import Diagnosis, describe_letter, find_file_format
 from genodiff.io.file_kinds import find_format
 from genodiff.io.genbank import FlatFormat, FlatRecord, find_flat_format, parse_flat_records
@@ -28,7 +28,6 @@ from genodiff.io.input_file import InputFile, open_input
 from genodiff.io.regions import mark_circular, says_circular
 from genodiff.io.text_lines import find_spoilt_name, split_lines
 
-IUPAC = b"ACGTNRYSWKMBDHVacgtnryswkmbdhv"
 _PLAIN = b"ACGTNacgtn\n"
 _AMBIGUOUS = b"RYSWKMBDHVryswkmbdhv"
 _UPPER_N = bytes.maketrans(b"acgtn" + _AMBIGUOUS, b"ACGTN" + b"N" * len(_AMBIGUOUS))

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.errors import DataError
+from genodiff.io.composition import IUPAC
 from genodiff.io.diagnosis import find_stand_in
 from genodiff.io.file_kinds import (
     HEAD,
@@ -338,3 +339,14 @@ def _near(path: Path) -> str | None:
     except OSError:
         return None
     return next(iter(get_close_matches(path.name, names[:10_000], n=1, cutoff=0.7)), None)
+
+
+def is_file(given: Any, extra: bytes = b"") -> bool:
+    """Whether `given` names a file.
+
+    A `Path` does. So does a string, unless it consists of DNA letters (or of `extra` bytes) alone:
+    "genome.fa" is a file, "GATTACA" a sequence. Give `Path("CAT")` for a file of such a name.
+    """
+    if isinstance(given, str):
+        return not given or bool(given.encode("utf-8", "replace").translate(None, IUPAC + extra))
+    return isinstance(given, Path)

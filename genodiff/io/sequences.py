@@ -15,6 +15,7 @@ from Bio.Seq import MutableSeq, Seq, UndefinedSequenceError
 from Bio.SeqRecord import SeqRecord
 
 from genodiff.errors import DataError, UsageError
+from genodiff.io.composition import IUPAC
 from genodiff.io.containers import (
     LETTERS,
     NAME,
@@ -29,22 +30,12 @@ from genodiff.io.containers import (
     read_columns,
     read_rows,
 )
-from genodiff.io.fasta import IUPAC, Record, check_letters, read_fasta
+from genodiff.io.fasta import Record, check_letters, read_fasta
+from genodiff.io.input_file import is_file
 from genodiff.io.regions import mark_circular, say_linear
 
 Sequences = Any
 """What `read_sequences` accepts."""
-
-
-def is_file(given: Sequences, extra: bytes = b"") -> bool:
-    """Whether `given` names a file.
-
-    A `Path` does. So does a string, unless it consists of DNA letters (or of `extra` bytes) alone:
-    "genome.fa" is a file, "GATTACA" a sequence. Give `Path("CAT")` for a file of such a name.
-    """
-    if isinstance(given, str):
-        return not given or bool(given.encode("utf-8", "replace").translate(None, IUPAC + extra))
-    return isinstance(given, Path)
 
 
 def read_sequences(

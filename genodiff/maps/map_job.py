@@ -13,7 +13,8 @@ from genodiff.errors import UsageError
 from genodiff.io import atomic
 from genodiff.io.genes import Gene, pick_genes, read_genes
 from genodiff.io.identity import sha256_json
-from genodiff.io.sequences import is_file, is_single
+from genodiff.io.input_file import is_file
+from genodiff.io.sequences import is_single
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.request import find_named
 from genodiff.maps.map_files import write_arrays, write_frame

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from genodiff.errors import UsageError
 from genodiff.io.faidx import Genome
+from genodiff.io.input_file import is_file
 from genodiff.io.places import Place, list_places
-from genodiff.io.sequences import Sequences, is_file, read_sequences
+from genodiff.io.sequences import Sequences, read_sequences
 from genodiff.scoring.variant_windows import Contigs, HeldContigs
 
 BASES = "ACGT"

@@ -8,7 +8,8 @@ from genodiff.evaluation.eval_data import open_data
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.evaluation.generative import check_judge, figures
 from genodiff.generate.samples_file import read_samples
-from genodiff.io.sequences import is_file, read_records
+from genodiff.io.input_file import is_file
+from genodiff.io.sequences import read_records
 from genodiff.jobs.machine import choose_device
 from genodiff.quality.requests import JudgeRequest
 from genodiff.runs.model import TrainedModel, load_model

@@ -23,9 +23,9 @@ from genodiff.io.delimited import read_delimited
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.file_kinds import find_plain_path
-from genodiff.io.input_file import check_parquet, name_input, open_input
+from genodiff.io.input_file import check_parquet, is_file, name_input, open_input
 from genodiff.io.places import list_places
-from genodiff.io.sequences import Sequences, is_file, read_sequences
+from genodiff.io.sequences import Sequences, read_sequences
 from genodiff.io.text_lines import read_text_lines
 from genodiff.tasks.examples import check_sequence
 from genodiff.tasks.labelled_file import check_cell, check_name

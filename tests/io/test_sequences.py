@@ -9,7 +9,8 @@ from Bio.SeqRecord import SeqRecord
 
 from genodiff.errors import DataError, GenodiffError, UsageError
 from genodiff.io.fasta import Record
-from genodiff.io.sequences import is_file, read_sequences
+from genodiff.io.input_file import is_file
+from genodiff.io.sequences import read_sequences
 
 RECORD = SeqRecord(Seq("ACgtN"), id="r.1", description="of a test")
 
