@@ -147,7 +147,7 @@ def fill_by_network(run: Path) -> Fill:
     model = load_model(run, device="cpu")
 
     def fill(drafts: list[np.ndarray], seed: int) -> list[str]:
-        how = Sampling("ancestral", STEPS)
+        how = Sampling(sampler="ancestral", steps=STEPS)
         return [DNA.decode(one.ids) for one in infill(model, drafts, how=how, seed=seed)]
 
     return fill

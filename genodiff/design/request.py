@@ -8,8 +8,14 @@ from typing import Annotated, Any, ClassVar, get_args
 
 from genodiff.constraints.rule_words import RuleWords, Words
 from genodiff.errors import UsageError, format_count
-from genodiff.generate.request import BatchSize, DrawRequest, Guide, Stride
-from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
+from genodiff.generate.request import DrawRequest, Guide
+from genodiff.generate.sampling import (
+    BatchSize,
+    Sampling,
+    Stride,
+    refuse_novel,
+    require_positive,
+)
 from genodiff.io.target import describe_file, is_stream, read_json_object
 from genodiff.jobs.file_request import OUT
 from genodiff.jobs.journal import Journal
@@ -74,9 +80,9 @@ class DesignFields:
 
     def read_sampling(self, memory: str | None = None) -> Sampling:
         """The settings, judged; `memory` where they name none. Raises `UsageError`."""
-        memory = self.memory or memory
-        where = (self.temperature, 1.0, self.stride, False, self.batch_size)
-        return Sampling(self.sampler, self.steps, *where, memory=memory)
+        names = {one.name for one in fields(Sampling)} & {one.name for one in fields(self)}
+        given = {name: getattr(self, name) for name in names}
+        return Sampling(**{**given, "memory": self.memory or memory})
 
     def check_noise(self, *, stands: bool) -> None:
         """Raises `UsageError` for a time that is none, and where nothing `stands` to begin with."""

@@ -99,7 +99,7 @@ class Drawing(ABC):
         return {
             "checkpoint": self.model.digest,
             "device": next(self.model.backbone.parameters()).device.type,
-            "steps": self.how.steps,
+            "steps": self.how.step_count,
             "memory": None if self.memory is None else self.memory.identify(),
             "of": self.describe(),
         }
@@ -154,7 +154,7 @@ def name_filling(name: str, n: int, number: int) -> str:
 
 def count_steps(how: Sampling) -> int | None:
     """The number of steps in which each window is filled; None if the sampler has no steps."""
-    return (how.steps or AUTO_STEPS) if SAMPLERS[str(how.sampler)].uses_steps else None
+    return (how.step_count or AUTO_STEPS) if SAMPLERS[str(how.sampler)].uses_steps else None
 
 
 def describe_draw(how: Sampling, nfe: int) -> str:

@@ -94,7 +94,7 @@ def plan_sampling(drawing: Drawing, work: Workload, files: Sequence[str]) -> dic
     ]
     curve = _read_curve(model.run / "eval.json")
     if curve and how.sampler == "ancestral":
-        steps = how.steps or AUTO_STEPS
+        steps = how.step_count or AUTO_STEPS
         lost = 1000 * bits_lost(curve, model.diffusion.schedule, steps)
         values["bits_lost_per_1000"] = round(lost, 4)
         lines.append(
@@ -153,7 +153,7 @@ def _quicker(drawing: Drawing, seconds: float) -> str | None:
     if not SAMPLERS[str(how.sampler)].uses_steps:
         others = [s for s in drawing.model.objective.samplers if SAMPLERS[s].uses_steps]
         return f"--sampler {others[0]} --steps 64" if others else None
-    steps = how.steps or AUTO_STEPS
+    steps = how.step_count or AUTO_STEPS
     return f"--steps {steps // 4}" if steps >= 32 else None
 
 

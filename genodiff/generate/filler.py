@@ -285,7 +285,7 @@ class Filler:
             for start, end in piece.rounds:
                 masks.append(int(left[start:end].sum()))
                 left[start:end] = False
-            steps, together = self.how.steps or AUTO_STEPS, piece.together is not None
+            steps, together = self.how.step_count or AUTO_STEPS, piece.together is not None
             self.guiding.check_record(masks, self.sampler, steps, together=together)
 
     def _guide(
@@ -311,7 +311,7 @@ class Filler:
         return SamplerOptions(
             u_order=torch.from_numpy(u[0]).to(self.device),
             u_token=torch.from_numpy(u[1]).to(self.device),
-            steps=self.how.steps or AUTO_STEPS,
+            steps=self.how.step_count or AUTO_STEPS,
             temperature=float(self.how.temperature),
             top_p=float(self.how.top_p),
             refine=networks.refine,

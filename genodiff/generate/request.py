@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from genodiff.diffusion.registries import SAMPLERS
 from genodiff.domain import DOMAINS
 from genodiff.errors import UsageError, format_count
 from genodiff.generate.guide_settings import GuideSettings, check_guide
@@ -26,18 +25,6 @@ _OTHER_FORMATS = {
 Out = Annotated[
     str | Path | None, Option("The same, and of text the file to write.", OUT, decides="nothing")
 ]
-Temperature = Annotated[float, Option("1 is the model's own law, 0 its likeliest bases.")]
-Stride = Annotated[
-    int | None, Option("New bases per window beyond the trained length (default: half of it).")
-]
-BatchSize = Annotated[
-    int | None, Option("Records at a time: changes the speed, never the bytes.", decides="nothing")
-]
-MEMORY = (
-    "on: with a memory of the training genome; novel: and no record copies more of it than 9 in "
-    "10 held-out sequences (default: on for a run of train --memory). Of --bed and --region each "
-    "window leaves its own locus out; novel is not for them."
-)
 Guide = Annotated[
     Mapping[str, Any] | None,
     Option(
@@ -49,40 +36,11 @@ Guide = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleFields:
+class SampleFields(Sampling):
     """How new sequences and fillings are drawn."""
 
-    sampler: Annotated[
-        str | None, Option(f"{', '.join(SAMPLERS.list_names())} [the objective's own].")
-    ] = None
-    sampler_options: Annotated[
-        Mapping[str, float] | None,
-        Option(
-            "A setting of the sampler, as eta=0.1; one or several.",
-            ("--sampler-option",),
-        ),
-    ] = None
-    steps: Annotated[
-        int | Literal["auto"] | None, Option("Steps per window (auto: 256, or --bits-lost).")
-    ] = "auto"
-    temperature: Temperature = 1.0
-    top_p: Annotated[
-        float, Option("Draw among the likeliest bases that hold this much probability.")
-    ] = 1.0
-    stride: Stride = None
-    allow_n: Annotated[bool, Option("Let N be drawn as well as A, C, G and T.")] = False
-    batch_size: BatchSize = None
-    memory: Annotated[Literal["on", "off", "novel"] | None, Option(MEMORY)] = None
     block: Block = None
     seed: Seed = 1
-
-    def read_sampling(self, memory: str | None = None) -> Sampling:
-        """The settings, judged; `memory` where they name none. Raises `UsageError`."""
-        return Sampling(
-            self.sampler, None if self.steps == "auto" else self.steps, self.temperature,
-            self.top_p, self.stride, self.allow_n, self.batch_size,
-            dict(self.sampler_options or {}), self.memory or memory,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +117,11 @@ class DrawRequest(FileRequest):
     ] = None
     seed: Seed = 1
 
+    def name_output(self) -> None:
+        """Say which file is written, before it is judged."""
+
     def __post_init__(self) -> None:
+        self.name_output()
         super().__post_init__()
         ending = Path(str(self.out)).suffix.lower()
         if ending in _OTHER_FORMATS and getattr(self, "known", None) != "text":
@@ -279,8 +241,6 @@ class SampleRequest(SampleFields, DrawRequest):
     ] = None
 
     def __post_init__(self) -> None:
-        how = self.read_sampling()
-        self._name_output()
         super().__post_init__()
         if self.bits_lost is not None and self.steps not in (None, "auto"):
             what = "--bits-lost chooses the steps, and --steps gives them"
@@ -300,14 +260,14 @@ class SampleRequest(SampleFields, DrawRequest):
             what = "regions to fill, and no genome that they are of"
             raise UsageError(what, fix="give --template FASTA")
         if self.is_partly:
-            refuse_novel(how)
+            refuse_novel(self)
         if self.is_partly and not self.only_filled and is_genbank(str(self.out)):
             what = f"--out {self.out}: a filled genome is written as FASTA"
             raise UsageError(what, fix="give --out NAME.fa, or --only-filled")
         if self.only_filled and not self.is_partly:
             raise UsageError("--only-filled is for --bed and --region", fix="give one of them")
 
-    def _name_output(self) -> None:
+    def name_output(self) -> None:
         """Let `fasta` be `out`, and say that it is of DNA; beside regions it is the template.
 
         Raises `UsageError` for no file to write, or two.

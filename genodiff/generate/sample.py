@@ -155,7 +155,7 @@ def measure_planned_workload(
 ) -> Workload:
     """What filling gaps takes, of texts whose windows (start, end) are known."""
     how = choose_sampler(how, model)
-    share = revealed_share(model.diffusion.schedule, how.steps or AUTO_STEPS)
+    share = revealed_share(model.diffusion.schedule, how.step_count or AUTO_STEPS)
     expected = SAMPLERS[str(how.sampler)].count_with(how.options)
     records = bases = windows = 0
     evaluations = 0.0

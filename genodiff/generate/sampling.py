@@ -1,39 +1,68 @@
 """How to sample: settings that are checked before numpy and torch are loaded."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal
 
 from genodiff.diffusion.registries import SAMPLERS
 from genodiff.errors import UsageError, did_you_mean
+from genodiff.jobs.request import Option, Options
 
 AUTO_STEPS = 256
 MOST_STEPS = 1_000_000
 MEMORIES = ("on", "off", "novel")
 
 
-@dataclass(frozen=True)
-class Sampling:
+Temperature = Annotated[float, Option("1 is the model's own law, 0 its likeliest bases.")]
+Stride = Annotated[
+    int | None, Option("New bases per window beyond the trained length (default: half of it).")
+]
+BatchSize = Annotated[
+    int | None, Option("Records at a time: changes the speed, never the bytes.", decides="nothing")
+]
+MEMORY = (
+    "on: with a memory of the training genome; novel: and no record copies more of it than 9 in "
+    "10 held-out sequences (default: on for a run of train --memory). Of --bed and --region each "
+    "window leaves its own locus out; novel is not for them."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling(Options):
     """How to sample. Raises `UsageError` for what cannot be meant.
 
-    `sampler` None means the objective's own first. `steps` None means 256 per window; evaluations
+    `sampler` None means the objective's own first. `steps` "auto" means 256 per window; evaluations
     never exceed the number of masks, whatever the steps. `temperature` 0 takes the likeliest base.
     `stride` None means half the trained length. `allow_n` lets N be drawn too. `batch_size` None
-    means as many windows as keep the device busy; it changes the speed only. `options` are the
-    sampler's own settings by name; those that are not given are its defaults. `memory` is that of
+    means as many windows as keep the device busy; it changes the speed only. `memory` is that of
     the training genome (`generate/sample_memory.py`); None is "on" for a network that was trained
     with one, and "off" for any other.
     """
 
-    sampler: str | None = None
-    steps: int | None = None
-    temperature: float = 1.0
-    top_p: float = 1.0
-    stride: int | None = None
-    allow_n: bool = False
-    batch_size: int | None = None
-    options: Mapping[str, float] = field(default_factory=dict)
-    memory: str | None = None
+    sampler: Annotated[
+        str | None, Option(f"{', '.join(SAMPLERS.list_names())} [the objective's own].")
+    ] = None
+    sampler_options: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "A setting of the sampler, as eta=0.1; one or several.",
+            ("--sampler-option",),
+        ),
+    ] = None
+    steps: Annotated[
+        int | Literal["auto"] | None, Option("Steps per window (auto: 256, or --bits-lost).")
+    ] = "auto"
+    temperature: Temperature = 1.0
+    top_p: Annotated[
+        float, Option("Draw among the likeliest bases that hold this much probability.")
+    ] = 1.0
+    stride: Stride = None
+    allow_n: Annotated[bool, Option("Let N be drawn as well as A, C, G and T.")] = False
+    batch_size: BatchSize = None
+    memory: Annotated[Literal["on", "off", "novel"] | None, Option(MEMORY)] = None
 
     def __post_init__(self) -> None:
         if self.sampler is not None and self.sampler not in SAMPLERS.list_names():
@@ -52,8 +81,8 @@ class Sampling:
         if self.memory is not None and self.memory not in MEMORIES:
             fix = did_you_mean(self.memory, list(MEMORIES))
             raise UsageError(f"no memory '{self.memory}'", fix=fix)
-        require_positive("steps", self.steps)
-        if (self.steps or 0) > MOST_STEPS:
+        require_positive("steps", self.step_count)
+        if (self.step_count or 0) > MOST_STEPS:
             raise UsageError(
                 f"steps {self.steps:,} are more than {MOST_STEPS:,}",
                 fix="give as many as there are bases",
@@ -65,6 +94,22 @@ class Sampling:
                 )
         require_positive("stride", self.stride)
         require_positive("batch size", self.batch_size)
+        super().__post_init__()
+
+    @property
+    def options(self) -> dict[str, float]:
+        """The sampler's own settings by name; those that are not given are its defaults."""
+        return dict(self.sampler_options or {})
+
+    @property
+    def step_count(self) -> int | None:
+        """The steps per window, where they are given."""
+        return None if self.steps == "auto" else self.steps
+
+    def read_sampling(self, memory: str | None = None) -> Sampling:
+        """These settings alone; `memory` where they name none."""
+        own = {one.name: getattr(self, one.name) for one in fields(Sampling)}
+        return Sampling(**{**own, "memory": self.memory or memory})
 
 
 def refuse_novel(how: Sampling) -> None:

@@ -37,7 +37,7 @@ def fill(
     model: TrainedModel, length: int, n: int, guiding: Guiding | None = None, batch_size: int = 8
 ) -> list[Sample]:
     drafts = [np.full(length, DNA.mask_id, np.uint8) for _ in range(n)]
-    how = Sampling("first-hitting", 2, batch_size=batch_size)
+    how = Sampling(sampler="first-hitting", steps=2, batch_size=batch_size)
     return list(infill(model, drafts, how=how, guiding=guiding))
 
 
@@ -113,7 +113,7 @@ def test_the_law_over_two_windows_is_that_of_one_after_the_other(
         drafts = [DNA.encode("ANNA").astype(np.uint8) for _ in range(n)]
         for draft in drafts:
             draft[1:3] = DNA.mask_id
-        how = Sampling("first-hitting", None, stride=1, batch_size=512)
+        how = Sampling(sampler="first-hitting", steps=None, stride=1, batch_size=512)
         return [DNA.decode(s.ids)[1:3] for s in infill(tiny, drafts, how=how, guiding=guiding)]
 
     n = 1500

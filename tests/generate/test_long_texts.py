@@ -116,7 +116,7 @@ def test_a_gap_in_a_long_template_is_filled_from_both_sides() -> None:
         infill(
             model(chain, 16),
             [draft(text.decode())] * 3000,
-            how=Sampling("first-hitting", batch_size=500),
+            how=Sampling(sampler="first-hitting", batch_size=500),
         )
     )
     p = chain.exact[0].numpy()

@@ -85,7 +85,7 @@ def test_the_mean_number_of_evaluations_is_that_of_the_linear_grid(steps: int, l
 @pytest.mark.parametrize("name", ["linear", "cosine", "one_minus_cosine"])
 @pytest.mark.parametrize("sampler", MASKED)
 def test_the_workload_foretells_what_sampling_takes(sampler: str, name: str) -> None:
-    how = Sampling(sampler, steps=9, stride=5, batch_size=100)
+    how = Sampling(sampler=sampler, steps=9, stride=5, batch_size=100)
     texts = ["N" * 30, "ACGT", "ANNNNG" + "A" * 20 + "NCNNCN"]
     world, calls = model(sticky(0.6), 12, name), []
     told = measure_workload(world, (Template("", "", t.encode()).gaps for t in texts), how=how)
