@@ -145,7 +145,6 @@ class ConstraintJob(Job[ConstraintRequest]):
             **self.about, "relatives": told,
             "tree": format_newick(columns.tree, names, self.neutral.rate),
             "fasta": {"path": self.path, "sha256": self.genome.sha256},
-            "bed": None if asked.bed is None else str(asked.bed), "region": list(asked.region),
             "shard": None if asked.part is None else list(asked.part),
         }  # fmt: skip
 
@@ -203,16 +202,7 @@ def merge_constraint(parts: list[ShardFile], out: str, *, force: bool) -> dict[s
                     yield data[at : at + n].tobytes()
                     at += n
 
-        keys = (
-            "context",
-            "relatives_digest",
-            "neutral",
-            "relatives",
-            "tree",
-            "fasta",
-            "bed",
-            "region",
-        )
+        keys = ("context", "relatives_digest", "neutral", "relatives", "tree", "fasta")
         same = {key: told[key] for key in (*keys, "device")} | describe_merge(parts, out)
         classes = None if form.genes is None else BaseClasses(form.genes, genome)
         return write_constraint(out, run, rows, form, same, classes)

@@ -81,8 +81,6 @@ class EmbedJob(Job[EmbedRequest]):
             "checkpoint": self.model.digest, "step": self.model.step,
             "fasta": self.name_file("sequences"), "bed": self.name_file("bed"),
             **name_relatives(self.model),
-            "regions": list(asked.region) or None, "features": list(asked.features) or None,
-            "window": asked.window, "stride": asked.stride,
             "shard": None if asked.part is None else list(asked.part),
             "cut": self.cut and list(self.cut), "request": self.name_request(whole=True),
         }  # fmt: skip

@@ -90,6 +90,7 @@ def describe_merge(parts: Sequence[ShardFile], out: str) -> dict[str, Any]:
     """What the sidecar of every merged output says."""
     return {
         "genodiff": __version__, "out": out, "shard": None,
+        "requested": {**parts[0].told["requested"], "shard": None},
         "shards": [one.path for one in parts], "argv": sys.argv,
         "seconds": round(sum(one.told["seconds"] for one in parts), 3), "created": stamp_time(),
     }  # fmt: skip

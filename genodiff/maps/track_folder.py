@@ -194,8 +194,7 @@ def _draw(
 
 
 COMMON = (
-    "model", "checkpoint", "context", "every", "company", "memory", "relatives", "fasta", "bed",
-    "region", "device",
+    "model", "checkpoint", "context", "every", "company", "memory", "relatives", "fasta", "device",
 )  # fmt: skip
 """What the sidecars of a shard and of the whole say alike."""
 

@@ -118,7 +118,6 @@ class TracksJob(Job[TracksRequest]):
             "relatives": self.model.relatives,
             "company": company and company._asdict(),
             "fasta": {"path": self.path, "sha256": self.genome_hash},
-            "bed": None if asked.bed is None else str(asked.bed), "region": list(asked.region),
             "shard": None if asked.part is None else list(asked.part),
         }  # fmt: skip
 

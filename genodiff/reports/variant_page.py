@@ -80,7 +80,7 @@ def render_variant_page(
     since.
     `why_no_model` stands where logos would.
     """
-    unit = str(told.get("unit", "nats"))
+    unit = str(told["requested"].get("unit", "nats"))
     background = told.get("background") or {}
     return render_template(
         "variants.html.jinja",
@@ -290,13 +290,14 @@ def _cut(letters: str) -> str:
 def _list_facts(told: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "scored" not in told:
         return []
+    asked = told["requested"]
     facts = [
         ("variants", Path(told["variants"]["path"]).name),
         ("genome", f"{Path(told['fasta']['path']).name} ({told['fasta']['sha256'][:12]})"),
         ("model", f"{Path(told['model']).name} ({told['checkpoint']})"),
-        ("method", f"{told['method']}, wanted standard error {told['se']:g} nats"),
-        ("unit", told["unit"]),
-        ("seed", str(told["seed"])),
+        ("method", f"{asked['method']}, wanted standard error {asked['se']:g} nats"),
+        ("unit", asked["unit"]),
+        ("seed", str(asked["seed"])),
         ("evaluations of the network", f"{told['evaluations']:,}"),
         ("written", str(told["created"])),
     ]

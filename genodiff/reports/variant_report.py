@@ -20,7 +20,6 @@ from genodiff.runs.model import TrainedModel, reopen_relatives
 from genodiff.runs.training_memory import OwnLoci, open_loci
 from genodiff.scoring.allele_score import LONGEST_SPAN
 from genodiff.scoring.masked_reader import open_reader
-from genodiff.scoring.methods.nelbo import MAX_EVALUATIONS
 from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.variant_scores import score_alleles
 from genodiff.scoring.variant_windows import UnscorableError
@@ -84,7 +83,7 @@ def report_variants(
         found, redraws = _ask_model(tally.list_least(), tally.list_drawn(), told, trained, path)
         why = "No score has a standard error above 0: nothing was drawn at random."
     page = render_variant_page(
-        Path(scored).name, tally, told or {"unit": file.about.get("unit", "nats")}, found, redraws,
+        Path(scored).name, tally, told or {"requested": file.about}, found, redraws,
         changed=changed, why_no_model=why,
     )  # fmt: skip
     atomic.write_text(target, seal_page(page))
@@ -107,7 +106,7 @@ def _ask_model(
             raise UsageError(
                 "is not the genome that the scores are of", file=path, fix="give --fasta"
             )
-        context = told.get("context")
+        context = told["requested"].get("context")
         length = context if isinstance(context, int) else trained.config.data.seq_len
         memory = "on" if told.get("memory") else "off"
         loci = open_loci(trained, genome, memory, longest=length + LONGEST_SPAN)
@@ -146,15 +145,16 @@ def _draw_again(
     loci: OwnLoci | None,
 ) -> Redraws | None:
 
-    context = told.get("context")
+    asked = told["requested"]
+    context = asked["context"]
     options = ScoreOptions(
-        method=told["method"], se=told["se"], seed=told["seed"] + 1, exact=told["exact"],
-        max_evaluations=told.get("max_evaluations", MAX_EVALUATIONS),
+        method=asked["method"], se=asked["se"], seed=asked["seed"] + 1, exact=asked["exact"],
+        max_evaluations=asked["max_evaluations"],
         context=context if isinstance(context, int) else None,
         memory="off" if loci is None else "on",
     )  # fmt: skip
     alleles = [_find_allele(row, genome) for row in drawn]
-    scale = 1.0 if told["unit"] == "nats" else NATS_PER_BIT
+    scale = 1.0 if asked["unit"] == "nats" else NATS_PER_BIT
     pairs = [
         (row.score, row.se, one.value / scale, (one.se or 0.0) / scale)
         for row, one in zip(

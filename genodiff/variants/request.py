@@ -239,7 +239,7 @@ class ScoreRequest(ScoreFields, FileRequest):
         said = f"{records}, {scored} scored, {sum(unscored.values()):,} not"
         why = [f"{n:,} {one}" for one, n in unscored.items()]
         if "too_long" in unscored:
-            limit = f"(more than {told['longest']:,} bases: --longest)"
+            limit = f"(more than {self.longest:,} bases: --longest)"
             why = [f"{one} {limit}" if one.endswith("too_long") else one for one in why]
         said += f": {', '.join(why)}" if why else ""
         if n := told.get("outside_regions"):

@@ -150,7 +150,6 @@ def time_windows(
 
 _DRAW_PAGE = "genodiff.reports.variant_report:report_variants"
 _log = logging.getLogger("genodiff")
-_TOLD = ("method", "se", "max_evaluations", "exact", "seed")
 
 
 def _open_work(
@@ -254,12 +253,10 @@ class ScoreJob(Job[ScoreRequest]):
         self._fault = explain_contradictions(work.survey, work.source.shown, work.genome)
         drawn = score.background
         return {
-            "format": self.ending[1:], "unit": asked.unit, "model": str(asked.run),
+            "format": self.ending[1:], "model": str(asked.run),
             "checkpoint": score.model.digest,
             "fasta": {"path": str(asked.fasta), "sha256": work.genome.sha256},
             "variants": self.name_file("variants"),
-            **{name: getattr(asked, name) for name in _TOLD},
-            "context": asked.context, "longest": asked.longest, "region": list(asked.region),
             "shard": None if asked.part is None else list(asked.part), "cut": list(work.cut),
             "request": self.name_request(whole=True), **tally.describe(),
             **work.describe_rest(),

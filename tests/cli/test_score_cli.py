@@ -152,7 +152,7 @@ def test_a_score_that_stops_above_the_wanted_error_says_so_with_its_error(
     )
     assert long["SE"] > 0.0001
     assert [one["Flags"] for one in snvs] == [".", "."]
-    assert json.loads((case / "o.tsv.json").read_text())["max_evaluations"] == 104
+    assert json.loads((case / "o.tsv.json").read_text())["requested"]["max_evaluations"] == 104
 
 
 @pytest.mark.usefixtures("quick")
@@ -427,7 +427,7 @@ def test_what_is_too_long_is_counted_beside_the_option_that_moves_the_limit(
     assert code == 0
     assert "2 records, 2 ALTs scored, 1 not: 1 too_long (more than 29 bases: --longest)" in err
     told = json.loads((case / "o.vcf.json").read_text())
-    assert (told["unscored"], told["longest"]) == ({"too_long": 1}, 29)
+    assert (told["unscored"], told["requested"]["longest"]) == ({"too_long": 1}, 29)
     text = (case / "o.vcf").read_text()
     assert "more than 29 bases differ (--longest moves this limit)" in text
     assert "GD_FLAGS=not_scored&too_long" in text

@@ -359,7 +359,7 @@ def test_a_run_and_a_fasta_make_a_file_with_its_provenance(
     words[3], words[6:8] = str(tmp_path / "x.gb"), ["--features", "CDS"]
     assert exit_code(*words, "--json") == 0
     cds = json.loads(capsys.readouterr().out)
-    assert (cds["windows"], cds["bases"], cds["features"]) == (1, 10, ["CDS"])
+    assert (cds["windows"], cds["bases"], cds["requested"]["features"]) == (1, 10, ["CDS"])
     words[3], words[6:8] = str(tmp_path / "genome.fa"), ["--window", "500"]
     assert exit_code(*words, "--json", "--layer", "0", "--layer", "-1") == 0
     capsys.readouterr()
