@@ -67,7 +67,7 @@ def report_variants(
 
     file = ScoredFile(scored)
     told = read_json_object(f"{scored}.json")
-    told = told if {"unit", "scored", "unscored", "checkpoint"} <= told.keys() else {}
+    told = told if {"requested", "scored", "unscored", "checkpoint"} <= told.keys() else {}
     tally = ScoredTally(top, REDRAWN)
     for row in file.rows():
         tally.add(row)
