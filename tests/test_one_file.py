@@ -1,4 +1,4 @@
-"""`examples/train_in_one_file.py` is the road of `genodiff train`: the same weights, bit for bit."""
+"""`examples/train_in_one_file.py` trains the weights of `genodiff train`, bit for bit."""
 
 import runpy
 from pathlib import Path

@@ -10,9 +10,8 @@ from annotated_types import Ge
 
 from genodiff.errors import UsageError
 from genodiff.io.target import check_new_folder, check_target
-from genodiff.jobs.file_request import OUT, RUN, RUN_NAMES, Run
 from genodiff.jobs.machine import choose_device
-from genodiff.jobs.options import Device, Force, Offline, Seed
+from genodiff.jobs.options import OUT, RUN, RUN_NAMES, Device, Force, Offline, Run, Seed
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_may_write, locate

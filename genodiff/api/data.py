@@ -20,8 +20,7 @@ from genodiff.data.text_recipe import (
 from genodiff.domain import DNA, TEXT
 from genodiff.errors import DataError, UsageError
 from genodiff.io.input_file import STDIN
-from genodiff.jobs.file_request import OUT
-from genodiff.jobs.options import Force, Offline
+from genodiff.jobs.options import OUT, Force, Offline
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from genodiff.errors import UsageError
 from genodiff.io.target import check_target
-from genodiff.jobs.file_request import OUT
 from genodiff.jobs.machine import choose_device
-from genodiff.jobs.options import Device, Force, Offline, Seed
+from genodiff.jobs.options import OUT, Device, Force, Offline, Seed
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 

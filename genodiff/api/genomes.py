@@ -8,9 +8,8 @@ from annotated_types import Ge
 
 from genodiff.api.sources import OWN
 from genodiff.errors import UsageError
-from genodiff.jobs.file_request import OUT
 from genodiff.jobs.machine import count_jobs
-from genodiff.jobs.options import Offline, Plan
+from genodiff.jobs.options import OUT, Offline, Plan
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 

@@ -16,8 +16,7 @@ from genodiff.io.target import (
     read_json_object,
     set_aside,
 )
-from genodiff.jobs.file_request import OUT
-from genodiff.jobs.options import Force
+from genodiff.jobs.options import OUT, Force
 from genodiff.jobs.request import Option, Request, find_named
 from genodiff.jobs.shards import ShardFile
 from genodiff.jobs.verbs import verb

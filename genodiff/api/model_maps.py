@@ -1,8 +1,7 @@
 """The maps of a model in memory: `m.ism`, `m.dependencies` and `m.tracks`."""
 
 from genodiff.jobs.request import method
-from genodiff.maps.request import DependencyRequest, SaturationRequest
-from genodiff.maps.track_request import HeldTracksRequest
+from genodiff.maps.request import DependencyRequest, HeldTracksRequest, SaturationRequest
 
 
 class ModelMaps:

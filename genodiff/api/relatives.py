@@ -12,9 +12,8 @@ from annotated_types import Ge
 from genodiff.errors import UsageError
 from genodiff.io.planning import planning
 from genodiff.io.target import check_target
-from genodiff.jobs.file_request import OUT
 from genodiff.jobs.machine import count_jobs
-from genodiff.jobs.options import Force, Offline, Plan
+from genodiff.jobs.options import OUT, Force, Offline, Plan
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 

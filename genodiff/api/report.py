@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from genodiff.errors import DataError, MachineError, UsageError
 from genodiff.io.target import check_target
-from genodiff.jobs.file_request import ONLY_RUN, OUT, RUN_NAMES
-from genodiff.jobs.options import Device, Force, Offline
+from genodiff.jobs.options import ONLY_RUN, OUT, RUN_NAMES, Device, Force, Offline
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_may_write, locate

@@ -15,8 +15,7 @@ from genodiff.data.text_recipe import (
 from genodiff.errors import UsageError, printable
 from genodiff.io import atomic
 from genodiff.io.target import check_target
-from genodiff.jobs.file_request import OUT
-from genodiff.jobs.options import Force, Offline
+from genodiff.jobs.options import OUT, Force, Offline
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 

@@ -15,8 +15,7 @@ from genodiff.api.config import ConfigFile
 from genodiff.api.planned_run import PlannedRun
 from genodiff.api.sources import OWN, DataSource, locate_genomes, make_absolute, resolve_source
 from genodiff.errors import UsageError
-from genodiff.jobs.file_request import OUT
-from genodiff.jobs.options import Force, Offline
+from genodiff.jobs.options import OUT, Force, Offline
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 from genodiff.runs.lock import check_lock_free

@@ -14,7 +14,7 @@ from cyclopts import Parameter, Token
 
 from genodiff.cli.session import MachineOptions, stop_on_sigterm
 from genodiff.errors import UsageError
-from genodiff.jobs.file_request import check_file
+from genodiff.jobs.options import check_file
 from genodiff.jobs.request import Field, Option, Request, list_fields, list_kinds
 
 _log = logging.getLogger("genodiff")

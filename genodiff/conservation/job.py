@@ -31,7 +31,7 @@ from genodiff.memory.tree import format_newick
 from genodiff.runs.related_genome import RelatedGenomes, relate_genome
 from genodiff.runs.relative_lists import list_genomes
 from genodiff.runs.relatives import guess_bases, is_built
-from genodiff.scoring.track_tiles import cut_pieces
+from genodiff.scoring.variant_windows import cut_pieces
 
 _BASES_A_SECOND, _FIT_SECONDS = 45_000, 12.0
 """Measured on one core, about: bases of one related genome, and the fit of one, in seconds."""

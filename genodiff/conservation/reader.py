@@ -1,6 +1,6 @@
 """Read a genome in tiles: what each related genome has over every base, and the rates of columns.
 
-A tile is the middle of one window (`scoring/track_tiles.py`). Its values depend on that window
+A tile is the middle of one window (`scoring/variant_windows.py`). Its values depend on that window
 alone, so they are the same for any regions, batch, shard and number of threads.
 """
 
@@ -26,8 +26,7 @@ from genodiff.memory.columns import infer_rates, read_context
 from genodiff.memory.evidence import Floats
 from genodiff.memory.relatives import Relatives
 from genodiff.memory.text import Codes
-from genodiff.scoring.track_tiles import TrackPiece, place_tile
-from genodiff.scoring.variant_windows import Contigs
+from genodiff.scoring.variant_windows import Contigs, TrackPiece, place_tile
 
 Sites = Mapping[str, NDArray[np.int64]]
 """Positions of each contig, ascending."""

@@ -9,8 +9,7 @@ from annotated_types import Gt
 
 from genodiff.errors import UsageError, format_count
 from genodiff.io.target import check_new_folder, is_own_folder
-from genodiff.jobs.file_request import OUT, FileRequest
-from genodiff.jobs.options import Regions, RelativeFiles, ShardWords, Strains
+from genodiff.jobs.options import OUT, FileRequest, Regions, RelativeFiles, ShardWords, Strains
 from genodiff.jobs.request import Option
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.jobs.verbs import verb

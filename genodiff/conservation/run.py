@@ -16,8 +16,7 @@ from genodiff.jobs.shards import Shard
 from genodiff.maps.map_regions import Interval
 from genodiff.maps.track_values import BaseTracks, read_letters
 from genodiff.memory.text import NONE
-from genodiff.scoring.track_tiles import TrackPiece, cut_pieces, plan_pieces
-from genodiff.scoring.variant_windows import Contigs
+from genodiff.scoring.variant_windows import Contigs, TrackPiece, cut_pieces, plan_pieces
 
 _BLOCK = 1 << 14
 

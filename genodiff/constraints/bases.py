@@ -4,9 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genodiff.constraints.automaton import Automaton, CountAutomaton, SetAutomaton
-from genodiff.constraints.constraint import SingleConstraint, Span
-from genodiff.constraints.space import BASES, OTHER, DesignSpace, EditLimit, Mask
+from genodiff.constraints.constraint import (
+    BASES,
+    OTHER,
+    Automaton,
+    CountAutomaton,
+    DesignSpace,
+    EditLimit,
+    Mask,
+    SetAutomaton,
+    SingleConstraint,
+    Span,
+)
 from genodiff.constraints.word_table import CODES, check_word
 from genodiff.errors import UsageError
 

@@ -2,12 +2,17 @@
 
 This is the slow and obvious form: regular expressions, slices and Biopython. It shares no code with
 the automata, and every design is read by it before it is written.
+
+The smallest set of constraints that cannot be met together, by deletion.
+
+Each constraint in turn is left out: where the rest still cannot be met, it is not needed for the
+proof. What is left is minimal: without any one of its members, the others can be met.
 """
 
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from Bio import BiopythonWarning, Restriction
@@ -18,7 +23,8 @@ from Bio.Seq import Seq
 from genodiff.constraints.bases import FitPattern, KeepBases, MaxEdits
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
-from genodiff.constraints.constraint import Constraint
+from genodiff.constraints.constraint import Constraint, DesignSpace
+from genodiff.constraints.layers import MOST_STATES, Judged, Rules, can_be_met, judge_in
 from genodiff.constraints.repeats import NoGenomeRepeats
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, NoRepeats, Require
 
@@ -184,3 +190,34 @@ _JUDGES: dict[type, Callable[..., Iterator[str]]] = {
     GcContent: _gc, KeepProtein: _protein, NoStop: _stop, KeepBases: _keep,
     FitPattern: _pattern, MaxEdits: _edits,
 }  # fmt: skip
+
+
+def find_conflict(
+    rules: Rules, space: DesignSpace, *, most_states: int = MOST_STATES
+) -> list[Constraint]:
+    """A minimal conflicting subset, in order; empty where all can be met.
+
+    Raises `UsageError` where a product is too large.
+    """
+    found = find_judged_conflict(judge_in(rules, space), space, most_states=most_states)
+    return [rule for rule, _ in found]
+
+
+def find_judged_conflict(
+    judged: Sequence[Judged], space: DesignSpace, *, most_states: int = MOST_STATES
+) -> list[Judged]:
+    """As `find_conflict`, of constraints that judge intervals of their own."""
+    parts = list(judged)
+    for part in parts:  # most conflicts are with the kept bases alone
+        if not can_be_met([part], space, most_states=most_states):
+            return [part]
+    if can_be_met(parts, space, most_states=most_states):
+        return []
+    at = 0
+    while at < len(parts):
+        rest = parts[:at] + parts[at + 1 :]
+        if can_be_met(rest, space, most_states=most_states):
+            at += 1
+        else:
+            parts = rest
+    return parts

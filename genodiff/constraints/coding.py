@@ -11,9 +11,16 @@ import numpy as np
 from Bio.Data.CodonTable import unambiguous_dna_by_id
 from numpy.typing import NDArray
 
-from genodiff.constraints.automaton import DEAD, Automaton, States
-from genodiff.constraints.constraint import SingleConstraint
-from genodiff.constraints.space import BASES, OTHER, DesignSpace, Mask
+from genodiff.constraints.constraint import (
+    BASES,
+    DEAD,
+    OTHER,
+    Automaton,
+    DesignSpace,
+    Mask,
+    SingleConstraint,
+    States,
+)
 from genodiff.errors import DataError, UsageError
 
 Codon = tuple[int, int, int]

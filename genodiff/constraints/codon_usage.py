@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from genodiff.constraints.coding import Usage, read_codon
-from genodiff.constraints.space import BASES
+from genodiff.constraints.constraint import BASES
 from genodiff.errors import DataError, UsageError, did_you_mean
 from genodiff.io.delimited import split_rows
 from genodiff.io.text_lines import is_comment, read_number, read_text_lines

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from genodiff.constraints.automaton import Automaton, CountAutomaton
-from genodiff.constraints.constraint import SingleConstraint, Span
+from genodiff.constraints.constraint import (
+    Automaton,
+    CountAutomaton,
+    DesignSpace,
+    SingleConstraint,
+    Span,
+)
 from genodiff.constraints.gc_windows import IS_GC, GcWindowAutomaton
-from genodiff.constraints.space import DesignSpace
 from genodiff.errors import UsageError
 
 _EDGE = 1e-9  # a share times a length that is a whole number but for rounding

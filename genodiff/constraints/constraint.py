@@ -4,14 +4,160 @@
 
 A constraint compiles to automata over a `DesignSpace`. Intervals are 0-based and half-open, in the
 contig's coordinates; None is the interval that the space has judged.
+
+What is designed: letters, which of them are free, and the interval that constraints judge.
+
+A base is a symbol 0 to 3 (A, C, G, T). Every other letter that is kept, such as N, is symbol 4: it
+is part of no word, ends a run, and is neither G nor C. At a free position only A, C, G and T come.
+
+Automata over positions: what a constraint compiles to.
+
+An automaton reads the positions first … last of a `DesignSpace` from left to right. Its states are
+integers from 0 to `size` − 1, and −1 is dead. The moves may depend on the position. `accept` is
+asked once, after position last − 1. All methods take and give arrays: a compiler moves many states
+at a time.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
-from genodiff.constraints.automaton import Automaton
-from genodiff.constraints.space import DesignSpace, EditLimit
+import numpy as np
+from numpy.typing import NDArray
+
+BASES = "ACGT"
+OTHER = 4
+_SYMBOL = np.full(256, OTHER, np.int8)
+for _i, _letter in enumerate(BASES):
+    _SYMBOL[[ord(_letter), ord(_letter.lower())]] = _i
+
+Symbols = NDArray[np.int8]
+Mask = NDArray[np.bool_]
+
+
+def read_symbols(letters: bytes) -> Symbols:
+    """Symbols (L,) of letters of either case."""
+    return _SYMBOL[np.frombuffer(letters, np.uint8)]
+
+
+@dataclass(frozen=True, eq=False)
+class EditLimit:
+    """At most `most` of the symbols that `counted` (L, 5) marks."""
+
+    counted: Mask
+    most: int
+
+
+@dataclass(frozen=True, eq=False)
+class DesignSpace:
+    """The sequence `letters`, of which positions `free` (L,) may change.
+
+    Constraints judge positions start … end, 0-based and half-open. `offset` is the position of
+    letters[0] in its contig, from which the intervals of constraints are counted. `limits` are what
+    constraints on edits allow: others may need fewer states where they know them.
+    """
+
+    letters: bytes
+    free: Mask
+    start: int
+    end: int
+    offset: int = 0
+    limits: tuple[EditLimit, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.free) != len(self.letters):
+            raise ValueError("letters and free differ in length")
+        if not 0 <= self.start <= self.end <= len(self.letters):
+            raise ValueError("the judged interval is not within the letters")
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """Symbols (L,) of the letters."""
+        return read_symbols(self.letters)
+
+    @cached_property
+    def positions(self) -> NDArray[np.int64]:
+        """The free positions (F,), from left to right."""
+        return np.flatnonzero(self.free)
+
+    def find_interval(self, span: tuple[int, int] | None) -> tuple[int, int]:
+        """An interval of the contig as one of `letters`; None is the judged interval.
+
+        The part that is within the letters; empty where there is none.
+        """
+        if span is None:
+            return self.start, self.end
+        start, end = (min(max(0, at - self.offset), len(self.letters)) for at in span)
+        return start, max(start, end)
+
+
+def free_space(length: int) -> DesignSpace:
+    """A sequence of `length` free bases, all of them judged."""
+    return DesignSpace(b"N" * length, np.ones(length, bool), 0, length)
+
+
+States = NDArray[np.int64]
+DEAD = -1
+
+
+class Automaton(ABC):
+    """A deterministic automaton that is at work from position `first` up to `last`."""
+
+    first: int
+    last: int
+    size: int
+    start: int = 0
+
+    weighs: bool = False
+    """Whether its moves have weights, `weigh`."""
+
+    def weigh(self, position: int, states: States) -> NDArray[np.float64]:
+        """The weights (n, 5) of the moves of states (n,), above 0."""
+        return np.ones((len(states), 5))
+
+    @abstractmethod
+    def step(self, position: int, states: States) -> States:
+        """The next states (n, 5) of states (n,), for the symbols 0 to 4; −1 is dead."""
+
+    def accept(self, states: States) -> Mask:
+        """Which states (n,) are good at the end."""
+        return np.ones(len(states), bool)
+
+
+class SetAutomaton(Automaton):
+    """Each position has a set of symbols that it may take: `allowed` (last − first, 5)."""
+
+    size = 1
+
+    def __init__(self, first: int, allowed: Mask) -> None:
+        self.first, self.last, self._allowed = first, first + len(allowed), allowed
+
+    def step(self, position: int, states: States) -> States:
+        row = np.where(self._allowed[position - self.first], 0, DEAD)
+        return np.broadcast_to(row, (len(states), 5))
+
+
+class CountAutomaton(Automaton):
+    """Counts symbols that `counted` (last − first, 5) marks, `least` to `most` of them in all."""
+
+    def __init__(self, first: int, counted: Mask, least: int, most: int) -> None:
+        self.first, self.last = first, first + len(counted)
+        self._counted, self._least, self._most = counted.astype(np.int64), least, most
+        self.size = max(most, 0) + 2
+        able: Mask = np.any(counted, axis=1)
+        left = able[::-1].cumsum()[::-1]
+        self._left = np.append(left, 0)
+
+    def step(self, position: int, states: States) -> States:
+        at = position - self.first
+        found = states[:, None] + self._counted[at]
+        doomed = (found > self._most) | (found + self._left[at + 1] < self._least)
+        return np.where(doomed, DEAD, found)
+
+    def accept(self, states: States) -> Mask:
+        return (states >= self._least) & (states <= self._most)
+
 
 Span = tuple[int, int] | None
 

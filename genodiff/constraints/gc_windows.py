@@ -10,8 +10,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.constraints.automaton import DEAD, Automaton, States
-from genodiff.constraints.space import OTHER, DesignSpace, EditLimit, Mask
+from genodiff.constraints.constraint import (
+    DEAD,
+    OTHER,
+    Automaton,
+    DesignSpace,
+    EditLimit,
+    Mask,
+    States,
+)
 from genodiff.errors import UsageError
 
 IS_GC = np.array([0, 1, 1, 0, 0], np.int64)

@@ -15,9 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.constraints.automaton import DEAD, Automaton, States
-from genodiff.constraints.constraint import Constraint
-from genodiff.constraints.space import OTHER, DesignSpace
+from genodiff.constraints.constraint import DEAD, OTHER, Automaton, Constraint, DesignSpace, States
 from genodiff.errors import UsageError
 
 MOST_STATES = 1 << 23

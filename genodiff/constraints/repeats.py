@@ -19,9 +19,7 @@ from Bio.Seq import reverse_complement
 from numpy.typing import NDArray
 
 from genodiff.alphabet import LETTER_CODES
-from genodiff.constraints.automaton import Automaton
-from genodiff.constraints.constraint import SingleConstraint
-from genodiff.constraints.space import BASES, DesignSpace
+from genodiff.constraints.constraint import BASES, Automaton, DesignSpace, SingleConstraint
 from genodiff.constraints.words import Avoid, NoRepeats, Span, open_table
 from genodiff.errors import DataError, UsageError
 from genodiff.io.fasta import read_fasta

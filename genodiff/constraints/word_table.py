@@ -12,7 +12,7 @@ import numpy as np
 from Bio.Data.IUPACData import ambiguous_dna_values
 from numpy.typing import NDArray
 
-from genodiff.constraints.space import BASES, OTHER
+from genodiff.constraints.constraint import BASES, OTHER
 from genodiff.errors import UsageError
 
 MOST_STATES = 1 << 17

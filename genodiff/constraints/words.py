@@ -9,9 +9,16 @@ import numpy as np
 from Bio import Restriction
 
 from genodiff.alphabet import reverse_complement
-from genodiff.constraints.automaton import DEAD, Automaton, States
-from genodiff.constraints.constraint import SingleConstraint, Span
-from genodiff.constraints.space import BASES, DesignSpace, Mask
+from genodiff.constraints.constraint import (
+    BASES,
+    DEAD,
+    Automaton,
+    DesignSpace,
+    Mask,
+    SingleConstraint,
+    Span,
+    States,
+)
 from genodiff.constraints.word_table import WordTable, check_word, make_word_table
 from genodiff.errors import UsageError, did_you_mean
 

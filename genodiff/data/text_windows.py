@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from genodiff.data.text_recipe import TextRecipe
 from genodiff.data.text_store import TextStore
-from genodiff.data.tiling import TiledWindows
-from genodiff.data.windows import Ints, Tokens, Windows
+from genodiff.data.windows import Ints, TiledWindows, Tokens, Windows
 from genodiff.errors import DataError, UsageError
 
 log = logging.getLogger("genodiff")

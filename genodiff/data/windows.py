@@ -2,10 +2,22 @@
 
 A window is a stretch of the store's flat ids: a start and a length, at most `seq_len`. Only
 `gather` reads ids. DNA: dna_windows.py; text: text_windows.py.
+
+Tilings: the intervals of a split cut into windows of equal length.
+
+An interval holds windows at start + offset + i·stride. The offset is 0 for evaluation. In training
+each epoch has one of 16 phases that moves it, so that a position is seen at many places in its
+window; windows of one epoch never overlap (as long as stride ≥ seq_len). An interval shorter than
+`seq_len` is one right-padded window.
+
+Windows with more than `max_n_fraction` of N are dropped and counted; a window without any base
+always is. Runs of N are known from the store, so a genome of mostly N costs no more than its few
+edges: nothing here reads sequence, and a split is held as ranges of windows rather than one by one.
 """
 
 import copy
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -13,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.data.recipe import ALL, SPLITS
-from genodiff.data.splits import Intervals
+from genodiff.data.splits import Intervals, stretch_intervals
 from genodiff.data.store import Store
 from genodiff.errors import UsageError
 
@@ -180,3 +192,156 @@ class Windows(ABC):
             out[row, :n] = flat[flat_start[row] : flat_start[row] + n]
             out[row, n:] = pad
         return out
+
+
+_ROOMY = 32
+"""Intervals of at least so many windows may give one up for a freely moving offset."""
+
+
+@dataclass(frozen=True)
+class IntervalTiling:
+    """The windows at one phase, as ranges of their numbers before any was dropped."""
+
+    first: Ints  # number of each interval's first window, ascending; one more entry at the end
+    start: Ints  # flat start of each interval's first window
+    length: Ints  # window length, by interval
+    kept: Ints  # (ranges, 2): kept numbers, half-open, ascending
+    stride: int
+
+    @cached_property
+    def _before(self) -> Ints:
+        return np.concatenate(([0], np.cumsum(self.kept[:, 1] - self.kept[:, 0])))
+
+    def __len__(self) -> int:
+        return int(self._before[-1])
+
+    @property
+    def dropped(self) -> int:
+        """Windows left out because of their N."""
+        return int(self.first[-1]) - len(self)
+
+    def count_before(self, number: Ints) -> Ints:
+        """How many kept windows have a smaller number, which is a rank."""
+        if not len(self.kept):
+            return np.zeros_like(number)
+        at = np.maximum(np.searchsorted(self.kept[:, 0], number, "right") - 1, 0)
+        inside = np.clip(number - self.kept[at, 0], 0, self.kept[at, 1] - self.kept[at, 0])
+        return self._before[at] + inside
+
+    def at(self, rank: Ints) -> tuple[Ints, Ints]:
+        """Flat start and length of the kept windows of these ranks (0 .. len − 1)."""
+        at_range = np.searchsorted(self._before, rank, "right") - 1
+        number = self.kept[at_range, 0] + rank - self._before[at_range]
+        interval = np.searchsorted(self.first, number, "right") - 1
+        start = self.start[interval] + (number - self.first[interval]) * self.stride
+        return start, self.length[interval]
+
+
+class TiledWindows(Windows):
+    """Windows that tile the intervals of a split."""
+
+    units: str
+
+    def __init__(
+        self,
+        store: Store,
+        split: str,
+        seq_len: int,
+        *,
+        stride: int | None = None,
+        max_n_fraction: float = 1.0,
+        legacy_caduceus_tiling: bool = False,
+    ) -> None:
+        """Raises `UsageError` for impossible sizes, `DataError` for too little sequence."""
+        super().__init__(store, split, seq_len)
+        if seq_len < 1 or (stride is not None and stride < 1):
+            raise UsageError(
+                f"a window of {seq_len} {self.units} with stride {stride} cannot be cut",
+                fix="give 1 or more",
+            )
+        self.stride, self.max_n_fraction = stride or seq_len, max_n_fraction
+        self.legacy = legacy_caduceus_tiling
+        self.shortest = max(1, seq_len // 8)
+        intervals = store.intervals_of(split)
+        self.intervals = (
+            stretch_intervals(intervals, store.lengths) if legacy_caduceus_tiling else intervals
+        )
+        self._tilings: dict[int, IntervalTiling] = {}
+        self._refuse_short()
+        size = self.intervals.end - self.intervals.start
+        too_short = size < min(self.shortest, seq_len)
+        tail = np.where(size >= seq_len, (size - seq_len) % self.stride, too_short * size)
+        self.dropped = {
+            "windows_too_much_n": self.tiling(0).dropped,
+            "intervals_too_short": int(too_short.sum()),
+            "tail_bases": int(tail.sum()),
+        }
+
+    @abstractmethod
+    def _refuse_short(self) -> None:
+        """Raises `DataError` where the split has less than one window."""
+
+    def tiling(self, phase: int) -> IntervalTiling:
+        """The windows at a phase 0 .. PHASES − 1."""
+        if phase not in self._tilings:
+            self._tilings[phase] = self._tile(phase)
+        return self._tilings[phase]
+
+    def _tile(self, phase: int) -> IntervalTiling:
+        start = self.store.offsets[self.intervals.contig] + self.intervals.start
+        size = self.intervals.end - self.intervals.start
+        keep = size >= min(self.shortest, self.seq_len)
+        start, size = start[keep], size[keep]
+        length = np.minimum(size, self.seq_len)
+        count = (size - length) // self.stride + 1
+        slack = (size - length) % self.stride
+        roomy = (count >= _ROOMY) & (phase > 0)
+        count, slack = count - roomy, slack + np.where(roomy, self.stride, 0)
+        start = start + phase * (slack + 1) // PHASES
+        first = np.concatenate(([0], np.cumsum(count)))
+        dropped = find_dropped_windows(
+            start, length, count, first[:-1], self.stride, self.store.n_runs, self.max_n_fraction
+        )
+        edges = np.concatenate(([0], dropped.ravel(), [first[-1]])).reshape(-1, 2)
+        return IntervalTiling(first, start, length, edges[edges[:, 1] > edges[:, 0]], self.stride)
+
+
+def find_dropped_windows(
+    start: Ints, length: Ints, count: Ints, first: Ints, stride: int, runs: Ints, most: float
+) -> Ints:
+    """(ranges, 2): numbers of the windows with too much N, half-open, ascending, disjoint."""
+    if not len(runs) or not len(start):
+        return np.zeros((0, 2), np.int64)
+    # Every (interval, run of N) that meet.
+    last_end = start + (count - 1) * stride + length
+    low = np.searchsorted(runs[:, 1], start, "right")
+    high = np.searchsorted(runs[:, 0], last_end, "left")
+    pairs = np.maximum(high - low, 0)
+    i = np.repeat(np.arange(len(start)), pairs)
+    r = np.repeat(low - np.cumsum(pairs) + pairs, pairs) + np.arange(len(i))
+    a, b, size = runs[r, 0] - start[i], runs[r, 1] - start[i], length[i]
+    # Windows that lie inside the run are gone; those that meet its edges are counted.
+    inside = np.stack((-((-a) // stride), (b - size) // stride + 1), 1).clip(0, count[i][:, None])
+    meet = np.stack(((a - size) // stride + 1, (b - 1) // stride + 1), 1).clip(0, count[i][:, None])
+    some = inside[:, 1] > inside[:, 0]
+    left = np.stack((meet[:, 0], np.where(some, inside[:, 0], meet[:, 1])), 1)
+    right = np.stack((np.where(some, inside[:, 1], meet[:, 1]), meet[:, 1]), 1)
+    edges = np.concatenate((left + first[i][:, None], right + first[i][:, None]))
+    sizes = np.maximum(edges[:, 1] - edges[:, 0], 0)
+    number = np.unique(
+        np.repeat(edges[:, 0] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+    )
+    at = np.searchsorted(first, number, "right") - 1
+    begin = start[at] + (number - first[at]) * stride
+    n = count_n_before(runs, begin + length[at]) - count_n_before(runs, begin)
+    bad = number[n > most * length[at]]
+    ranges = np.concatenate((inside[some] + first[i][some][:, None], np.stack((bad, bad + 1), 1)))
+    return ranges[np.argsort(ranges[:, 0])]
+
+
+def count_n_before(runs: Ints, position: Ints) -> Ints:
+    """How many N stand before each flat position."""
+    before = np.concatenate(([0], np.cumsum(runs[:, 1] - runs[:, 0])))
+    i = np.searchsorted(runs[:, 0], position, "right")
+    inside = np.clip(position - runs[i - 1, 0], 0, runs[i - 1, 1] - runs[i - 1, 0])
+    return np.where(i > 0, before[i - 1] + inside, 0)

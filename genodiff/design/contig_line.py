@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from genodiff.generate.gaps import Gap, merge_gaps
+from genodiff.generate.infill import Gap, merge_gaps
 
 Interval = tuple[int, int]
 Mask = NDArray[np.bool_]

@@ -17,8 +17,8 @@ from genodiff.design.edit_files import EditFiles, Note
 from genodiff.errors import GenodiffError, UsageError
 from genodiff.generate.constrained import check_constrained
 from genodiff.generate.drawing import Drawing, name_filling
-from genodiff.generate.gaps import Gap
 from genodiff.generate.guiding import Guiding
+from genodiff.generate.infill import Gap
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample import (
     Tick,

@@ -14,22 +14,19 @@ from numpy.typing import NDArray
 
 from genodiff.alphabet import Alphabet
 from genodiff.constraints.bases import FitPattern, KeepBases
-from genodiff.constraints.check import find_violations
+from genodiff.constraints.check import find_judged_conflict, find_violations
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
-from genodiff.constraints.conflict import find_judged_conflict
-from genodiff.constraints.constraint import Constraint
+from genodiff.constraints.constraint import OTHER, Constraint, DesignSpace, read_symbols
 from genodiff.constraints.design_rules import DesignRules, name_conflict
 from genodiff.constraints.layers import Judged, Layers, compile_judged
 from genodiff.constraints.repeats import NoGenomeRepeats
-from genodiff.constraints.space import OTHER, DesignSpace, read_symbols
 from genodiff.design.contig_line import ContigLine, lay_out, lay_out_round
 from genodiff.design.kept_frames import KeptFrame, judge_frames
 from genodiff.errors import DataError, UsageError
 from genodiff.generate.constrained import ConstrainedPiece
 from genodiff.generate.filler import DraftPart
-from genodiff.generate.gaps import Gap
-from genodiff.generate.infill import Template, plan_rounds_of_edges
+from genodiff.generate.infill import Gap, Template, plan_rounds_of_edges
 from genodiff.io.faidx import Genome, check_contigs
 from genodiff.io.regions import read_round, says_circular
 

@@ -17,9 +17,8 @@ from genodiff.generate.sampling import (
     require_positive,
 )
 from genodiff.io.target import describe_file, is_stream, read_json_object
-from genodiff.jobs.file_request import OUT
 from genodiff.jobs.journal import Journal
-from genodiff.jobs.options import COUNT, Memory, RegionsInPlace, Seed
+from genodiff.jobs.options import COUNT, OUT, Memory, RegionsInPlace, Seed
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 

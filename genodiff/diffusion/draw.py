@@ -13,6 +13,24 @@ temperature of a large vocabulary: Zheng et al. 2024, arXiv 2409.02908. Here it 
 
 An error of at most d in every logit moves the log-odds of any set of tokens, and the difference of
 any two, by at most 2 d / temperature: a draw that is nearer to a boundary is called close.
+
+The generator of `counter.py` in torch: the same numbers, bit for bit, made where they are used.
+
+Philox-4x64-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), as numpy ships
+it. A block of four 64-bit numbers is ten rounds of
+
+    (c0, c1, c2, c3) <- (hi(M1 c2) ^ c1 ^ k0, lo(M1 c2), hi(M0 c0) ^ c3 ^ k1, lo(M0 c0))
+
+over the counter c, with the key k growing between them. Arithmetic is modulo 2^64, which int64 is
+too; only shifts and the upper halves of products need care.
+
+More uniforms for a position, from its one: a stream that is keyed by the uniform itself.
+
+A sampler gets two uniforms for each position. One that may draw a position again needs more. Each
+is a hash of the position's uniform and of a number, so it depends on neither batch nor device.
+
+Source of the hash: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators"
+(SplitMix64, the finaliser of David Stafford's variant 13).
 """
 
 import math
@@ -22,7 +40,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from genodiff.counter import Purpose, generator
-from genodiff.diffusion.philox import philox_uniforms
 from genodiff.errors import GenodiffError, UsageError
 
 # Double-precision values closer than this are equal: symmetry makes exact ties, rounding splits
@@ -186,3 +203,73 @@ class Draw:
 def _log_odds(weights: Float[Tensor, "R K"]) -> Float[Tensor, "R J"]:
     """Of the first 1 .. K - 1 columns of each row against its other columns, from log-weights."""
     return weights[:, :-1].logcumsumexp(-1) - weights[:, 1:].flip(-1).logcumsumexp(-1).flip(-1)
+
+
+_HALF = (1 << 32) - 1
+_M0, _M1 = 0xD2E7470EE14C6C93, 0xCA5A826395121157
+_GROWTH = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
+_ROUNDS = 10
+
+
+def philox_uniforms(
+    seeds: Int[Tensor, " R"], purpose: Purpose, n: int, sub_index: int = 0
+) -> Float[Tensor, "R n"]:
+    """Row i is `uniforms(seeds[i], purpose, 0, n, sub_index)`, on the device of the seeds."""
+    # numpy counts before it draws: the first block is that of counter 1.
+    block = torch.arange(1, -(-n // 4) + 1, device=seeds.device)
+    key = [seeds[:, None].long(), torch.full_like(seeds, int(purpose))[:, None].long()]
+    zero = torch.zeros_like(block * key[0])
+    c = [block + zero, zero, zero + sub_index, zero]
+    for i in range(_ROUNDS):
+        if i:
+            key = [k + _wrap(g) for k, g in zip(key, _GROWTH, strict=True)]
+        (high0, low0), (high1, low1) = _multiply(_M0, c[0]), _multiply(_M1, c[2])
+        c = [high1 ^ c[1] ^ key[0], low1, high0 ^ c[3] ^ key[1], low0]
+    numbers = torch.stack(c, -1).flatten(1)[:, :n]
+    return _shift(numbers, 11).double() * 2.0**-53
+
+
+def _shift(x: Tensor, by: int) -> Tensor:
+    """x >> by of unsigned numbers: torch shifts int64 with its sign."""
+    return (x >> by) & ((1 << (64 - by)) - 1)
+
+
+def _multiply(m: int, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The upper and lower 64 bits of m x, from four products of halves."""
+    m0, m1, x0, x1 = m & _HALF, m >> 32, x & _HALF, _shift(x, 32)
+    low, cross, other = x0 * m0, x1 * m0, x0 * m1
+    carried = _shift(low, 32) + (cross & _HALF) + (other & _HALF)
+    high = x1 * m1 + _shift(cross, 32) + _shift(other, 32) + _shift(carried, 32)
+    return high, x * _wrap(m)
+
+
+_STEP = 0x9E3779B97F4A7C15
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def draw_again(u: Float[Tensor, "*S"], number: int | Tensor) -> Float[Tensor, "*S"]:
+    """Uniforms in [0, 1) with 53 bits: those of `u` (in [0, 1)) for this `number` (0 or more).
+
+    A tensor of numbers (int64) is one for each u.
+
+    Numbers of one u, and the same number of two us, are independent for all that samplers do.
+    """
+    key = (u.double() * 2.0**53).long()
+    # Two rounds: the keys of close uniforms and small numbers differ in few bits.
+    if isinstance(number, Tensor):
+        step: int | Tensor = (number + 1) * _wrap(_STEP)  # wraps, as the other does
+    else:
+        step = _wrap((number + 1) * _STEP)
+    mixed = _mix(_mix(key + _wrap(_STEP)) + step)
+    return _shift(mixed, 11).double() * 2.0**-53
+
+
+def _mix(z: Tensor) -> Tensor:
+    z = (z ^ _shift(z, 30)) * _wrap(_FIRST)
+    z = (z ^ _shift(z, 27)) * _wrap(_SECOND)
+    return z ^ _shift(z, 31)
+
+
+def _wrap(value: int) -> int:
+    """`value` modulo 2^64, as a signed 64-bit integer."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -35,10 +35,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from genodiff.diffusion.draw import draw_again
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.registries import GUIDANCES as GUIDANCES
 from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions
-from genodiff.diffusion.stream import draw_again
 from genodiff.errors import UsageError
 
 Need = Literal["reward", "gradient", "conditional"]

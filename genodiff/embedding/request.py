@@ -10,8 +10,15 @@ from annotated_types import Ge
 from genodiff.embedding.embedding_format import SEPARATORS, find_embedding_format
 from genodiff.errors import UsageError, format_count
 from genodiff.io.target import check_new_folder
-from genodiff.jobs.file_request import OUT, FileRequest
-from genodiff.jobs.options import Regions, RelativeFiles, ShardWords, Strains, TurnedBed
+from genodiff.jobs.options import (
+    OUT,
+    FileRequest,
+    Regions,
+    RelativeFiles,
+    ShardWords,
+    Strains,
+    TurnedBed,
+)
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.jobs.verbs import verb

@@ -17,8 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from genodiff.data.dna_windows import SequenceWindows
 from genodiff.data.loader import Batch, EvalBatches
-from genodiff.data.sequence_windows import SequenceWindows
 from genodiff.diffusion.draw import Draw
 from genodiff.diffusion.masked import Denoiser
 from genodiff.diffusion.order_likelihood import (

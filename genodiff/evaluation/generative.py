@@ -28,8 +28,8 @@ import torch
 from numpy.typing import NDArray
 
 from genodiff.alphabet import DNA as DNA_LETTERS
+from genodiff.data.dna_windows import SequenceWindows
 from genodiff.data.loader import EvalBatches
-from genodiff.data.sequence_windows import SequenceWindows
 from genodiff.diffusion.objectives.ar import shifted
 from genodiff.domain import DNA
 from genodiff.errors import DataError, UsageError

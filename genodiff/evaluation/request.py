@@ -8,7 +8,7 @@ from genodiff.errors import CheckpointError, UsageError
 from genodiff.evaluation.eval_options import EvalOptions
 from genodiff.io.planning import planning
 from genodiff.jobs.file_request import OUT, RUN, RUN_NAMES, FileRequest
-from genodiff.jobs.options import RelativeFiles, Strains
+from genodiff.jobs.options import OUT, RUN, RUN_NAMES, FileRequest, RelativeFiles, Strains
 from genodiff.jobs.request import Option, find_named
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.jobs.verbs import verb

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import log
 from typing import NamedTuple
 
+from genodiff.data.dna_windows import SequenceWindows
 from genodiff.data.loader import EvalBatches
-from genodiff.data.sequence_windows import SequenceWindows
 from genodiff.errors import DataError, UsageError
 from genodiff.evaluation.bound import Progress, measure_bound
 from genodiff.evaluation.window_memory import WindowMemory

@@ -10,8 +10,7 @@ from annotated_types import Ge, Gt
 from genodiff.errors import UsageError
 from genodiff.finetuning.unit_files import LABELLER
 from genodiff.io.target import check_new_folder, is_own_folder
-from genodiff.jobs.file_request import OUT, FileRequest, check_file
-from genodiff.jobs.options import RelativeFiles, Strains, name_tracks
+from genodiff.jobs.options import OUT, FileRequest, RelativeFiles, Strains, check_file, name_tracks
 from genodiff.jobs.request import Option
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_input, locate

@@ -12,8 +12,7 @@ from genodiff.finetuning.prediction_format import Format, find_format
 from genodiff.finetuning.unit_files import check_fitted, labels_bases
 from genodiff.io.input_file import open_input
 from genodiff.io.target import check_new_folder, is_own_folder
-from genodiff.jobs.file_request import OUT, FileRequest, choose_target
-from genodiff.jobs.options import JsonLines, Regions, ShardWords
+from genodiff.jobs.options import OUT, FileRequest, JsonLines, Regions, ShardWords, choose_target
 from genodiff.jobs.request import Option, find_named
 from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.jobs.verbs import verb

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from genodiff.alphabet import Alphabet
 from genodiff.constraints.chain import DrawnBases, draw_bases, scale_rows
+from genodiff.constraints.constraint import BASES
 from genodiff.constraints.layers import Layers
 from genodiff.constraints.marginals import Weights
-from genodiff.constraints.space import BASES
 from genodiff.errors import UsageError
 from genodiff.generate.samples import Ids
 from genodiff.generate.sampling import Sampling

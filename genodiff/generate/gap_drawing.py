@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genodiff.generate.drawing import Drawing, find_block, name_filling
-from genodiff.generate.gaps import Gap, Stretch, merge_gaps, split_contig
+from genodiff.generate.infill import Gap, Stretch, merge_gaps, split_contig
 from genodiff.generate.output_file import SampleFile
 from genodiff.generate.sample import (
     Tick,

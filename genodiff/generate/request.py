@@ -8,11 +8,20 @@ from typing import Annotated, Any, ClassVar, Literal
 from genodiff.domain import DOMAINS
 from genodiff.errors import UsageError, format_count
 from genodiff.generate.guide_settings import GuideSettings, check_guide
+from genodiff.generate.output_file import Screener, open_screener
 from genodiff.generate.sampling import Sampling, refuse_novel, require_positive
-from genodiff.generate.screening import Screener, open_screener
 from genodiff.io.target import is_genbank, is_stream
-from genodiff.jobs.file_request import OUT, FileRequest, OptionalRun
-from genodiff.jobs.options import COUNT, Block, RegionsInPlace, RelativeFiles, Seed, Strains
+from genodiff.jobs.options import (
+    COUNT,
+    OUT,
+    Block,
+    FileRequest,
+    OptionalRun,
+    RegionsInPlace,
+    RelativeFiles,
+    Seed,
+    Strains,
+)
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import find_only_run, locate

@@ -12,10 +12,9 @@ from genodiff.generate.draw_job import DrawJob
 from genodiff.generate.drawing import Drawing
 from genodiff.generate.estimate import check_room
 from genodiff.generate.gap_drawing import GapDrawing
-from genodiff.generate.gaps import read_gaps
 from genodiff.generate.guided_model import open_guided
 from genodiff.generate.guiding import Guiding
-from genodiff.generate.infill import Template, read_templates
+from genodiff.generate.infill import Template, read_gaps, read_templates
 from genodiff.generate.request import SampleRequest
 from genodiff.generate.sampling import Sampling
 from genodiff.generate.step_choice import find_steps

@@ -27,9 +27,9 @@ from genodiff.io.planning import planning
 from genodiff.io.process import keep_freed_memory
 from genodiff.io.progress import ProgressDisplay, format_duration, say_slow
 from genodiff.io.target import describe_file
-from genodiff.jobs.file_request import FileRequest
 from genodiff.jobs.journal import Journal
 from genodiff.jobs.machine import choose_device, use_cpu
+from genodiff.jobs.options import FileRequest
 from genodiff.jobs.request import Option, list_fields
 from genodiff.version import __version__
 

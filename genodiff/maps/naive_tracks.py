@@ -9,8 +9,7 @@ import torch
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.scoring.masked_reader import Logs
 from genodiff.scoring.spelling_pair import Ids
-from genodiff.scoring.track_tiles import find_tile
-from genodiff.scoring.variant_windows import place_window
+from genodiff.scoring.variant_windows import find_tile, place_window
 
 
 def naive_tracks(

@@ -1,6 +1,9 @@
-"""What `ism` and `dependencies` are asked, in memory and as files. No torch."""
+"""What `ism` and `dependencies` are asked, in memory and as files. No torch.
 
-from collections.abc import Mapping
+What `tracks` is asked, in memory and as a folder of files. No torch.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -8,22 +11,36 @@ from typing import Annotated, Any, ClassVar
 from annotated_types import Ge
 
 from genodiff.errors import UsageError, format_count
-from genodiff.jobs.file_request import OUT, FileRequest
+from genodiff.io.target import check_new_folder, is_own_folder
 from genodiff.jobs.options import (
+    OUT,
     Context,
+    FileRequest,
     Genes,
     MapSequences,
     Memory,
     Regions,
     RelativeFiles,
+    ShardWords,
     Strains,
     TurnedBed,
     Unit,
     WindowBatch,
 )
 from genodiff.jobs.request import Option, Request
+from genodiff.jobs.shards import Shard, parse_shard
 from genodiff.jobs.verbs import verb
 from genodiff.maps.map_format import DRAWN, find_map_format
+from genodiff.maps.track_format import (
+    LEAST_CONTEXT,
+    NO_EMAIL,
+    SIDECAR,
+    check_formats,
+    check_hub_options,
+    check_track_output,
+    list_formats,
+)
+from genodiff.runs.run_paths import locate
 
 EVERY = 16
 
@@ -214,3 +231,165 @@ def check_drawn(flag: str, given: object, drawn: bool, where: str) -> None:
     """Raises `UsageError` for what is drawn where nothing is; `where` says what would be."""
     if given and not drawn:
         raise UsageError(f"{flag} is drawn below a picture", fix=f"leave it out, or {where}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackFields:
+    """Of which bases tracks are, and how a model reads them."""
+
+    sequences: Annotated[
+        Any,
+        Option(
+            "FASTA file; all of it is read unless --region or --bed says so.",
+            ("--fasta",),
+            is_input=True,
+        ),
+    ] = field(kw_only=False)
+    region: Regions = ()
+    bed: Annotated[
+        str | Path | None,
+        Option(
+            "BED file of regions; the strand column is not used: tracks run along the genome.",
+            is_input=True,
+        ),
+    ] = None
+    every: Annotated[
+        int | None,
+        Ge(2),
+        Option(
+            "Mask every N-th base in one pass (approximate; default: each by itself). Smaller N "
+            "is faster: 8 needs 8 passes per window, 64 needs 64."
+        ),
+    ] = None
+    context: Annotated[
+        int | None, Ge(LEAST_CONTEXT), Option("Bases of a window (default: the trained length).")
+    ] = None
+    memory: Memory = None
+    batch_size: WindowBatch = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldTracksRequest(TrackFields, Request[Any]):
+    """What the model says of each base of a sequence given all others.
+
+    The tracks of L bases have `p` (L, 4), float32, the chances of A, C, G and T; `logo` (L, 4), the
+    heights p times information; and `entropy`, `information` and `surprisal` (L,), in bits.
+    `letters` are those of the reference. N has NaN. Of a model with relatives, `related` has what
+    these say, by name (`how-to/tracks.md`).
+
+    Each base is masked by itself: L evaluations. `every=m` masks every m-th base of a tile at once,
+    which is quicker and not exact. One sequence gives one object, several a list; regions as in
+    `ism`, but tracks run along the genome: the strand of a row is not used. Raises `UsageError` for
+    a model of text.
+
+    >>> m.tracks("ACGTACGT").p.shape
+    (8, 4)
+    """
+
+    work: ClassVar[str] = "genodiff.maps.tracks:map_tracks"
+
+
+@verb(
+    "tracks",
+    help="""
+Tracks of a genome: what a model says of each base, as bigWig, track hub, table or page.
+
+They are p(A), p(C), p(G) and p(T) given all other bases, a logo, entropy, information, and the
+surprisal of the reference. A base that was not read, or is N, has no value. The same command goes
+on where an interrupted one was.
+""",
+)
+@dataclass(frozen=True, kw_only=True)
+class TracksRequest(TrackFields, FileRequest):
+    """Write the tracks of a genome, or of regions of it.
+
+    Tracks are p(A), p(C), p(G) and p(T) given all other bases, the heights of a logo, entropy,
+    information and the surprisal of the reference, in bits; with `relatives` also what these say
+    alone, how many of their votes agree, and each relative. `sequences` is a FASTA file, or strings
+    and records. `region` or `bed` say which part; without them all is read. Each base is read once,
+    wherever regions overlap. Tracks run along the genome: the strand of a row is not used.
+
+    A hub is for UCSC's `genome`, such as hg38, whose names its contigs then have, or without it
+    brings its own sequence; `email` stands in it. Each base is masked by itself, or with `every=m`
+    each m-th base of a tile at once, which is quicker; how far the two differ is measured and told.
+
+    What is read is kept in OUT.partial until `out` is there, and the same call goes on after it;
+    `fresh` starts anew. With `plan` nothing is computed. `force` renames a folder that genodiff did
+    not write. What is returned is what the sidecar says. Raises `UsageError`, `DataError`,
+    `CheckpointError`, `MachineError`.
+
+    >>> genodiff.tracks("runs/demo", "genome.fa", out="tracks", region=["chr1:1,000-9,000"])
+    """
+
+    work: ClassVar[str] = "genodiff.maps.tracks:TracksJob"
+
+    out: Annotated[
+        str | Path,
+        Option("Folder to write; with --shard a .npy file of the part.", OUT, decides="nothing"),
+    ]
+    formats: Annotated[
+        Sequence[str] | None,
+        Option(
+            f"{', '.join(list_formats())}; bigwig comes with a track hub, svg, png and pdf are of "
+            "one region; one or several [bigwig, and html up to 100,000 bases].",
+            ("--format",),
+            decides="output",
+        ),
+    ] = None
+    genome: Annotated[
+        str | None,
+        Option(
+            "UCSC's name of the genome, such as hg38, for the hub, whose names contigs then have "
+            "(default: the hub brings the sequence).",
+            decides="output",
+        ),
+    ] = None
+    email: Annotated[str, Option("Address that stands in the hub.", decides="output")] = NO_EMAIL
+    genes: Genes = None
+    track: Annotated[
+        Sequence[str],
+        Option(
+            "NAME=FILE: values that are drawn below, bigWig or bedGraph; or a folder that "
+            "`genodiff predict` wrote: all its values, and its genes; one or several.",
+            decides="output",
+        ),
+    ] = ()
+    relatives: RelativeFiles = ()
+    strains: Strains = False
+    shard: ShardWords = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_hub_options(self.genome, self.email)
+        check_track_output(self.out, shard=self.part is not None)
+        check_formats(self.formats or ())
+
+    @property
+    def part(self) -> Shard | None:
+        """The shard, parsed."""
+        return None if self.shard is None else parse_shard(self.shard)
+
+    def check(self) -> None:
+        """As every request of a file; a folder is replaced where it is as genodiff wrote it."""
+        if self.part is not None:
+            super().check()
+            return
+        own = is_own_folder(self.out, SIDECAR)
+        check_new_folder(self.out, force=self.force or own, inputs=self.list_inputs())
+        locate(self.run)
+
+    def summarise(self, told: Mapping[str, Any]) -> str:
+        """What was written, in a line."""
+        spans = format_count(len(told["intervals"]), "interval")
+        parts = [f"{format_count(told['bases'], 'base')} of {spans}"]
+        if "read" in told:
+            parts.append(f"{told['read']:,} read")
+            parts.append(f"{told['mean_information_bits']:.4f} bits of information a base")
+        company = told.get("company")
+        if company:
+            median, worst = company["bits"]
+            parts.append(
+                f"--every {told['every']} moves information by {median:.2g} bits (median, at most "
+                f"{worst:.2g} at {company['sites']} bases)"
+            )
+        return ", ".join(parts)

@@ -5,16 +5,112 @@ a format asks the registry:
 
     @FORMATS.register("bigwig")
     class BigWig(TrackFormat): ...
+
+Names of contigs as a genome browser has them: `1` of a FASTA file is `chr1` of UCSC's hg38.
+
+A browser shows nothing of a contig whose name it does not know, and says nothing of it. So names
+are turned into those of the assembly that a hub is for, and what cannot be turned is told.
+
+UCSC's assemblies with names such as hg38 call chromosomes `chr` and what others call them, and the
+mitochondrion chrM. Other assemblies, such as GCF_000146045.2, have names of their own, which are
+left alone. Of assemblies that are recipes lengths are known too: a contig of the same length is
+that chromosome, whatever it is called.
 """
 
+import logging
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal, NamedTuple
 
+from genodiff.data.recipe import load_recipe
+from genodiff.io.regions import CHROMOSOME, MITOCHONDRIA
 from genodiff.maps.track_format import FORMATS as FORMATS
 from genodiff.maps.track_hub import write_sizes
 from genodiff.maps.track_values import TRACKS, BaseTracks, TrackKinds
+
+log = logging.getLogger("genodiff")
+
+_RECIPES = ("hg38", "mm39", "sacCer3")
+_UCSC = re.compile(r"[a-z][A-Za-z]{1,9}\d{1,3}")
+
+
+def name_contigs(contigs: Mapping[str, int], genome: str | None) -> dict[str, str]:
+    """The browser's name of each contig, for `genome` by its name; without one, its own.
+
+    `contigs` are names and lengths. A contig that the browser will not show keeps its name, and a
+    line in the log says so; another tells lengths that are not those of the assembly.
+    """
+    if genome is None or not _UCSC.fullmatch(genome):
+        return {name: name for name in contigs}
+    sizes = load_recipe(genome).contigs if genome in _RECIPES else {}
+    names: dict[str, str] = {}
+    unknown, other = [], []
+    for name, length in contigs.items():
+        found = _find_name(name, length, genome, sizes)
+        if found is None or (found != name and found in contigs):
+            unknown.append(name)
+            found = name
+        elif sizes and sizes.get(found, length) != length:
+            other.append(found)
+        names[name] = found
+    _tell(names, unknown, other, genome, contigs, sizes)
+    return names
+
+
+def _find_name(name: str, length: int, genome: str, sizes: Mapping[str, int]) -> str | None:
+    alike = [one for one, size in sizes.items() if size == length]
+    if len(alike) == 1:
+        return alike[0]
+    if name in MITOCHONDRIA:  # hg19 has both: chrM is an older sequence
+        return "chrMT" if genome == "hg19" and length == 16569 else "chrM"
+    bare = name.removeprefix("chr")
+    if CHROMOSOME.fullmatch(bare):
+        return f"chr{bare}" if not sizes or f"chr{bare}" in sizes else None
+    return name if bare != name else None
+
+
+def _tell(
+    names: Mapping[str, str], unknown: Sequence[str], other: Sequence[str], genome: str,
+    contigs: Mapping[str, int], sizes: Mapping[str, int],
+) -> None:  # fmt: skip
+    turned = [(old, new) for old, new in names.items() if old != new]
+    if turned:
+        old, new = turned[0]
+        log.info(
+            "%s contigs have the names of %s: '%s' is %s", f"{len(turned):,}", genome, old, new
+        )
+    if unknown:
+        more = f" and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
+        what = "'%s'%s is no name that %s is known to have: its browser will not show it"
+        log.warning(what, unknown[0], more, genome)
+    if other:
+        name = other[0]
+        ours = next(n for old, n in contigs.items() if names[old] == name)
+        what = "%s has %s bases here and %s in %s: is it that assembly?"
+        log.warning(what, name, f"{ours:,}", f"{sizes[name]:,}", genome)
+
+
+def rename_blocks(
+    blocks: Callable[[], Iterable[BaseTracks]], names: Mapping[str, str], contigs: Sequence[str]
+) -> Iterator[BaseTracks]:
+    """The tracks by their new names, in the order of these names' bytes, as a bigWig has them.
+
+    `contigs` are those of the blocks, in their order. What comes too early is read again later.
+    """
+    place = {name: number for number, name in enumerate(dict.fromkeys(contigs))}
+    rounds: list[list[str]] = []
+    for name in sorted(place, key=lambda one: names[one].encode()):
+        if rounds and place[rounds[-1][-1]] < place[name]:
+            rounds[-1].append(name)
+        else:
+            rounds.append([name])
+    for wanted in rounds:
+        for block in blocks():
+            if block.contig in wanted:
+                yield replace(block, contig=names[block.contig])
 
 
 class TrackContent(NamedTuple):

@@ -16,12 +16,10 @@ from genodiff.io.target import check_new_folder, describe_file, is_own_folder
 from genodiff.jobs.job import EmptyOutputError
 from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import ShardFile, describe_merge
-from genodiff.maps.browser_names import name_contigs, rename_blocks
 from genodiff.maps.map_job import WRITE_PICTURE, list_genes
 from genodiff.maps.map_regions import Interval
-from genodiff.maps.related_tracks import list_kinds, name_related
 from genodiff.maps.request import check_drawn
-from genodiff.maps.track_files import TrackContent, write_format
+from genodiff.maps.track_files import TrackContent, name_contigs, rename_blocks, write_format
 from genodiff.maps.track_format import (
     FORMATS,
     SIDECAR,
@@ -29,9 +27,18 @@ from genodiff.maps.track_format import (
     check_track_output,
 )
 from genodiff.maps.track_hub import HubRequest, describe_reading, name_assembly, write_hub
-from genodiff.maps.track_run import TrackRun, read_chances
-from genodiff.maps.track_values import BaseTracks, TrackKinds, count_tracks, join_intervals
-from genodiff.maps.value_rows import ValueRow, add_rows, read_rows
+from genodiff.maps.track_reader import TrackRun, read_chances
+from genodiff.maps.track_values import (
+    BaseTracks,
+    TrackKinds,
+    ValueRow,
+    add_rows,
+    count_tracks,
+    join_intervals,
+    list_kinds,
+    name_related,
+    read_rows,
+)
 from genodiff.scoring.variant_windows import Contigs
 
 

@@ -7,20 +7,39 @@
 
 Logos: Schneider and Stephens 1990, without their correction for small samples. A base that is not
 A, C, G or T has no value, which is NaN in arrays. What relatives say is in `related_tracks.py`.
+
+Tracks of what relatives say, beside those of any model (`track_values.py`).
+
+    relatives      2 − H bits of what relatives alone say of a base, the network being left out
+    agree          the share of the votes that have the reference base (`memory/votes.py`)
+    differ         the share that have another; what is left to 1 is where nothing stands over it
+    relative_NAME  the probability that the relative has the reference base, minus that it has
+                   another, from −1 to 1; near 0 where nothing of it aligns
+
+Each place is told by all other places of its window.
+
+Values of files, drawn below a model's own tracks: coverage, or what `genodiff predict` wrote.
+
+A file is read whole, and what of it lies in the intervals is kept. Nothing of it goes into files of
+tracks: it is drawn on the page and the picture alone.
 """
 
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genodiff.io.value_tracks import SUFFIX, read_values
+from genodiff.jobs.options import name_tracks
 from genodiff.maps.map_regions import BASES
-from genodiff.scoring.track_tiles import TrackPiece
-from genodiff.scoring.variant_windows import Contigs
+from genodiff.scoring.variant_windows import Contigs, TrackPiece
 
 Chances = NDArray[np.float32]
 """(bases, 4): p(A), p(C), p(G), p(T); NaN where the reference has no base. With relatives there are
@@ -229,3 +248,133 @@ def count_tracks(blocks: Iterable[BaseTracks]) -> TrackTally:
         information += float(np.nansum(one.information, dtype=np.float64))
         surprisal += float(np.nansum(one.surprisal, dtype=np.float64))
     return TrackTally(bases, read, information / max(read, 1), surprisal / max(read, 1))
+
+
+MOST_STRIPS = 24
+_NOT_SAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+_SAME, _OTHER = "64,110,60", "150,60,60"
+
+
+def name_related(told: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The names of the columns, as `related_sites.read_related` gives them, of what an output says
+    of a model's relatives; none without relatives.
+    """
+    return () if told is None else ("relatives", "agree", "differ", *_name_genomes(told))
+
+
+def _name_genomes(told: Mapping[str, Any]) -> list[str]:
+    names: list[str] = []
+    for number, one in enumerate(told["genomes"], 1):
+        name = f"relative_{_NOT_SAFE.sub('_', one['name'])}"
+        names.append(f"{name}_{number}" if name in names else name)
+    return names
+
+
+def list_kinds(told: Mapping[str, Any] | None) -> TrackKinds:
+    """All tracks of a model with these relatives, by the names of their files."""
+    if told is None:
+        return TRACKS
+    of_relatives = {
+        "relatives": _kind("relatives", "Information of relatives alone, in bits", (0, 2), _SAME),
+        "agree": _kind("agree", "Share of votes for the reference base", (0, 1), _SAME),
+        "differ": _kind("differ", "Share of votes for another base", (0, 1), _OTHER),
+    }
+    genomes: Sequence[Mapping[str, Any]] = told["genomes"]
+    for name, one in zip(_name_genomes(told), genomes, strict=True):
+        label = f"{one['name']}: P(reference base) - P(another base), 0 where unaligned"
+        of_relatives[name] = _kind(name, label, (-1, 1), _SAME)
+    return {**TRACKS, **of_relatives}
+
+
+class DrawnTrack(NamedTuple):
+    """A track on a page or picture below the model's own; a strip is of one relative."""
+
+    name: str
+    title: str
+    limits: tuple[float, float]
+    is_strip: bool
+
+
+def list_drawn(told: Mapping[str, Any]) -> list[DrawnTrack]:
+    """Those that a page draws; `told` is what the sidecar says. Of many relatives the first.
+
+    Beside them are the names and limits of values of other files (`value_rows.py`).
+    """
+    beside = [DrawnTrack(name, name, limits, False) for name, limits in told.get("beside", ())]
+    relatives = told.get("relatives")
+    if relatives is None:
+        return beside
+    strips = [
+        DrawnTrack(name, one["name"], (-1, 1), True)
+        for name, one in zip(_name_genomes(relatives), relatives["genomes"], strict=True)
+    ]
+    both = [("relatives", "relatives, bits", (0, 2)), ("agree", "agree", (0, 1))]
+    return [*(DrawnTrack(*one, False) for one in both), *beside, *strips[:MOST_STRIPS]]
+
+
+def _kind(name: str, label: str, limits: tuple[int, int], colour: str) -> TrackKind:
+    return TrackKind(label, limits, colour, partial(_take, name))
+
+
+def _take(name: str, one: BaseTracks) -> Track:
+    return one.related[name]
+
+
+PREDICTED_GENES = "labels.gff3"
+_ROUNDED = 1e-3  # by which a sum of chances may be above 1
+
+
+class ValueRow(NamedTuple):
+    """Values of one file: its name, the ends of its scale, and (L,) of each interval."""
+
+    name: str
+    limits: tuple[float, float]
+    values: tuple[NDArray[np.float32], ...]
+
+
+def find_tracks(words: Sequence[str]) -> dict[str, str]:
+    """Files by name, of NAME=FILE, and of folders that `genodiff predict` wrote, all their bigWigs.
+
+    Raises `UsageError` for a name that comes twice.
+    """
+    found = []
+    for word in words:
+        files = sorted(Path(word).glob(f"*{SUFFIX}")) if Path(word).is_dir() else []
+        found += [f"{one.stem}={one}" for one in files] or [word]
+    return name_tracks(found)
+
+
+def find_genes(words: Sequence[str]) -> str | None:
+    """The file of genes that a folder of `genodiff predict` has; None where none has a gene."""
+    for word in words:
+        file = Path(word) / PREDICTED_GENES
+        if file.exists():
+            with file.open(encoding="utf-8") as lines:
+                if any(not line.startswith("#") for line in lines):
+                    return str(file)
+    return None
+
+
+def read_rows(
+    tracks: Mapping[str, str], contigs: Mapping[str, int], intervals: Sequence[tuple[str, int, int]]
+) -> list[ValueRow]:
+    """What of the files lies in the intervals. Raises `DataError` as `read_values`."""
+    rows = []
+    for name, path in tracks.items():
+        held = read_values(path, contigs)
+        values = tuple(
+            held[contig][start:end] if contig in held else np.full(end - start, np.nan, np.float32)
+            for contig, start, end in intervals
+        )
+        most = max((float(np.nanmax(one, initial=0.0)) for one in values), default=0.0)
+        least = min((float(np.nanmin(one, initial=0.0)) for one in values), default=0.0)
+        rows.append(ValueRow(name, (least, max(1.0, math.ceil(most - _ROUNDED))), values))
+    return rows
+
+
+def add_rows(regions: Sequence[BaseTracks], rows: Sequence[ValueRow]) -> list[BaseTracks]:
+    """The tracks of each interval, with the rows' values among what is drawn."""
+    return [
+        replace(one, related={**one.related, **{row.name: row.values[i] for row in rows}})
+        for i, one in enumerate(regions)
+    ]

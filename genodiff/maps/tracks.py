@@ -14,20 +14,31 @@ from genodiff.io.target import describe_file
 from genodiff.jobs.job import Job, Rows
 from genodiff.maps.map_job import identify_genome, list_genes, tell_time
 from genodiff.maps.map_regions import list_intervals, open_contigs
-from genodiff.maps.related_tracks import name_related
+from genodiff.maps.request import HeldTracksRequest, TracksRequest
 from genodiff.maps.track_folder import TrackForm, write_folder
 from genodiff.maps.track_format import HOLDS, choose_formats
 from genodiff.maps.track_hub import name_assembly
-from genodiff.maps.track_reader import TrackReading, measure_company, read_pieces
-from genodiff.maps.track_request import HeldTracksRequest, TracksRequest
-from genodiff.maps.track_run import TrackRun, write_chances
-from genodiff.maps.track_values import BaseTracks, join_intervals, make_blocks
-from genodiff.maps.value_rows import find_genes, find_tracks, read_rows
+from genodiff.maps.track_reader import (
+    TrackReading,
+    TrackRun,
+    measure_company,
+    read_pieces,
+    write_chances,
+)
+from genodiff.maps.track_values import (
+    BaseTracks,
+    find_genes,
+    find_tracks,
+    join_intervals,
+    make_blocks,
+    name_related,
+    read_rows,
+)
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
 from genodiff.runs.relatives_plan import describe_waiting
 from genodiff.runs.training_memory import name_memory, open_loci
 from genodiff.scoring.masked_reader import open_reader
-from genodiff.scoring.track_tiles import count_bases, merge_intervals
+from genodiff.scoring.variant_windows import count_bases, merge_intervals
 
 
 class TracksJob(Job[TracksRequest]):

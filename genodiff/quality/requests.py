@@ -10,8 +10,7 @@ from annotated_types import Ge
 from genodiff.errors import UsageError
 from genodiff.generate.guide_settings import Form, is_unit
 from genodiff.io.target import check_target, is_stream
-from genodiff.jobs.file_request import RUN_NAMES
-from genodiff.jobs.options import Device, Force, Offline, Seed
+from genodiff.jobs.options import RUN_NAMES, Device, Force, Offline, Seed
 from genodiff.jobs.request import Option, Request, find_named, list_fields
 from genodiff.jobs.verbs import verb
 from genodiff.runs.run_paths import check_input, locate

@@ -13,8 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from genodiff.io.genes import Gene
-from genodiff.maps.related_tracks import list_drawn
-from genodiff.maps.track_values import BaseTracks
+from genodiff.maps.track_values import BaseTracks, list_drawn
 from genodiff.reports.map_page import encode_numbers
 from genodiff.reports.shapes import GLYPHS
 from genodiff.reports.template import render_template

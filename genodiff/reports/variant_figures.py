@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from genodiff.reports.figures import NARROW, WIDE
 from genodiff.reports.svg import GRID, INK, MARKOV, MODEL, MUTED, SOURCE, open_canvas, to_svg
-from genodiff.variants.scored_places import ScoredPlaces
+from genodiff.variants.scored_tally import ScoredPlaces
 
 _BINS = 40
 _COLOURS = (MODEL, MARKOV, SOURCE, MUTED)

@@ -29,8 +29,7 @@ from genodiff.reports.variant_figures import (
     draw_places,
 )
 from genodiff.variants.consequences import TERMS
-from genodiff.variants.logos import SpellingLogo
-from genodiff.variants.relatives_around import RelativesAround
+from genodiff.variants.logos import RelativesAround, SpellingLogo
 from genodiff.variants.scored_file import ScoredRow
 from genodiff.variants.scored_tally import ClassScores, ScoredTally, list_grid, measure_ks
 from genodiff.variants.scored_variants import NATS_PER_BIT

@@ -23,8 +23,7 @@ from genodiff.scoring.masked_reader import open_reader
 from genodiff.scoring.score_options import ScoreOptions
 from genodiff.scoring.variant_scores import score_alleles
 from genodiff.scoring.variant_windows import UnscorableError
-from genodiff.variants.logos import read_logos
-from genodiff.variants.relatives_around import read_relatives_around
+from genodiff.variants.logos import read_logos, read_relatives_around
 from genodiff.variants.scored_file import ScoredFile, ScoredRow
 from genodiff.variants.scored_tally import ScoredTally
 from genodiff.variants.scored_variants import NATS_PER_BIT

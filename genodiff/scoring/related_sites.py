@@ -29,8 +29,7 @@ from genodiff.memory.tree import share_bases
 from genodiff.runs.related_model import RelatedBackbone
 from genodiff.scoring.methods import ScoreMethod
 from genodiff.scoring.spelling_pair import Ids
-from genodiff.scoring.track_tiles import find_tile
-from genodiff.scoring.variant_windows import Contigs, place_window
+from genodiff.scoring.variant_windows import Contigs, find_tile, place_window
 
 _BYTES = 1 << 26  # of what lies over a batch of windows
 _CODE_OF = {base: code for code, base in enumerate("ACGT")}

@@ -54,18 +54,16 @@ from genodiff.runs.folder import (
 from genodiff.runs.lock import forget_locks, hold_lock
 from genodiff.runs.model import build_backbone, build_diffusion, build_objective, fill_module
 from genodiff.runs.tokenizer_files import write_tokenizer
-from genodiff.training.callbacks import Boundary, Counters
+from genodiff.training.callbacks import Boundary, Counters, RunLoggers
 from genodiff.training.compiled import compile_blocks, find_obstacle
 from genodiff.training.faults import keep_batches, name_fault
 from genodiff.training.horizon import open_plan
-from genodiff.training.loggers import RunLoggers
 from genodiff.training.memory import open_run_memory
-from genodiff.training.module import Pretraining
+from genodiff.training.module import Pretraining, Rewind, SpikeWatch
 from genodiff.training.optimizer import WeightAverage
 from genodiff.training.ranks import TIMEOUT, World, end_process_group, join_ranks, read_world
 from genodiff.training.settle import count_workers, set_gpu_arithmetic, settle_config
 from genodiff.training.signals import Signals, ignore_signals
-from genodiff.training.spikes import Rewind, SpikeWatch
 from genodiff.training.start import WarmStart, start_from_weights
 from genodiff.training.trainer import make_trainer
 from genodiff.training.validation import validate

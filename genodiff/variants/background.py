@@ -35,7 +35,13 @@ from genodiff.io.target import read_json_object
 from genodiff.io.variants import Allele
 from genodiff.scoring.methods import find_method
 from genodiff.scoring.variant_windows import Contigs
-from genodiff.variants.background_draws import VariantDraws
+from genodiff.variants.background_draws import (
+    SizeClass,
+    VariantDraws,
+    find_class,
+    list_strata,
+    scale_score,
+)
 from genodiff.variants.background_ranks import (
     LEAST,
     LEAST_OF_GROUP,
@@ -44,7 +50,6 @@ from genodiff.variants.background_ranks import (
     ScoreRanks,
     describe_calibration,
 )
-from genodiff.variants.background_strata import SizeClass, find_class, list_strata, scale_score
 from genodiff.variants.scored_variants import Score
 
 MOST_DRAWS = 1 << 16

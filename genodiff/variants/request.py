@@ -7,13 +7,15 @@ from typing import Annotated, Any, ClassVar
 
 from genodiff.errors import UsageError, format_count
 from genodiff.io.target import check_target
-from genodiff.jobs.file_request import OUT, FileRequest, choose_target
 from genodiff.jobs.options import (
+    OUT,
+    FileRequest,
     JsonLines,
     RelativeFiles,
     ShardWords,
     Strains,
     Unit,
+    choose_target,
 )
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.shards import Shard, parse_shard

@@ -3,13 +3,17 @@
 The entries of the job are the scores of a record's ALTs, and then of each haplotype of several.
 
 What `genodiff score --plan` says: counts, evaluations of the network, and the time they take.
+
+What scores the variants of a request, and what stands beside their scores.
 """
 
 import json
 import logging
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,30 +23,115 @@ import polars as pl
 from genodiff.errors import DataError
 from genodiff.io.faidx import Genome
 from genodiff.io.identity import sha256_file
+from genodiff.io.progress import ProgressDisplay
 from genodiff.io.variant_source import open_held_variants, open_variants
 from genodiff.io.variants import VariantSurvey, explain_contradictions
 from genodiff.jobs.job import Job, Rows
 from genodiff.jobs.request import find_named
 from genodiff.jobs.shards import Shard
 from genodiff.models.opening import ModelHolder, open_language, refuse_fitted
-from genodiff.runs.model import name_relatives
+from genodiff.runs.model import TrainedModel, name_genomes, name_relatives
 from genodiff.runs.related_model import RelatedBackbone
 from genodiff.runs.relatives_plan import describe_waiting
 from genodiff.runs.run_paths import locate
 from genodiff.runs.training_memory import name_memory
-from genodiff.scoring.allele_score import AlleleScore
+from genodiff.scoring.allele_score import AlleleScore, Item
 from genodiff.scoring.masked_reader import leave_relatives_out, open_reader
 from genodiff.scoring.methods import SCORE_METHODS, find_method
 from genodiff.scoring.plan_time import time_evaluations, time_related_sites
 from genodiff.scoring.related_sites import RelatedSites
-from genodiff.variants.background import BackgroundRequest, count_background, find_kinds
+from genodiff.scoring.variant_scores import open_score_loci, open_scorer
+from genodiff.variants.background import (
+    Background,
+    BackgroundRequest,
+    count_background,
+    draw_background,
+    find_kinds,
+)
 from genodiff.variants.consequences import Consequences, parse_codes
+from genodiff.variants.haplotype_scores import find_span
 from genodiff.variants.load import LoadTally
 from genodiff.variants.output import import_pysam, make_frame, write_scores
 from genodiff.variants.records import VariantRecords, open_records
 from genodiff.variants.request import HeldScoreRequest, ScoreFields, ScoreRequest
-from genodiff.variants.scored_variants import ScoreTally, score_records
-from genodiff.variants.scorer import VariantScorer
+from genodiff.variants.scored_variants import ScoreForm, ScoreTally, score_records
+from genodiff.version import __version__
+
+
+class VariantScorer:
+    """What scores the variants of a request: a function of alleles, and what stands beside them."""
+
+    def __init__(
+        self,
+        asked: ScoreFields,
+        work: VariantRecords,
+        model: TrainedModel,
+        genes: Consequences | None,
+    ) -> None:
+        self.asked, self.work, self.model, self.genes = asked, work, model, genes
+        self.context = asked.find_context(model.config.data.seq_len)
+        self.loci = open_score_loci(model, work.genome, asked)
+        self.joint: tuple[Counter[str], int] = Counter(), 0
+        """The haplotypes of several variants by method, and about how many windows they take."""
+        if asked.haplotypes:
+            self.joint = work.ask_haplotypes(find_span(self.context), asked.method)
+
+    def __call__(self, alleles: Iterable[Item]) -> Iterator[AlleleScore]:
+        return self._scores(alleles)
+
+    @cached_property
+    def _scores(self) -> Callable[[Iterable[Item]], Iterator[AlleleScore]]:
+        return open_scorer(self.model, self.work.genome, self.asked, self.loci)
+
+    def request_background(self) -> BackgroundRequest | None:
+        """What a background is asked for, and all that its scores depend on; None without one."""
+        asked = self.asked
+        if asked.places is None:
+            return None
+        settings = {
+            "model": self.model.digest, "se": asked.se, "most": asked.max_evaluations,
+            "exact": asked.exact, "context": self.context, **name_memory(self.loci),
+        }  # fmt: skip
+        return BackgroundRequest(asked.places, asked.seed, asked.method, settings)
+
+    @cached_property
+    def background(self) -> Background | None:
+        """The random variants that scores are ranked among; drawn when they are first needed."""
+        request, genome = self.request_background(), self.work.genome
+        if request is None:
+            return None
+        kinds = find_kinds(self.work.alleles(), genome)
+        with ProgressDisplay() as display:
+
+            def tick(name: str, done: int, total: int) -> None:
+                display.show(f"scored {done:,} of {total:,} random {name}", done, total)
+
+            return draw_background(genome, genome.sha256, kinds, request, self, tick)
+
+    def identify(self) -> dict[str, Any]:
+        """What scores come from, as the header of a file says it."""
+        asked, work = self.asked, self.work
+        said = {
+            "version": __version__, "model": self.model.digest, "genome": work.genome.sha256[:12],
+            "method": asked.method, "se": f"{asked.se:g}",
+            "max_evaluations": asked.max_evaluations, "seed": asked.seed, "unit": asked.unit,
+            "context": asked.context or self.context, "longest": asked.longest,
+            "exact": str(asked.exact).lower(),
+            "background": asked.places, "haplotypes": work.span,
+            "features": self.genes and self.genes.digest[:12],
+            "memory": self.loci and self.loci.told["fingerprint"][:12],
+            "relatives": name_genomes(self.model.relatives),
+        }  # fmt: skip
+        return {key: value for key, value in said.items() if value is not None}
+
+    def make_form(self) -> ScoreForm:
+        """How scores are shown."""
+        drawn = self.background
+        rank = None if drawn is None else drawn.rank
+        genome, samples = self.work.genome, self.work.samples
+        beside = rank, samples, self.genes, self.model.relatives is not None
+        return ScoreForm(genome, self.asked.unit, self.identify(), *beside)
+
 
 Windows = tuple[int, int]
 """Windows with one base masked, and with many."""
@@ -209,13 +298,7 @@ class ScoreJob(Job[ScoreRequest]):
             plan=asked.plan,
         )  # fmt: skip
         self.score = VariantScorer(asked, self.work, model, self.genes)
-        # Those that go on until a standard error count by the least that they take
         times = 1 + asked.double
-        self._least = {
-            name: times * method().windows(1, 1)
-            for name, method in SCORE_METHODS.items()
-            if method.until_se
-        }
         sizes = self.work.survey.sizes.items()
         own = sum(n * find_method(size, asked.method).windows(*size) for size, n in sizes)
         self.total = times * (own + self.score.joint[1])
@@ -237,7 +320,13 @@ class ScoreJob(Job[ScoreRequest]):
             yield json.dumps([one]).encode()
 
     def weigh(self, entry: bytes) -> int:
-        return sum(self._least.get(one.method, one.evaluations) for one in _parse(entry))
+        return sum(map(self._weigh, _parse(entry)))
+
+    def _weigh(self, score: AlleleScore) -> int:
+        """The windows of a score; the fewest of its method if it stops at a standard error."""
+        if score.method not in SCORE_METHODS or not SCORE_METHODS[score.method].until_se:
+            return score.evaluations
+        return (1 + self.request.double) * SCORE_METHODS[score.method]().windows(1, 1)
 
     def write(self, rows: Rows) -> dict[str, Any]:
         asked, work, score, tally = self.request, self.work, self.score, ScoreTally()

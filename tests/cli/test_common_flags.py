@@ -9,8 +9,7 @@ from cyclopts import App
 from cyclopts.exceptions import CycloptsError
 
 from genodiff.cli.request_flags import make_command
-from genodiff.jobs.file_request import OUT, OptionalRun, Run
-from genodiff.jobs.options import Force
+from genodiff.jobs.options import OUT, Force, OptionalRun, Run
 from genodiff.jobs.request import Option, Request
 
 asked: list[Any] = []

@@ -75,7 +75,7 @@ def model(run: Path) -> genodiff.Model:
 
 @pytest.fixture
 def quick(model: genodiff.Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("genodiff.variants.scorer.open_scorer", partial(partial, fake))
+    monkeypatch.setattr("genodiff.variants.score_job.open_scorer", partial(partial, fake))
     monkeypatch.setattr("genodiff.api.load.load", lambda *_, **__: model)
 
 

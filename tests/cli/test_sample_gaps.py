@@ -9,8 +9,7 @@ import pytest
 from tiny_run import SEQ_LEN
 
 from genodiff.generate import gap_drawing
-from genodiff.generate.gaps import Gap, merge_gaps, read_gaps, split_contig
-from genodiff.generate.infill import plan_rounds
+from genodiff.generate.infill import Gap, merge_gaps, plan_rounds, read_gaps, split_contig
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from tests.cli.conftest import Command

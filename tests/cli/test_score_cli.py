@@ -64,7 +64,7 @@ def fake(*_: Any) -> Any:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("genodiff.variants.scorer.open_scorer", fake)
+    monkeypatch.setattr("genodiff.variants.score_job.open_scorer", fake)
 
 
 def words(run: Path, out: str, *more: object) -> list[object]:

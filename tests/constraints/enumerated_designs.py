@@ -6,9 +6,8 @@ from itertools import product
 import numpy as np
 
 from genodiff.constraints.check import find_violations
-from genodiff.constraints.constraint import AllOf, Constraint
+from genodiff.constraints.constraint import AllOf, Constraint, DesignSpace
 from genodiff.constraints.layers import Layers
-from genodiff.constraints.space import DesignSpace
 
 
 def enumerate_designs(rules: Constraint, space: DesignSpace) -> list[str]:

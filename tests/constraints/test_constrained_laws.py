@@ -7,9 +7,8 @@ from scipy.stats import chisquare
 from genodiff.constraints.bases import FitPattern, KeepBases, MaxEdits
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
-from genodiff.constraints.constraint import Constraint
+from genodiff.constraints.constraint import Constraint, DesignSpace
 from genodiff.constraints.layers import compile_constraints
-from genodiff.constraints.space import DesignSpace
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, NoRepeats, Require
 from genodiff.generate.constrained import draw_fast
 from tests.constraints.enumerated_designs import enumerate_designs, weigh, weigh_codons

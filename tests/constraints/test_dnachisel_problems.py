@@ -5,13 +5,11 @@ import pytest
 
 from genodiff.constraints.bases import KeepBases
 from genodiff.constraints.chain import draw_bases
-from genodiff.constraints.check import find_violations
+from genodiff.constraints.check import find_conflict, find_violations
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
-from genodiff.constraints.conflict import find_conflict
-from genodiff.constraints.constraint import Constraint
+from genodiff.constraints.constraint import Constraint, DesignSpace
 from genodiff.constraints.layers import compile_constraints
-from genodiff.constraints.space import DesignSpace
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun
 from genodiff.errors import UsageError
 

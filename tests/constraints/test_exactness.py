@@ -20,14 +20,12 @@ from genodiff.constraints.chain import (
     draw_scaled,
     scale_rows,
 )
-from genodiff.constraints.check import find_violations
+from genodiff.constraints.check import find_conflict, find_violations
 from genodiff.constraints.coding import KeepProtein, NoStop
 from genodiff.constraints.composition import GcContent
-from genodiff.constraints.conflict import find_conflict
-from genodiff.constraints.constraint import AllOf, Constraint
+from genodiff.constraints.constraint import AllOf, Constraint, DesignSpace, free_space
 from genodiff.constraints.layers import Layers, compile_constraints, is_feasible
 from genodiff.constraints.marginals import find_influence, find_marginals
-from genodiff.constraints.space import DesignSpace, free_space
 from genodiff.constraints.words import Avoid, AvoidSites, MaxRun, NoRepeats, Require
 from genodiff.generate.constrained import draw_fast
 from tests.constraints.enumerated_designs import (

@@ -7,9 +7,8 @@ from genodiff.constraints import gc_windows
 from genodiff.constraints.bases import KeepBases, MaxEdits
 from genodiff.constraints.check import find_violations
 from genodiff.constraints.composition import GcContent
-from genodiff.constraints.constraint import AllOf, Constraint
+from genodiff.constraints.constraint import AllOf, Constraint, DesignSpace, free_space
 from genodiff.constraints.layers import compile_constraints
-from genodiff.constraints.space import DesignSpace, free_space
 from genodiff.errors import UsageError
 from tests.constraints.enumerated_designs import enumerate_designs, list_accepted
 

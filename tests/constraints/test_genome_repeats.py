@@ -11,8 +11,8 @@ from tiny_run import genome_text
 import genodiff
 from genodiff.constraints import repeats
 from genodiff.constraints.bases import MaxEdits
-from genodiff.constraints.check import find_violations
-from genodiff.constraints.conflict import find_conflict
+from genodiff.constraints.check import find_conflict, find_violations
+from genodiff.constraints.constraint import DesignSpace, free_space
 from genodiff.constraints.layers import is_feasible
 from genodiff.constraints.repeats import (
     NoGenomeRepeats,
@@ -20,7 +20,6 @@ from genodiff.constraints.repeats import (
     hash_stretches,
     read_repeats,
 )
-from genodiff.constraints.space import DesignSpace, free_space
 from genodiff.constraints.words import NoRepeats
 
 TURN = str.maketrans("ACGT", "TGCA")

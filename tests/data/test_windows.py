@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from genodiff.data.dna_build import N_ID, find_runs_of_n, join_runs
 from genodiff.data.dna_windows import DnaWindows
 from genodiff.data.recipe import SPLITS, SplitRule
-from genodiff.data.tiling import find_dropped_windows
-from genodiff.data.windows import PHASES
+from genodiff.data.windows import PHASES, find_dropped_windows
 from genodiff.errors import DataError, UsageError
 
 

@@ -18,8 +18,7 @@ from genodiff.alphabet import DNA
 from genodiff.constraints.design_rules import make_rules
 from genodiff.constraints.rule_words import RuleWords
 from genodiff.design.design_regions import Designer, TemplateSource
-from genodiff.generate.gaps import Gap
-from genodiff.generate.infill import Template
+from genodiff.generate.infill import Gap, Template
 from genodiff.io.faidx import Genome
 from genodiff.io.fasta import read_fasta
 from genodiff.io.vcf import read_vcf

@@ -20,8 +20,8 @@ from genodiff.constraints.design_rules import make_rules
 from genodiff.constraints.rule_words import read_rule_words
 from genodiff.design.design_drawing import DesignDrawing
 from genodiff.errors import UsageError
-from genodiff.generate.gaps import Gap
 from genodiff.generate.guiding import Guiding
+from genodiff.generate.infill import Gap
 from genodiff.generate.oracle import Oracle
 from genodiff.generate.sample_memory import SampleMemory
 from genodiff.generate.sampling import Sampling

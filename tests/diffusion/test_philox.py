@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genodiff.counter import Purpose, uniforms
-from genodiff.diffusion.draw import make_gumbel_noise
-from genodiff.diffusion.philox import philox_uniforms
+from genodiff.diffusion.draw import make_gumbel_noise, philox_uniforms
 
 
 @settings(max_examples=25, deadline=None)

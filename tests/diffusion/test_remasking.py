@@ -7,6 +7,7 @@ from sampling import draws, masks, run_sampler
 from small_worlds import States, assert_counts, random_world
 from torch import Tensor
 
+from genodiff.diffusion.draw import draw_again
 from genodiff.diffusion.sampler import SAMPLERS, SamplerOptions, revealed_share
 from genodiff.diffusion.samplers.ancestral import ancestral
 from genodiff.diffusion.samplers.remasking import (
@@ -16,7 +17,6 @@ from genodiff.diffusion.samplers.remasking import (
     plan_rescale,
 )
 from genodiff.diffusion.schedule import Cosine, Linear, Schedule
-from genodiff.diffusion.stream import draw_again
 from genodiff.errors import UsageError
 
 SETTINGS = {

@@ -26,7 +26,7 @@ from genodiff.diffusion.schedule import Linear
 from genodiff.errors import UsageError
 from genodiff.generate import samples
 from genodiff.generate.block_reading import list_reads, plan_blocks
-from genodiff.generate.gaps import split_contig
+from genodiff.generate.infill import split_contig
 from genodiff.generate.sample import Sampling, infill, measure_workload, sample
 from genodiff.generate.samples import RecordParts
 

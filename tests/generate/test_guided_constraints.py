@@ -16,8 +16,8 @@ from scipy.stats import chisquare
 from torch import Tensor
 
 from genodiff.alphabet import DNA
+from genodiff.constraints.constraint import free_space
 from genodiff.constraints.layers import compile_constraints
-from genodiff.constraints.space import free_space
 from genodiff.constraints.words import Avoid
 from genodiff.diffusion.guided import GUIDANCES, Aim, Guided, GuidedChain
 from genodiff.diffusion.masked import MaskedDiffusion

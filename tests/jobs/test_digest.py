@@ -10,9 +10,9 @@ import pytest
 
 import genodiff
 from genodiff.errors import GenodiffError
-from genodiff.jobs.file_request import FileRequest
 from genodiff.jobs.job import Job
 from genodiff.jobs.journal import Journal
+from genodiff.jobs.options import FileRequest
 from genodiff.jobs.request import Field, Request, find_named, list_fields, list_kinds
 
 OF_ALL = {"out", "device", "fresh", "plan", "force"}

@@ -11,7 +11,7 @@ from annotated_types import Ge, Gt
 
 import genodiff
 from genodiff.errors import UsageError
-from genodiff.jobs.file_request import FileRequest
+from genodiff.jobs.options import FileRequest
 from genodiff.jobs.request import Option, Request, list_fields, make_function, method
 from tests.jobs.stubs import STUBBED, find_stub, render_stub
 

@@ -6,8 +6,7 @@ import numpy as np
 import pyBigWig
 import pytest
 
-from genodiff.maps.browser_names import name_contigs, rename_blocks
-from genodiff.maps.track_files import TrackContent, write_format
+from genodiff.maps.track_files import TrackContent, name_contigs, rename_blocks, write_format
 from genodiff.maps.track_values import BaseTracks
 
 

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 import genodiff
-from genodiff.maps.related_tracks import MOST_STRIPS, list_drawn, list_kinds, name_related
-from genodiff.maps.track_values import TRACKS
+from genodiff.maps.track_values import MOST_STRIPS, TRACKS, list_drawn, list_kinds, name_related
 from tests.commands import command
 from tests.related_genomes import differ
 from tests.tiny_run import genome_text

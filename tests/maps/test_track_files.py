@@ -32,8 +32,7 @@ from genodiff.maps.track_hub import (
     name_assembly,
     write_hub,
 )
-from genodiff.maps.track_reader import TrackReading, read_pieces
-from genodiff.maps.track_run import TrackRun
+from genodiff.maps.track_reader import TrackReading, TrackRun, read_pieces
 from genodiff.maps.track_values import TRACKS, BaseTracks, count_tracks, join_intervals
 from genodiff.scoring.variant_windows import HeldContigs
 from tests.hub_check import check_hub

@@ -13,15 +13,16 @@ from genodiff.alphabet import DNA
 from genodiff.errors import DataError, UsageError
 from genodiff.jobs.machine import time_steps
 from genodiff.maps.naive_tracks import naive_tracks
+from genodiff.maps.request import HeldTracksRequest
 from genodiff.maps.track_reader import (
     TrackReading,
     find_information,
     measure_company,
     read_pieces,
 )
-from genodiff.maps.track_request import HeldTracksRequest
 from genodiff.scoring.masked_reader import MaskedReader
-from genodiff.scoring.track_tiles import (
+from genodiff.scoring.variant_windows import (
+    HeldContigs,
     count_pieces,
     count_tiles,
     cut_pieces,
@@ -30,7 +31,6 @@ from genodiff.scoring.track_tiles import (
     merge_intervals,
     place_tile,
 )
-from genodiff.scoring.variant_windows import HeldContigs
 from tests.scoring.test_variant_scores import COMPLEMENT, make_chain, make_reader, read_network
 
 LENGTHS = [1, 2, 7, 15, 16, 17, 24, 25, 33, 40, 47]

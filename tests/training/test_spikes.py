@@ -12,9 +12,9 @@ from tiny_training import run_tiny
 
 from genodiff.errors import GenodiffError
 from genodiff.runs.checkpoint import list_steps, locate_checkpoint
+from genodiff.training import module
 from genodiff.training import module as module_file
-from genodiff.training import spikes
-from genodiff.training.spikes import SpikeWatch
+from genodiff.training.module import SpikeWatch
 
 
 def rows(run: Path) -> list[dict[str, str]]:
@@ -34,7 +34,7 @@ def test_noise_with_heavy_tails_and_a_falling_loss_are_no_spikes_and_jumps_are()
 
 
 def test_nothing_is_judged_before_enough_steps_nor_where_all_steps_are_alike() -> None:
-    watch = SpikeWatch([2.0] * (spikes.FIRST - 1))
+    watch = SpikeWatch([2.0] * (module.FIRST - 1))
     assert watch.measure(9.0) is None
     watch.remember(float("nan"))
     assert watch.measure(9.0) is None
@@ -59,7 +59,7 @@ class Jump:
 @pytest.fixture(autouse=True)
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiny runs are judged from their sixth step on."""
-    monkeypatch.setattr(spikes, "FIRST", 5)
+    monkeypatch.setattr(module, "FIRST", 5)
 
 
 SHORT: dict[str, Any] = {"steps": 10, "checkpoint_every": 2, "keep": 9, "lr": 1e-4}

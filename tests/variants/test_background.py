@@ -27,7 +27,7 @@ from genodiff.variants.background import (
     find_classes,
     find_kinds,
 )
-from genodiff.variants.background_draws import VariantDraws
+from genodiff.variants.background_draws import VariantDraws, find_class, find_unit, list_strata
 from genodiff.variants.background_ranks import (
     LEAST,
     LEAST_OF_GROUP,
@@ -36,7 +36,6 @@ from genodiff.variants.background_ranks import (
     describe_calibration,
     rank_held_out,
 )
-from genodiff.variants.background_strata import find_class, find_unit, list_strata
 from genodiff.variants.request import count_places
 
 SNV, DEL1, INS3, LONG = (find_class(*size) for size in ((1, 1), (1, 0), (0, 3), (12, 0)))

@@ -16,8 +16,15 @@ from genodiff.variants.background_ranks import Rank
 from genodiff.variants.consequences import TERMS, Consequences
 from genodiff.variants.output import write_scores
 from genodiff.variants.scored_file import ScoredFile, measure_change
-from genodiff.variants.scored_places import CONTIGS, MOST, ScoredPlaces
-from genodiff.variants.scored_tally import PERCENT_BINS, STEP, ScoredTally, measure_ks
+from genodiff.variants.scored_tally import (
+    CONTIGS,
+    MOST,
+    PERCENT_BINS,
+    STEP,
+    ScoredPlaces,
+    ScoredTally,
+    measure_ks,
+)
 from genodiff.variants.scored_variants import Judged, ScoredRecord, ScoreForm
 
 HEAD = "##fileformat=VCFv4.2\n#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\n"

@@ -28,6 +28,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from genodiff.diffusion.draw import draw_again
 from genodiff.diffusion.guided import (
     Aim,
     Counted,
@@ -42,7 +43,6 @@ from genodiff.diffusion.guided import (
     run_plain,
 )
 from genodiff.diffusion.sampler import Filling, JointDraw, Sampled
-from genodiff.diffusion.stream import draw_again
 from genodiff.errors import UsageError
 
 # Numbers of further uniforms (`stream`), apart from those of samplers and of completions.

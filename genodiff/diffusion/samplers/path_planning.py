@@ -26,11 +26,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.draw import TIE
+from genodiff.diffusion.draw import TIE, draw_again
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, revealed_share, sampler
 from genodiff.diffusion.samplers.confidence import steps_with_any
-from genodiff.diffusion.stream import draw_again
 from genodiff.errors import UsageError
 
 

@@ -30,9 +30,9 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from genodiff.diffusion.draw import draw_again
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, revealed_share, sampler
-from genodiff.diffusion.stream import draw_again
 from genodiff.errors import UsageError
 
 Floats = NDArray[np.float64]

@@ -24,11 +24,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from genodiff.diffusion.draw import Draw
+from genodiff.diffusion.draw import Draw, draw_again
 from genodiff.diffusion.masked import Denoiser, MaskedDiffusion
 from genodiff.diffusion.mixed_noise import MixedNoise, Noising
 from genodiff.diffusion.sampler import Filling, Sampled, SamplerOptions, of_rows, sampler
-from genodiff.diffusion.stream import draw_again
 from genodiff.errors import UsageError
 
 
