@@ -71,7 +71,7 @@ class KeptRelatives(Settings):
         is another genome than in training, where one is `genome` itself, and where none is left.
         """
         listed = list_genomes(given or self.given)
-        opened = {one.name: one for one in open_relatives(listed)}
+        opened = {one.name: one for one in open_relatives(listed, target=genome)}
         wanted = {one["name"]: one["fingerprint"] for one in self.genomes}
         for name, fingerprint in wanted.items():
             if name not in opened or opened[name].told["fingerprint"] != fingerprint:

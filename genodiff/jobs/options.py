@@ -106,7 +106,8 @@ COUNT = ("--n", "-n", "--num")
 RELATIVES = (
     "Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv), or what "
     "`genodiff data relatives` built; one or several. split:FILE reads each species of a file, or "
-    "each record, as a genome of its own."
+    "each record, as a genome of its own. FASTA:ALIGNMENT takes an alignment to the target (PAF, "
+    "chain or MAF) instead of a search; a MAF alone is the genomes of its rows."
 )
 STRAINS = (
     "Also use genomes of the same species. Held-out evaluation is then not valid: the answers are "

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Tensor
 
-ABI = 15  # as in native.c
+ABI = 16  # as in native.c
 _MOST_THREADS = max(8, os.cpu_count() or 1)  # whoever set torch's: thousands end the process
 BUILD = "install a C compiler (gcc or clang), then install genodiff again"
 # How kernels divide their work into tasks, for threads to take. Sizes depend on shapes alone, and
@@ -81,9 +81,9 @@ _STRUCTURES: dict[str, tuple[type[ctypes.Structure], tuple[str, ...]]] = {
     ),
     "align": (
         _structure(
-            "planes codes evidence without loci diagonals counts emission share chances over "
-            "likelihood",
-            "batch L size plane_bytes most classes",
+            "planes codes evidence without loci diagonals counts emission share chances alike over "
+            "sums likelihood",
+            "batch L size plane_bytes most classes given",
         ),
         (),
     ),

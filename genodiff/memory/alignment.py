@@ -14,7 +14,8 @@ says nothing of the place. With π the bases' own shares, base b of place i is
 times as likely as without the relative.
 
 The diagonals of a search are weighed by the relative's numbers; the best are kept. Around the best
-of them, each diagonal within reach is tried, too, as what follows an insertion or deletion.
+of them, each diagonal within reach is tried, too, as what follows an insertion or deletion; where
+the diagonals are those of an alignment, each of these.
 
 The numbers of a relative, fitted by expectation maximisation to windows of the valid split.
 
@@ -27,6 +28,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from genodiff.memory.copying import (
     Places,
@@ -79,6 +81,7 @@ def choose_diagonals(
         centres = order[(of[order] >= 0) & (of[order] >= best / 4)][:CENTRES]
         near = np.unique((d[centres][:, None] + np.arange(-REACH, REACH + 1)).ravel())
         near = near[(near > -len(window.codes)) & (near < text.size)]
+        near = np.intersect1d(near, d) if window.is_aligned else near
         near = np.setdiff1d(near, kept)
         if len(near):
             likely = weigh_diagonals(text, one, (near, none), numbers) + np.log(window.n_loci)
@@ -125,6 +128,22 @@ def align_windows(
         align_window(text, w, choose_diagonals(text, w, d, numbers), numbers)
         for w, d in zip(windows, found, strict=True)
     ]
+
+
+def sum_classes(
+    text: MemoryText,
+    windows: Sequence[SeenWindow],
+    found: Sequence[tuple[Places, Places]],
+    numbers: MemoryNumbers,
+    alike: NDArray[np.bool_],
+) -> Floats:
+    """(2, B, L, 4): `over` of windows of one length, summed over all classes and over those that
+    are `alike` (E,).
+    """
+    if can_align(numbers) and len(windows):
+        return align_in_c(text, windows, found, numbers, alike)[0]
+    rows = [one.over for one in align_windows(text, windows, found, numbers)]
+    return np.array([[one.sum(1) for one in rows], [one[:, alike].sum(1) for one in rows]])
 
 
 def expect_pairs(

@@ -48,13 +48,15 @@ class SeenWindow(NamedTuple):
     """One window as the model sees it.
 
     `codes` (L,): visible bases, 4 where there is none. `evidence` (L,). `without`: the interval of
-    the text, start and end, that counts as if it were not there. `n_loci`: N.
+    the text, start and end, that counts as if it were not there. `n_loci`: N. `is_aligned`: the
+    diagonals are those of an alignment, and no others are tried.
     """
 
     codes: Codes
     evidence: Floats
     without: tuple[int, int]
     n_loci: int
+    is_aligned: bool = False
 
 
 def list_all_diagonals(text: MemoryText, length: int) -> tuple[Places, Places]:

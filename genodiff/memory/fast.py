@@ -32,7 +32,7 @@ class Asked(NamedTuple):
     """What a recall depends on, beside the windows."""
 
     text: MemoryText
-    table: KmerTable | SampledTable
+    table: KmerTable | SampledTable | None
     chain: Chain
     numbers: MemoryNumbers
     effort: Effort
@@ -70,7 +70,7 @@ def recall_in_c(
     unused = CLASSES - len(numbers.divergence)
     arrays: dict[str, NDArray[Any]] = {
         "planes": text.planes,
-        **{name: x for name, x in table._asdict().items() if name != "k"},
+        **({} if table is None else {n: x for n, x in table._asdict().items() if n != "k"}),
         **({"least_hits": list_least_hits(text.size)} if is_sampled else {}),
         "codes": np.minimum(windows, NONE).astype(np.uint8),
         "without": np.array(without, np.int64),
@@ -88,12 +88,12 @@ def recall_in_c(
         most=effort.most,
         size=text.size,
         plane_bytes=text.planes.shape[1],
-        k=table.k,
+        k=1 if table is None else table.k,
         order=chain.order,
         scored=-1 if effort.scored is None else effort.scored,
         wild=effort.wild,
         find=find,
-        sparse=count_sparse(text.size, windows.shape[1]) if is_sampled else -1,
+        sparse=count_sparse(text.size, windows.shape[1], effort.scored) if is_sampled else -1,
     )
     return RecalledInC(*said)
 
@@ -140,9 +140,11 @@ def align_in_c(
     windows: Sequence[SeenWindow],
     found: Sequence[tuple[Places, Places]],
     numbers: MemoryNumbers,
+    alike: NDArray[np.bool_] | None = None,
 ) -> tuple[Floats, Floats]:
     """over (B, L, E, 4) and ln of the likelihoods (B,) of windows of one length, with the
-    diagonals that a search found. Raises `MemoryError`.
+    diagonals that a search found. With `alike` (E,), in place of over its sums over all classes and
+    over those that are alike (2, B, L, 4). Raises `MemoryError`.
     """
     classes = len(numbers.share)
     counts = np.array([[len(a), len(b)] for a, b in found], np.int64).reshape(-1, 2)
@@ -166,21 +168,27 @@ def align_in_c(
         "emission": emission,
         "share": share,
         "chances": np.array(chances),
+        **({} if alike is None else {"alike": alike.astype(np.float64)}),
     }
     return _align(
-        arrays, classes=classes, size=text.size, plane_bytes=text.planes.shape[1], most=most
-    )
+        arrays, classes=classes, size=text.size, plane_bytes=text.planes.shape[1], most=most,
+        given=all(w.is_aligned for w in windows),
+    )  # fmt: skip
 
 
 def _align(arrays: Mapping[str, Array], *, classes: int, **numbers: int) -> tuple[Array, Array]:
-    """over (B, L, E, 4) and ln of the likelihoods (B,).
+    """over (B, L, E, 4), or with `alike` among the arrays its sums (2, B, L, 4); and ln of the
+    likelihoods (B,).
 
     `arrays` and `numbers` are fields of `align_args` (native.c). Raises `MemoryError`.
     """
     batch, length = arrays["codes"].shape
-    out = {"over": np.empty((batch, length, classes, 4)), "likelihood": np.empty(batch)}
+    name, shape = "over", (batch, length, classes, 4)
+    if "alike" in arrays:
+        name, shape = "sums", (2, batch, length, 4)
+    out = {name: np.empty(shape), "likelihood": np.empty(batch)}
     call(
         "align", {**arrays, **out}, backward=False,
         batch=batch, L=length, classes=classes, **numbers,
     )  # fmt: skip
-    return out["over"], out["likelihood"]
+    return out[name], out["likelihood"]

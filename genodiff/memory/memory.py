@@ -68,7 +68,8 @@ class Memory:
     """Text, table, the chain that copies are judged against, and the fitted numbers."""
 
     text: MemoryText
-    table: KmerTable | SampledTable
+    table: KmerTable | SampledTable | None
+    """None where nothing is searched in the text (`aligned.py`)."""
     chain: Chain
     numbers: MemoryNumbers = field(default_factory=MemoryNumbers)
     effort: Effort = field(default_factory=Effort)
@@ -219,6 +220,8 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 FILES = ("planes", "start", "at", "counts")
 SAMPLED_FILES = ("planes", "ends", "jumps", "at", "counts")
+TEXT_FILES = ("planes", "counts")
+"""Of a genome that has an alignment, and so no table."""
 _AGAIN = "remove the folder; it is built again from the training genome"
 
 
@@ -228,9 +231,10 @@ def write_memory(folder: str | Path, memory: Memory, made_from: dict[str, Any], 
     `made_from`: what decides the memory, as JSON values; `more` stands in the manifest, too. Where
     the folder is there already, it stays. Raises `MachineError` where it cannot be written.
     """
+    table = {} if memory.table is None else memory.table._asdict()
     arrays: dict[str, NDArray[Any]] = {
         "planes": memory.text.planes,
-        **{name: x for name, x in memory.table._asdict().items() if name != "k"},
+        **{name: x for name, x in table.items() if name != "k"},
         "counts": memory.chain.counts,
     }
     with atomic.atomic_directory(folder, exist_ok=True) as new:
@@ -239,7 +243,7 @@ def write_memory(folder: str | Path, memory: Memory, made_from: dict[str, Any], 
         manifest = {
             "format": FORMAT,
             "made_from": made_from,
-            "k": memory.table.k,
+            "k": table.get("k"),
             "order": memory.chain.order,
             "size": memory.text.size,
             "stretches": [list(s) for s in memory.text.sources],
@@ -308,8 +312,8 @@ def open_memory(
         planes, counts = arrays.pop("planes"), arrays.pop("counts")
         text = MemoryText(planes, manifest["size"], sources)
         kind = KmerTable if "start" in arrays else SampledTable
-        table = kind(manifest["k"], **arrays)
-        if not table.is_whole:
+        table = kind(manifest["k"], **arrays) if arrays else None
+        if table is not None and not table.is_whole:
             raise ValueError
     except (TypeError, ValueError):
         raise DataError("is not a whole memory", file=folder, fix=_AGAIN) from None
@@ -324,7 +328,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         sizes = {name: (folder / f"{name}.npy").stat().st_size for name in names}
         if (
             manifest["format"] == FORMAT
-            and {*names} in ({*FILES}, {*SAMPLED_FILES})
+            and {*names} in ({*FILES}, {*SAMPLED_FILES}, {*TEXT_FILES})
             and all(manifest["files"][name]["bytes"] == sizes[name] for name in names)
         ):
             manifest["made_from"], manifest["stretches"], manifest["size"], manifest["k"]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from genodiff.memory.alignment import align_windows
+from genodiff.memory.alignment import sum_classes
 from genodiff.memory.columns import ColumnNumbers, combine
 from genodiff.memory.evidence import Floats
 from genodiff.memory.memory import Intervals, Memory
@@ -59,9 +59,9 @@ class Relatives(NamedTuple):
             own: Intervals | None = None if without is None else [loci[g] for loci in without]
             prepared, found = genome.memory.search(windows, own)
             text, alike = genome.memory.text, np.array(genome.numbers.divergence) <= UNLIKE
-            for b, one in enumerate(align_windows(text, prepared, found, genome.numbers)):
-                over[g, b] = one.over.sum(1)
-                homologous[g, b] = one.over[:, alike].sum(1)
+            if len(windows):
+                sums = sum_classes(text, prepared, found, genome.numbers, alike)
+                over[g], homologous[g] = sums
         return over, homologous
 
     def weigh(self, windows: Codes, prior: Floats, without: Sequence[Loci] | None = None) -> Floats:

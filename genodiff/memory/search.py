@@ -20,7 +20,7 @@ With a sampled table, and few informative places, agreements are counted on ever
 
 Of all scored diagonals the `most` best are kept on each strand. They are weighed exactly
 (`copying.weigh_diagonals`), and those with odds below `least_odds` are dropped. Around the best,
-diagonals an insertion or deletion away are added.
+diagonals an insertion or deletion away are added, unless the numbers have none (shift 0).
 
 This file is the definition, in NumPy. `fast.py` has it in C, with the same diagonals.
 
@@ -50,14 +50,17 @@ AGREES = 0.3
 """The chance that two bases agree, where composition is uneven."""
 LONGEST = 25_000_000
 """Places of the longest text that is sifted: about 30 ms a window at most, with AVX-512."""
+LEAST_EFFORT = 5000
+"""Diagonals of an effort (`Effort.scored`) below which sifting would cost more than the search."""
 SPARSE = 0.55
 """The share of informative places above which seeds find as much."""
 _SIFT_CHUNK = 1 << 20
 
 
-def count_sparse(size: int, length: int) -> int:
+def count_sparse(size: int, length: int, scored: int | None) -> int:
     """The most informative places of a window at which the diagonals of a text are sifted."""
-    return int(SPARSE * length) if size <= LONGEST else -1
+    sifts = size <= LONGEST and (scored is None or scored >= LEAST_EFFORT)
+    return int(SPARSE * length) if sifts else -1
 
 
 @cache
@@ -165,7 +168,9 @@ def find_diagonals(
     tells = find_informative(window)
     if effort.scored is None:
         tried = np.arange(1 - len(window.codes), text.size, dtype=np.int64)
-    elif isinstance(table, SampledTable) and tells.sum() <= count_sparse(text.size, len(tells)):
+    elif isinstance(table, SampledTable) and tells.sum() <= count_sparse(
+        text.size, len(tells), effort.scored
+    ):
         tried = sift(text, window.codes, tells)
     else:
         assert table is not None
@@ -178,7 +183,7 @@ def find_diagonals(
     kept, odds = kept[odds >= effort.least_odds], odds[odds >= effort.least_odds]
     centres = kept[np.lexsort((kept, -odds))][:CENTRES]
     centres = centres[np.isin(centres, kept[odds >= 0])]
-    steps = np.array([*INDELS, *(-d for d in INDELS)])
+    steps = np.array([*INDELS, *(-d for d in INDELS)] if numbers.shift else [], np.int64)
     near = (centres[:, None] + steps).ravel()
     near = near[(near > -len(window.codes)) & (near < text.size)]
     return np.union1d(kept, near)

@@ -97,12 +97,16 @@ class MemoryText:
 
         (0, 0) where there are none.
         """
-        rows = self._by_contig.get(contig, np.zeros((0, 3), np.int64))
+        rows = self.list_stretches(contig)
         first, last, at = rows[(rows[:, 0] < end) & (start < rows[:, 1])].T
         if not len(at):
             return 0, 0
         found = np.maximum(start, first), np.minimum(end, last)
         return int((at + found[0] - first).min()), int((at + found[1] - first).max())
+
+    def list_stretches(self, contig: str) -> NDArray[np.int64]:
+        """(stretches, 3) of a contig: start and end there, and place in the text."""
+        return self._by_contig.get(contig, np.zeros((0, 3), np.int64))
 
     @cached_property
     def _by_contig(self) -> dict[str, NDArray[np.int64]]:

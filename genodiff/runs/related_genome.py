@@ -193,7 +193,7 @@ def relate_genome(
     >>> relate_genome(genome, ["paradoxus.fa.gz"]).told["genomes"]  # doctest: +SKIP
     """
     listed = list_genomes(given)
-    opened = open_relatives(listed, offline=offline)
+    opened = open_relatives(listed, offline=offline, target=genome)
     kept, near = leave_strains_out(opened, genome, strains=strains)
     if not kept:
         what = "every related genome is of the target's own species"

@@ -264,7 +264,7 @@ def relate_model(
             what = "has no window without N on which relatives are fitted"
             fix = "give a genome with longer contigs, or a run with a valid split"
             raise DataError(what, file=fasta or model.run, fix=fix)
-        opened = open_relatives(listed, offline=offline)
+        opened = open_relatives(listed, offline=offline, target=target.letters)
         kept, near = leave_strains_out(opened, target.letters, strains=strains)
     if not kept:
         what = "every relative is a strain of the genome's own species"

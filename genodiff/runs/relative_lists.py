@@ -2,7 +2,8 @@
 
 A FASTA file is one genome. `split:FILE` reads the species that its headers name as genomes of their
 own, and each record of no named species as one; `whole:FILE` says that a file whose headers name
-several is one genome nevertheless, such as a hybrid.
+several is one genome nevertheless, such as a hybrid. `FASTA:ALIGNMENT` gives a genome with its
+alignment to the target (PAF, chain or MAF), and a MAF alone is the genomes of its rows.
 
 A recipe is a list in `data_recipes/relatives/NAME.tsv`, whose first line says what it is for. Its
 genomes are fetched and built by `genodiff data relatives NAME`, and nowhere else: nobody wants a
@@ -30,9 +31,11 @@ from genodiff.data.genomes.listing import (
 from genodiff.data.recipe import list_recipe_folders
 from genodiff.errors import DataError, did_you_mean, format_count
 from genodiff.io import atomic
+from genodiff.io.alignments import find_alignment_format
 from genodiff.io.fasta import Header, scan_fasta
 from genodiff.io.identity import sha256_json
 from genodiff.io.input_file import open_input
+from genodiff.runs.aligned_genomes import list_maf_species
 from genodiff.runs.relatives import is_built
 from genodiff.version import __version__
 
@@ -106,7 +109,7 @@ def write_built(folder: Path, rows: Iterable[GenomeRow], find: Callable[[GenomeR
     """Say in `folder` which memories stand there: `find` gives that of each row."""
     genomes = [
         {"name": row.name, "species": row.species, "weight": row.weight}
-        | {"memory": find(row).name, "source": row.path}
+        | {"memory": find(row).name, "source": row.path, "alignment": row.alignment}
         for row in rows
     ]
     told = {"format": _FORMAT, "genodiff": __version__, "genomes": genomes}
@@ -117,6 +120,8 @@ def _list_one(given: str | Path, fetches: bool) -> Sequence[GenomeRow]:
     path = Path(given)
     if path.suffix.lower() in _LISTS:
         return read_genome_list(path).rows
+    if path.is_file() and (format_ := find_alignment_format(path)):
+        return _list_maf(path, format_)
     if path.is_file():
         name = path.name.removesuffix(".gz").removesuffix(".bgz").rsplit(".", 1)[0]
         return [GenomeRow(os.path.abspath(path), name, 1.0, "", "train", None, 0)]
@@ -125,6 +130,10 @@ def _list_one(given: str | Path, fetches: bool) -> Sequence[GenomeRow]:
         if kind == _SPLIT:
             return _list_records(Path(file))
         return [replace(row, records=WHOLE) for row in _list_one(file, fetches)]
+    fasta, colon, alignment = str(given).rpartition(":")
+    if colon and Path(fasta).is_file() and Path(alignment).is_file():
+        file = os.path.abspath(alignment)
+        return [replace(one, alignment=file) for one in _list_one(fasta, fetches)]
     if (path / BUILT).is_file():
         return _read_built(path)
     recipes = {one.name: one.path for one in list_relative_recipes()}
@@ -169,6 +178,20 @@ def _list_records(path: Path) -> list[GenomeRow]:
     return rows
 
 
+def _list_maf(path: Path, format_: str) -> list[GenomeRow]:
+    """A row for each species of a MAF but the reference."""
+    if format_ != "maf":
+        what = f"is an alignment ({format_}) without the genome that is aligned"
+        raise DataError(what, file=path, fix=f"give both: FASTA:{path}")
+    file = os.path.abspath(path)
+    return [
+        GenomeRow(
+            file, species, 1.0, "", "train", None, 0, bases=n, records=species, alignment=file
+        )
+        for species, n in list_maf_species(path).items()
+    ]
+
+
 def _check_here(name: str, rows: Sequence[GenomeRow]) -> None:
     """Raises `DataError` where a genome of a recipe is not here."""
     gone = [row.name for row in rows if not is_built(row)]
@@ -188,6 +211,7 @@ def _read_built(folder: Path) -> list[GenomeRow]:
             GenomeRow(
                 os.path.abspath(folder / Path(one["memory"]).name),
                 str(one["name"]), float(one["weight"]), str(one["species"]), "train", None, 0,
+                alignment=str(one.get("alignment", "")),
             )
             for one in said["genomes"]
         ]  # fmt: skip

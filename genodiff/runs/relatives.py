@@ -35,7 +35,7 @@ from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
 from genodiff.io.planning import is_planning
 from genodiff.io.process import count_usable_cores, read_memory
-from genodiff.memory.evidence import ORDER
+from genodiff.memory.evidence import ORDER, Chain, count_words
 from genodiff.memory.memory import (
     FORMAT,
     MANIFEST,
@@ -47,7 +47,13 @@ from genodiff.memory.memory import (
 )
 from genodiff.memory.tables import STEP
 from genodiff.memory.text import MemoryText, TextWriter
-from genodiff.runs.known_contigs import KnownContigs
+from genodiff.runs.aligned_genomes import (
+    AlignedGenome,
+    AlignmentTarget,
+    align_memory,
+    read_maf_rows,
+)
+from genodiff.runs.known_contigs import KnownContigs, LetterSource
 
 BYTES_A_BASE = 2.5
 """About the memory that a build takes, of which the table is the largest part."""
@@ -77,20 +83,22 @@ def open_relatives(
     home: str | Path | None = None,
     jobs: int | None = None,
     offline: bool = False,
+    target: LetterSource | None = None,
 ) -> list[Relative]:
     """The relatives of a list, in the order of their names; those that lack are built.
 
-    `home` is the folder that holds their folders (default: in the cache). `jobs` are built at a
-    time (default: as many as there are cores and memory). Raises `DataError` naming the line of
-    each file that cannot be read, when all others are built, and where two are the same genome;
-    `MachineError`.
+    `target` is the genome that alignments are to; without one they are not read. `home` is the
+    folder that holds their folders (default: in the cache). `jobs` are built at a time (default: as
+    many as there are cores and memory). Raises `DataError` naming the line of each file that cannot
+    be read, when all others are built, and where two are the same genome; `MachineError`.
 
     >>> relatives = open_relatives(read_genome_list("yeasts.tsv"))  # doctest: +SKIP
     >>> [one.name for one in relatives]  # doctest: +SKIP
     ['Sarb_H6', 'Spar_CBS432']
     """
     build_relatives(listed, home=home, jobs=jobs, offline=offline)
-    opened = [open_relative(row, home=home, offline=offline) for row in listed.rows]
+    aligned = None if target is None else AlignmentTarget(target, find_home(home))
+    opened = [open_relative(row, home=home, offline=offline, target=aligned) for row in listed.rows]
     by_content: dict[str, Relative] = {}
     for one in opened:
         other = by_content.setdefault(one.told.get("letters", one.told["content"]), one)
@@ -178,20 +186,32 @@ def build_relative(
             return folder
         atomic.clear_leftovers(folder.parent)
         _log.info("building the memory of %s: %s", row.name, folder)
-        text, contigs, found = read_genome_text(path, row.records)
+        is_rows = row.alignment == row.path
+        read = read_maf_text if is_rows else read_genome_text
+        text, contigs, found = read(path, row.records)
         if found != sha256:
             raise DataError("changed while it was being read", file=path, fix="run it again")
         _check_letters(row, contigs, path)
-        memory = Memory.build_sampled(text)
+        if row.alignment:
+            memory = Memory(text, None, Chain(count_words(text, ORDER)))
+        else:
+            memory = Memory.build_sampled(text)
         made_from = {"format": FORMAT, "content": sha256_json(contigs, compact=True)} | _how(row)
         write_memory(folder, memory, made_from, contigs=contigs)
     return folder
 
 
 def open_relative(
-    row: GenomeRow, *, home: str | Path | None = None, offline: bool = False
+    row: GenomeRow,
+    *,
+    home: str | Path | None = None,
+    offline: bool = False,
+    target: AlignmentTarget | None = None,
 ) -> Relative:
-    """A relative that is built. Raises `DataError` where it is not whole."""
+    """A relative that is built. Raises `DataError` where it is not whole.
+
+    Of one with an alignment to `target`, the alignment is read too.
+    """
     folder, path, _ = _find_folder(row, home, offline=offline)
     manifest = read_manifest(folder)
     memory = open_memory(folder)
@@ -215,6 +235,13 @@ def open_relative(
         "numbers": memory.numbers.model_dump(mode="json"),
         "effort": asdict(memory.effort),
     }
+    if row.alignment and target is not None:
+        lengths = {name: length for name, length, _ in rows}
+        names = frozenset(filter(None, (row.name, row.species, row.records)))
+        genome = AlignedGenome(memory, names, lengths, row.alignment == row.path)
+        sha256 = _find_sha256(Path(row.alignment), reads=True)
+        memory, key = align_memory(genome, Path(row.alignment), sha256, told["fingerprint"], target)
+        told |= {"alignment": key, "fingerprint": sha256_json([told["fingerprint"], key])}
     contigs = KnownContigs.of_rows(rows)
     return Relative(row.name, row.species, row.weight, memory, contigs, told)
 
@@ -263,6 +290,20 @@ def read_genome_text(path: Path, records: str = "") -> tuple[MemoryText, ContigR
     return text, rows, source.sha256.hexdigest()
 
 
+def read_maf_text(path: Path, species: str) -> tuple[MemoryText, ContigRows, str]:
+    """As `read_genome_text`, of a species' rows in a MAF: the hash of a contig is of these."""
+    sha256 = sha256_file(path)
+    text, lengths = read_maf_rows(path, species)
+    rows = []
+    for name, length in sorted(lengths.items()):
+        digest = hashlib.sha256()
+        for start, end, at in text.list_stretches(name).tolist():
+            digest.update(f"{start}\n".encode())
+            digest.update(_LETTERS[text.read_codes(at, at + end - start)].data)
+        rows.append((name, length, digest.hexdigest()))
+    return text, rows, sha256
+
+
 def guess_bases(row: GenomeRow) -> int:
     """About the bases of a row: what its list says, or told from the file; 0 where none does."""
     if row.bases:
@@ -298,10 +339,11 @@ def refuse_several(species: Sequence[str], path: Path) -> DataError:
 
 
 def _how(row: GenomeRow) -> dict[str, Any]:
-    return _HOW | ({"records": row.records} if row.records else {})
+    kind = _HOW if not row.alignment else {"order": ORDER, "kind": "aligned"}
+    return kind | ({"records": row.records} if row.records else {})
 
 
-_HOW = {"step": STEP, "order": ORDER, "kind": "relative"}
+_HOW: dict[str, Any] = {"step": STEP, "order": ORDER, "kind": "relative"}
 
 
 def find_home(home: str | Path | None) -> Path:

@@ -80,8 +80,9 @@ def test_about_as_many_pass_by_chance_as_is_said(monkeypatch: pytest.MonkeyPatch
 
 
 def test_long_texts_and_windows_with_few_masks_are_searched_by_seeds() -> None:
-    assert search.count_sparse(12_000_000, 1000) == 550
-    assert search.count_sparse(3_000_000_000, 1024) == -1
+    assert search.count_sparse(12_000_000, 1000, 25_000) == 550
+    assert search.count_sparse(3_000_000_000, 1024, 25_000) == -1
+    assert search.count_sparse(12_000_000, 1000, 400) == -1
 
 
 @pytest.mark.parametrize("informative", [0, 1, 31, 32, 63, 64, 543, 1400])

@@ -11,6 +11,7 @@ columns.
     bases     about how many, to plan with a file that is not here
     tried     no: nobody has fetched it from this URL yet
     records   of a file with many genomes, the species or the record that is this one; * is all
+    alignment PAF, chain or MAF of a related genome and its target (from the list's folder)
 
 `path` (or `url`) is needed; a field that is empty or `.` has its default. Lines that begin with #
 are comments. A split is
@@ -55,6 +56,7 @@ RULES = ("cluster", "assembly", "chromosome", "train", "valid", "test")
 MOST_GENOMES = 100_000
 COLUMNS = (
     "path", "name", "weight", "species", "split", "sha256", "letters", "bases", "tried", "records",
+    "alignment",
 )  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -81,6 +83,8 @@ class GenomeRow:
     is_tried: bool = True
     records: str = ""
     """Which of a file's records are the genome (`runs/relative_lists.py`); "" where it is one."""
+    alignment: str = ""
+    """Its alignment to the target; of a MAF that is given alone, `path` itself."""
 
     @property
     def is_remote(self) -> bool:
@@ -189,6 +193,12 @@ def _read_row(path: str | Path, number: int, given: dict[str, str], folder: Path
             shown = printable(given["path"], 80)
             what = "is a folder" if os.path.isdir(where) else "is no file"
             raise refuse(f"{shown} {what}", f"give a path from {folder}")
+    alignment = given.get("alignment", "")
+    if alignment:
+        alignment = os.path.abspath(folder / os.path.expanduser(alignment))
+        if not os.path.isfile(alignment):
+            shown = printable(given["alignment"], 80)
+            raise refuse(f"the alignment {shown} is no file", f"give a path from {folder}")
     stem = where.rstrip("/").rsplit("/", 1)[-1].split("?")[0]
     name = given.get("name") or re.sub(r"[^A-Za-z0-9._+-]+", "_", _ENDINGS.sub("", stem))
     if not _NAME.fullmatch(name):
@@ -221,6 +231,7 @@ def _read_row(path: str | Path, number: int, given: dict[str, str], folder: Path
         bases=int(_read_count("bases", given.get("bases", "0"), refuse)),
         is_tried=tried == "yes",
         records=given.get("records", "").replace(" ", "_"),
+        alignment=alignment,
     )
 
 

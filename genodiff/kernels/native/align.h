@@ -83,12 +83,13 @@ static uintptr_t align_lay(const align_args *s, align_space *a, uintptr_t space)
 static void align_likely(const align_args *s, int64_t b, align_space *a) {
     const uint8_t *codes = s->codes + b * s->L;
     const double *evidence = s->evidence + b * s->L;
-    ve *likely = a->likely;
-    for (int64_t i = 0; i < s->L; i++, likely += 5) {
-        int x = codes[i] > 3 ? 4 : codes[i];
+    ve *likely = a->likely, by[4][4]; /* by the base of the window and of the source */
+    for (int x = 0; x < 4; x++)
         for (int c = 0; c < 4; c++)
-            for (int e = 0; e < KINDS; e++)
-                likely[c][e] = x > 3 ? 1 : s->emission[(e * 4 + c) * 4 + x] / evidence[i];
+            for (int e = 0; e < KINDS; e++) by[x][c][e] = s->emission[(e * 4 + c) * 4 + x];
+    for (int64_t i = 0; i < s->L; i++, likely += 5) {
+        for (int c = 0; c < 4; c++)
+            likely[c] = codes[i] > 3 ? (ve){0} + 1 : by[codes[i]][c] / evidence[i];
         likely[4] = (ve){0};
     }
     for (int x = 0; x < 5; x++)
@@ -177,11 +178,14 @@ static int64_t align_choose(const align_args *s, align_space *a, const int64_t *
     int64_t all = 0, new = 0;
     double loci = log((double)s->loci[b]);
     for (int64_t i = 0; i < n; i++) out[all++] = kept[i].at;
-    int64_t near[ALIGN_NEAR], some = 0;
+    int64_t near[ALIGN_NEAR], some = 0, listed = s->counts[2 * b + strand_];
+    const int64_t *found = s->diagonals + (2 * b + strand_) * s->most;
     for (int64_t i = 0; i < n && i < ALIGN_CENTRES; i++)
         if (kept[i].odds >= 0 && kept[i].odds >= best / 4)
-            for (int64_t d = kept[i].at - REACH; d <= kept[i].at + REACH; d++)
-                if (d > -s->L && d < s->size) near[some++] = d;
+            for (int64_t j = 0; j < (s->given ? listed : 2 * REACH + 1); j++) {
+                int64_t d = s->given ? found[j] : kept[i].at - REACH + j;
+                if (d > -s->L && d < s->size && llabs(d - kept[i].at) <= REACH) near[some++] = d;
+            }
     qsort(near, some, sizeof(int64_t), compare_places);
     int64_t last = 0;
     for (int64_t i = 0; i < some; i++) {
@@ -253,8 +257,8 @@ static double align_any(double copies, double likelihood) {
     return 1 / (1 + (1 - copies) / copies * exp(likelihood < -700 ? 700 : -likelihood));
 }
 
-static void align_sum(const align_args *s, align_space *a, int64_t D, double *over,
-                      double *told) {
+static void align_sum(const align_args *s, align_space *a, int64_t D, double *over, double *all_,
+                      double *alike, double *told) {
     int64_t C = stretch_places(s->L, D);
     double copying = 0, likelihood = 0, after = 1, per = 1, copies = s->chances[4];
     const ve *before = a->marks; /* mark g: the last row before stretch g; mark 0: zeros */
@@ -293,8 +297,13 @@ static void align_sum(const align_args *s, align_space *a, int64_t D, double *ov
         double told_by_all = silent + ve_sum(rest),
                any = align_any(copies, likelihood - log((silent + ve_sum(all)) / told_by_all));
         for (int e = 0; e < s->classes; e++)
-            for (int k = 0; k < 4; k++)
-                over[(i * s->classes + e) * 4 + k] = any * others[k][e] / told_by_all;
+            for (int k = 0; k < 4; k++) {
+                double said = any * others[k][e] / told_by_all;
+                if (over) over[(i * s->classes + e) * 4 + k] = said;
+                if (!all_) continue;
+                all_[i * 4 + k] += said;
+                if (s->alike[e]) alike[i * 4 + k] += said;
+            }
         after = (1 - a->start) * old + ve_sum(a->rate * sum);
         per = 1 / (old + ve_sum(sum)); /* no state is more than that */
     }
@@ -305,8 +314,11 @@ static void align_task(const void *args, int64_t b, void *own, int backward) {
     const align_args *s = args;
     align_space a;
     align_lay(s, &a, (uintptr_t)own);
-    double *over = s->over + b * s->L * s->classes * 4;
-    memset(over, 0, s->L * s->classes * 4 * sizeof(double));
+    double *over = s->over ? s->over + b * s->L * s->classes * 4 : 0,
+           *all_ = s->sums ? s->sums + b * s->L * 4 : 0,
+           *alike = s->sums ? s->sums + (s->batch + b) * s->L * 4 : 0;
+    if (over) memset(over, 0, s->L * s->classes * 4 * sizeof(double));
+    if (all_) memset(all_, 0, s->L * 4 * sizeof(double)), memset(alike, 0, s->L * 4 * sizeof(double));
     s->likelihood[b] = -INFINITY;
     int64_t loci = s->loci[b], counts[2];
     if (!loci) return;
@@ -335,7 +347,7 @@ static void align_task(const void *args, int64_t b, void *own, int backward) {
     a.o.n_linked = 0;
     int64_t g_end = list_links(&a.text, &a.o, a.o.diagonals, counts[0], 0, 0);
     list_links(&a.text, &a.o, a.o.diagonals + counts[0], counts[1], fill_up(counts[0]), g_end);
-    align_sum(s, &a, D, over, s->likelihood + b);
+    align_sum(s, &a, D, over, all_, alike, s->likelihood + b);
 }
 
 static int align_run(const align_args *s, int threads) {

@@ -257,7 +257,7 @@ static int64_t find_diagonals(const seeker *k, int64_t loci, int64_t *out) {
     }
     all = n;
     /* Around the best (ties: the lower diagonal), an insertion or deletion away. */
-    for (int centre = 0; centre < CENTRES; centre++) {
+    for (int centre = 0; centre < CENTRES && s->chances[2] > 0; centre++) {
         int64_t best = -1;
         for (int64_t i = 0; i < n; i++)
             if (o->odds[i] >= 0 && (best < 0 || o->odds[i] > o->odds[best] ||

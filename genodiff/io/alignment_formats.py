@@ -1,0 +1,218 @@
+"""The formats of alignments that are read: PAF, UCSC chain, MAF (`alignments.py`)."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from genodiff.io.alignments import (
+    ALIGNMENT_FORMATS,
+    UNKNOWN,
+    AlignedLocus,
+    AlignedPair,
+    AlignmentFormat,
+    Blocks,
+    Lines,
+    check_locus,
+    encode_letters,
+    read_numbers,
+    read_strand,
+    refuse_alignment,
+)
+
+_CIGAR = re.compile(r"(\d+)([MIDNSHP=X])")
+_CS = re.compile(r"(:\d+)|(=[A-Za-z]+)|(\*[A-Za-z]{2})|(\+[A-Za-z]+)|(-[A-Za-z]+)|(~\w\w\d+\w\w)")
+_GAP = ord("-")
+Steps = list[tuple[str, int]]
+
+
+def _read_paf(lines: Lines, shown: str) -> Iterator[AlignedPair]:
+    """Query first, target second; the query's blocks count along the strand that is aligned."""
+    for line, text in lines:
+        if not text.strip() or text[0] == "#":
+            continue
+        fields = text.split("\t")
+        if len(fields) < 12:
+            raise refuse_alignment(f"has {len(fields)} columns, not 12 or more", shown, line)
+        strand = read_strand(fields[4], shown, line)
+        q_size, q_start, q_end = read_numbers(fields[1:4], shown, line)
+        t_size, t_start, t_end = read_numbers(fields[6:9], shown, line)
+        top = check_locus(AlignedLocus(fields[5], t_size, t_start, t_end, 0), shown, line)
+        check_locus(AlignedLocus(fields[0], q_size, q_start, q_end, 0), shown, line)
+        if strand:
+            q_start, q_end = q_size - q_end, q_size - q_start
+        low = AlignedLocus(fields[0], q_size, q_start, q_end, strand)
+        tags = {one[:5]: one[5:] for one in fields[12:]}
+        bases, equal = None, None
+        if "cs:Z:" in tags:
+            steps, bases, equal = _read_cs(tags["cs:Z:"], shown, line)
+        elif "cg:Z:" in tags:
+            steps, equal = _read_cigar(tags["cg:Z:"], shown, line)
+        else:
+            what = "has neither cg nor cs, so where the gaps are is not known (minimap2 -c or --cs)"
+            raise refuse_alignment(what, shown, line)
+        yield AlignedPair(line, top, low, _walk(steps, top, low, shown, line), bases, equal)
+
+
+def _read_cigar(text: str, shown: str, line: int) -> tuple[Steps, "np.ndarray | None"]:
+    found = _CIGAR.findall(text)
+    if sum(len(n) + 1 for n, _ in found) != len(text):
+        raise refuse_alignment("its CIGAR cannot be read", shown, line)
+    steps = [(op, int(n)) for n, op in found]
+    columns = [(op, n) for op, n in steps if op in "M=X"]
+    equal = np.repeat(["X=M".index(op) for op, _ in columns], [n for _, n in columns])
+    return steps, equal.astype(np.uint8)
+
+
+def _read_cs(text: str, shown: str, line: int) -> tuple[Steps, np.ndarray, np.ndarray]:
+    """Steps, the bases that are named, and which columns are equal."""
+    steps, at = Steps(), 0
+    named: list[tuple[str, str]] = []
+    equal: list[tuple[int, int]] = []
+    for found in _CS.finditer(text):
+        if found.start() != at:
+            break
+        at, part = found.end(), found[0]
+        kind, rest = part[0], part[1:]
+        if kind in ":=":
+            n = int(rest) if kind == ":" else len(rest)
+            named.append((rest, rest) if kind == "=" else ("N" * n, "N" * n))
+            equal.append((1, n))
+            steps.append(("M", n))
+        elif kind == "*":
+            named.append((rest[0], rest[1]))
+            equal.append((0, 1))
+            steps.append(("M", 1))
+        elif kind == "~":
+            steps.append(("D", int(rest[2:-2])))
+        else:
+            steps.append(("I" if kind == "+" else "D", len(rest)))
+    if at != len(text):
+        raise refuse_alignment("its cs tag cannot be read", shown, line)
+    bases = np.stack([encode_letters("".join(pair[i] for pair in named)) for i in (0, 1)])
+    flags = np.repeat([one for one, _ in equal], [n for _, n in equal]).astype(np.uint8)
+    return steps, bases, flags
+
+
+def _walk(steps: Steps, top: AlignedLocus, low: AlignedLocus, shown: str, line: int) -> Blocks:
+    """The blocks of steps M (= and X), I (in the query alone) and D (in the target alone)."""
+    t, q = top.start, low.start
+    blocks: list[list[int]] = []
+    for op, n in steps:
+        if op in "M=X":
+            if blocks and blocks[-1][0] + blocks[-1][2] == t and blocks[-1][1] + blocks[-1][2] == q:
+                blocks[-1][2] += n
+            else:
+                blocks.append([t, q, n])
+            t, q = t + n, q + n
+        elif op in "DN":
+            t += n
+        elif op == "I":
+            q += n
+    if (t, q) != (top.end, low.end):
+        what = f"its gaps end at {t:,} and {q:,}, not at {top.end:,} and {low.end:,}"
+        raise refuse_alignment(what, shown, line)
+    return np.array(blocks, np.int64).reshape(-1, 3)
+
+
+def _read_chain(lines: Lines, shown: str) -> Iterator[AlignedPair]:
+    """A header, then lines of size, gap in the reference, gap in the query; a last size alone."""
+    head: tuple[int, AlignedLocus, AlignedLocus] | None = None
+    t = q = 0
+    blocks: list[tuple[int, int, int]] = []
+    for line, text in lines:
+        fields = text.split()
+        if not fields or text[0] == "#":
+            continue
+        if fields[0] == "chain":
+            if head is not None:
+                what = "a chain begins before the one above it has ended"
+                raise refuse_alignment(what, shown, line)
+            if len(fields) < 12:
+                what = f"a chain's header has {len(fields)} fields, not 12"
+                raise refuse_alignment(what, shown, line)
+            top, low = (_read_locus(some, shown, line) for some in (fields[2:7], fields[7:12]))
+            head, t, q, blocks = (line, top, low), top.start, low.start, []
+            continue
+        if head is None or len(fields) not in (1, 3):
+            raise refuse_alignment("is no line of a chain", shown, line)
+        numbers = read_numbers(fields, shown, line)
+        blocks.append((t, q, numbers[0]))
+        t, q = t + numbers[0], q + numbers[0]
+        if len(numbers) == 3:
+            t, q = t + numbers[1], q + numbers[2]
+            continue
+        first, top, low = head
+        if (t, q) != (top.end, low.end):
+            what = f"its blocks end at {t:,} and {q:,}, not at {top.end:,} and {low.end:,}"
+            raise refuse_alignment(what, shown, first)
+        yield AlignedPair(first, top, low, np.array(blocks, np.int64))
+        head = None
+    if head is not None:
+        raise refuse_alignment("a chain has no last line: the file is cut short", shown, head[0])
+
+
+def _read_locus(fields: list[str], shown: str, line: int) -> AlignedLocus:
+    name, size, strand, start, end = fields
+    n, a, b = read_numbers([size, start, end], shown, line)
+    locus = AlignedLocus(name, n, a, b, read_strand(strand, shown, line))
+    return check_locus(locus, shown, line)
+
+
+def _read_maf(lines: Lines, shown: str) -> Iterator[AlignedPair]:
+    """The first row of each block with each of the others."""
+    rows: list[tuple[int, AlignedLocus, np.ndarray, np.ndarray]] = []
+    for line, text in lines:
+        if not text.strip() or text[0] in "a#":
+            yield from _pair_rows(rows)
+            rows = []
+        elif text[0] == "s":
+            fields = text.split()
+            if len(fields) != 7:
+                raise refuse_alignment(f"has {len(fields)} fields, not 7", shown, line)
+            start, n, size = read_numbers([fields[2], fields[3], fields[5]], shown, line)
+            strand = read_strand(fields[4], shown, line)
+            locus = AlignedLocus(fields[1], size, start, start + n, strand)
+            check_locus(locus, shown, line)
+            letters = np.frombuffer(fields[6].encode("ascii", "replace"), np.uint8)
+            if int((letters != _GAP).sum()) != n:
+                what = f"says that it has {n:,} bases and has {int((letters != _GAP).sum()):,}"
+                raise refuse_alignment(what, shown, line)
+            if rows and len(letters) != len(rows[0][2]):
+                what = f"has {len(letters):,} columns, and the row above {len(rows[0][2]):,}"
+                raise refuse_alignment(what, shown, line)
+            rows.append((line, locus, letters, encode_letters(fields[6])))
+        elif text[0] not in "ieqt":
+            raise refuse_alignment("is no line of MAF", shown, line)
+    yield from _pair_rows(rows)
+
+
+def _pair_rows(
+    rows: "list[tuple[int, AlignedLocus, np.ndarray, np.ndarray]]",
+) -> Iterator[AlignedPair]:
+    if len(rows) < 2:
+        return
+    _, top, x, x_codes = rows[0]
+    here = x != _GAP
+    x_place = top.start + np.cumsum(here) - here
+    for line, low, y, y_codes in rows[1:]:
+        there = y != _GAP
+        columns = np.flatnonzero(here & there)
+        if not len(columns):
+            continue
+        t, q = x_place[columns], (low.start + np.cumsum(there) - there)[columns]
+        breaks = np.flatnonzero((np.diff(t) != 1) | (np.diff(q) != 1)) + 1
+        begins = np.append(0, breaks)
+        lengths = np.diff(np.append(begins, len(columns)))
+        blocks = np.stack([t[begins], q[begins], lengths], 1).astype(np.int64)
+        bases = np.stack([x_codes[columns], y_codes[columns]])
+        bases = np.minimum(bases, UNKNOWN)
+        yield AlignedPair(line, top, low, blocks, bases, None, len(rows), y_codes[there])
+
+
+for _name, _begins, _read in (
+    ("maf", r"##maf|a( |$)", _read_maf),
+    ("chain", r"chain \d+ ", _read_chain),
+    ("paf", r"[^\t]+(\t\d+){3}\t[+-]\t[^\t]+\t\d+\t", _read_paf),
+):
+    ALIGNMENT_FORMATS.add(_name, AlignmentFormat(re.compile(_begins), _read))
