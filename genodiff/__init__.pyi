@@ -308,7 +308,9 @@ def constraint(
         out: Folder to write; with --shard a .npy file of the part.
         relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
             or what `genodiff data relatives` built; one or several. split:FILE reads each species
-            of a file, or each record, as a genome of its own.
+            of a file, or each record, as a genome of its own. FASTA:ALIGNMENT takes an alignment to
+            the target (PAF, chain or MAF) instead of a search; a MAF alone is the genomes of its
+            rows.
         region: chr1:1,000-1,200, 1-based and inclusive, read as it stands; one or several.
         bed: BED file of regions; tracks run along the genome.
         neutral: BED file of neutral sites, whose rate is 1.
@@ -405,7 +407,9 @@ def dependencies(
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
         relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
             or what `genodiff data relatives` built; one or several. split:FILE reads each species
-            of a file, or each record, as a genome of its own.
+            of a file, or each record, as a genome of its own. FASTA:ALIGNMENT takes an alignment to
+            the target (PAF, chain or MAF) instead of a search; a MAF alone is the genomes of its
+            rows.
         strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
             answers are in the reference set.
         every: Targets this many bases apart are masked together; what that changes is told.
@@ -491,7 +495,9 @@ def embed(
         batch_size: Windows at a time: changes the speed, not the figures.
         relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
             or what `genodiff data relatives` built; one or several. split:FILE reads each species
-            of a file, or each record, as a genome of its own.
+            of a file, or each record, as a genome of its own. FASTA:ALIGNMENT takes an alignment to
+            the target (PAF, chain or MAF) instead of a search; a MAF alone is the genomes of its
+            rows.
         strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
             answers are in the reference set.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.
@@ -591,7 +597,9 @@ def evaluate(
         offline: Never touch the network.
         relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
             or what `genodiff data relatives` built; one or several. split:FILE reads each species
-            of a file, or each record, as a genome of its own.
+            of a file, or each record, as a genome of its own. FASTA:ALIGNMENT takes an alignment to
+            the target (PAF, chain or MAF) instead of a search; a MAF alone is the genomes of its
+            rows.
         strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
             answers are in the reference set.
         domain: What the run is expected to hold.
@@ -875,7 +883,9 @@ def finetune_bases(
         head: What reads the network's features.
         relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
             or what `genodiff data relatives` built; one or several. split:FILE reads each species
-            of a file, or each record, as a genome of its own.
+            of a file, or each record, as a genome of its own. FASTA:ALIGNMENT takes an alignment to
+            the target (PAF, chain or MAF) instead of a search; a MAF alone is the genomes of its
+            rows.
         strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
             answers are in the reference set.
         chain: Genes as one path: the steps between states are learned, too (CRF).
@@ -1014,7 +1024,9 @@ def ism(
         genes: GFF3, GTF, BED or GenBank file whose genes are drawn below the picture.
         relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
             or what `genodiff data relatives` built; one or several. split:FILE reads each species
-            of a file, or each record, as a genome of its own.
+            of a file, or each record, as a genome of its own. FASTA:ALIGNMENT takes an alignment to
+            the target (PAF, chain or MAF) instead of a search; a MAF alone is the genomes of its
+            rows.
         strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
             answers are in the reference set.
         label: Of a fine-tuned classifier: the class whose log-odds change.
@@ -1263,7 +1275,9 @@ def redesign(
             {"guidance": "smc", "oracle": score}.
         relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
             or what `genodiff data relatives` built; one or several. split:FILE reads each species
-            of a file, or each record, as a genome of its own.
+            of a file, or each record, as a genome of its own. FASTA:ALIGNMENT takes an alignment to
+            the target (PAF, chain or MAF) instead of a search; a MAF alone is the genomes of its
+            rows.
         strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
             answers are in the reference set.
         screen: Command that sees the FASTA file, as its last argument, before anything is written;
@@ -1414,7 +1428,9 @@ def sample(
             {"guidance": "smc", "oracle": score}.
         relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
             or what `genodiff data relatives` built; one or several. split:FILE reads each species
-            of a file, or each record, as a genome of its own.
+            of a file, or each record, as a genome of its own. FASTA:ALIGNMENT takes an alignment to
+            the target (PAF, chain or MAF) instead of a search; a MAF alone is the genomes of its
+            rows.
         strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
             answers are in the reference set.
         screen: Command that sees the FASTA file, as its last argument, before anything is written;
@@ -1542,7 +1558,9 @@ def score(
         allow_mismatches: Records that do not fit the FASTA are marked, and are no error.
         relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
             or what `genodiff data relatives` built; one or several. split:FILE reads each species
-            of a file, or each record, as a genome of its own.
+            of a file, or each record, as a genome of its own. FASTA:ALIGNMENT takes an alignment to
+            the target (PAF, chain or MAF) instead of a search; a MAF alone is the genomes of its
+            rows.
         strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
             answers are in the reference set.
         load: Also write a table of genetic load by sample, LOAD.tsv: derived alleles and their
@@ -1690,7 +1708,9 @@ def tracks(
             `genodiff predict` wrote: all its values, and its genes; one or several.
         relatives: Unaligned assemblies of related species: FASTA files, a list of genomes (.tsv),
             or what `genodiff data relatives` built; one or several. split:FILE reads each species
-            of a file, or each record, as a genome of its own.
+            of a file, or each record, as a genome of its own. FASTA:ALIGNMENT takes an alignment to
+            the target (PAF, chain or MAF) instead of a search; a MAF alone is the genomes of its
+            rows.
         strains: Also use genomes of the same species. Held-out evaluation is then not valid: the
             answers are in the reference set.
         shard: i/n: the i-th of n parts; `genodiff merge` joins them.

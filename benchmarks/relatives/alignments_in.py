@@ -1,6 +1,6 @@
 """What an alignment costs and gives beside our own search: bits and windows a second.
 
-    python benchmarks/relatives/alignments_in.py TARGET.fa OUT.json chrV,chrVIII,chrXIV NAME=A.fa.gz:A.paf ...
+    python benchmarks/relatives/alignments_in.py TARGET.fa OUT.json chrV,chrVIII A.fa.gz:A.paf ...
 
 The numbers of each genome, the tree and its classes are fitted with each source by itself, as
 `--relatives` does. Windows of 1,024 of the contigs are read whole (leave-one-out) and masked once,
@@ -35,8 +35,7 @@ def main() -> None:
     target, out, contigs, *pairs = sys.argv[1:]
     torch.set_num_threads(1)
     genome = Genome(target)
-    both = [[one.partition("=")[2].rpartition(":")[0] for one in pairs],
-            [one.partition("=")[2] for one in pairs]]  # fmt: skip
+    both = [[one.rpartition(":")[0] for one in pairs], pairs]
     sources = [relate_genome(genome, given).relatives for given in both]
     found = {"commit": find_git_revision(), "isa": instruction_set(), "given": both[1]}
     for contig in contigs.split(","):

@@ -92,7 +92,7 @@ def read_alignments(path: str | Path) -> Iterator[AlignedPair]:
     name, lines = _open(path)
     if name is None:
         what = f"is no alignment that can be read ({', '.join(ALIGNMENT_FORMATS)})"
-        fix = "give PAF with cg or cs (minimap2 -c, paftools), a UCSC chain, or MAF (taffy view)"
+        fix = "give PAF with cg or cs (minimap2 -c), a UCSC chain, or MAF (of TAF: taffy view -m)"
         raise DataError(what, file=shown, fix=fix)
     found = False
     for pair in ALIGNMENT_FORMATS[name].read(lines, shown):

@@ -9,7 +9,9 @@ so a few edits, such as an ALT allele, still locate. Words that are wholly visib
 a whole window at once. So little effort is spent first, and all of it on windows that this leaves
 without a place. Several places may be found; the blocks of each become diagonals.
 
-The background that copies are judged against is the target's own chain, one for all genomes.
+The background that copies are judged against is the target's own chain, one for all genomes. A copy
+begins on any of the diagonals that are offered alike, not on any base of the related genome: the
+aligner has paid for that choice.
 
 Honesty. A place depends on visible bases alone: the target's own bases at masked positions are
 neither compared nor copied, and over_ies is still told by all visible bases but that of place i.
@@ -106,8 +108,8 @@ class AlignedMemory(Memory):
         located = self.locator.locate(windows)
         diagonals = list_diagonals(self.blocks, located.places, windows.shape[1])
         seen = [
-            one._replace(without=(a, b), n_loci=self._count_loci(a, b), is_aligned=True)
-            for one, (a, b) in zip(located.seen, left_out, strict=True)
+            one._replace(without=own, n_loci=max(sum(map(len, some)), 1), is_aligned=True)
+            for one, own, some in zip(located.seen, left_out, diagonals, strict=True)
         ]
         return seen, diagonals
 
