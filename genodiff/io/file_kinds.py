@@ -224,9 +224,8 @@ _FORMATS = (
     TextFormat(("GenBank",), _first("LOCUS {3}"), "GenBank (an annotated genome)", ""),
     TextFormat(("EMBL", "GenBank", "TRANSFAC"), _first("ID {3}[^\t]*;"), "EMBL (a genome)", ""),
     TextFormat(("alignment",), _first("##maf "), "MAF", _ALIGNED),
-    TextFormat(
-        ("alignment",), _first(r"chain \d+ \S+ \d+ [+-]"), "a chain file of UCSC", _ALIGNED
-    ),
+    TextFormat(("alignment",), _first(r"chain \d+ \S+ \d+ [+-]"), "a chain file of UCSC",
+               _ALIGNED),
     TextFormat((), _first("psLayout"), "PSL", _ALIGNED),
     TextFormat((), _first("#NEXUS"), "NEXUS", _ALIGNED),
     TextFormat((), _first("# STOCKHOLM"), "Stockholm", _ALIGNED),

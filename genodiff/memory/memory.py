@@ -95,11 +95,18 @@ class Memory:
 
     @classmethod
     def build_sampled(
-        cls, text: MemoryText, *, k: int | None = None, numbers: MemoryNumbers | None = None
+        cls,
+        text: MemoryText,
+        *,
+        k: int | None = None,
+        numbers: MemoryNumbers | None = None,
+        searched: bool = True,
     ) -> Self:
-        """The memory of a relative's text, with a table of a quarter of its places."""
-        chain = Chain(count_words(text, ORDER))
-        return cls(text, build_sampled_table(text, k), chain, numbers or MemoryNumbers())
+        """The memory of a relative's text; if it is `searched`, with a table of a quarter of its
+        places.
+        """
+        table = build_sampled_table(text, k) if searched else None
+        return cls(text, table, Chain(count_words(text, ORDER)), numbers or MemoryNumbers())
 
     def with_numbers(self, numbers: MemoryNumbers) -> "Memory":
         """The same memory with other numbers."""

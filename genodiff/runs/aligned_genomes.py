@@ -22,7 +22,7 @@ from genodiff.errors import DataError, did_you_mean, printable
 from genodiff.io import atomic
 from genodiff.io.alignments import AlignedLocus, AlignedPair, read_alignments, refuse_alignment
 from genodiff.io.cache import lock_folder
-from genodiff.io.identity import sha256_json
+from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.regions import find_contig
 from genodiff.memory.aligned import AlignedBlocks, AlignedMemory, Locator
 from genodiff.memory.memory import Memory, open_memory, write_memory
@@ -30,6 +30,7 @@ from genodiff.memory.text import NONE, MemoryText, TextWriter, turn_codes
 from genodiff.runs.known_contigs import LetterSource
 
 _VERSION = 1
+_LETTERS = np.frombuffer(b"ACGTN", np.uint8)
 _PIECE = 1 << 22
 _NEAR = 1000
 """Rows of a MAF that lie nearer than this on a contig become one stretch, with N between them."""
@@ -312,6 +313,20 @@ def read_maf_rows(path: Path, species: str) -> MafRows:
             writer.begin(contig, start)
             writer.add(codes)
     return MafRows(writer.finish(), lengths)
+
+
+def read_maf_text(path: Path, species: str) -> tuple[MemoryText, list[tuple[str, int, str]], str]:
+    """As `read_genome_text`, of a species' rows in a MAF: the hash of a contig is of these."""
+    sha256 = sha256_file(path)
+    text, lengths = read_maf_rows(path, species)
+    rows = []
+    for name, length in sorted(lengths.items()):
+        digest = hashlib.sha256()
+        for start, end, at in text.list_stretches(name).tolist():
+            digest.update(f"{start}\n".encode())
+            digest.update(_LETTERS[text.read_codes(at, at + end - start)].data)
+        rows.append((name, length, digest.hexdigest()))
+    return text, rows, sha256
 
 
 def _join_pieces(

@@ -35,7 +35,7 @@ from genodiff.io.identity import sha256_file, sha256_json
 from genodiff.io.input_file import open_input
 from genodiff.io.planning import is_planning
 from genodiff.io.process import count_usable_cores, read_memory
-from genodiff.memory.evidence import ORDER, Chain, count_words
+from genodiff.memory.evidence import ORDER
 from genodiff.memory.memory import (
     FORMAT,
     MANIFEST,
@@ -51,7 +51,7 @@ from genodiff.runs.aligned_genomes import (
     AlignedGenome,
     AlignmentTarget,
     align_memory,
-    read_maf_rows,
+    read_maf_text,
 )
 from genodiff.runs.known_contigs import KnownContigs, LetterSource
 
@@ -186,16 +186,12 @@ def build_relative(
             return folder
         atomic.clear_leftovers(folder.parent)
         _log.info("building the memory of %s: %s", row.name, folder)
-        is_rows = row.alignment == row.path
-        read = read_maf_text if is_rows else read_genome_text
+        read = read_maf_text if row.alignment == row.path else read_genome_text
         text, contigs, found = read(path, row.records)
         if found != sha256:
             raise DataError("changed while it was being read", file=path, fix="run it again")
         _check_letters(row, contigs, path)
-        if row.alignment:
-            memory = Memory(text, None, Chain(count_words(text, ORDER)))
-        else:
-            memory = Memory.build_sampled(text)
+        memory = Memory.build_sampled(text, searched=not row.alignment)
         made_from = {"format": FORMAT, "content": sha256_json(contigs, compact=True)} | _how(row)
         write_memory(folder, memory, made_from, contigs=contigs)
     return folder
@@ -208,10 +204,7 @@ def open_relative(
     offline: bool = False,
     target: AlignmentTarget | None = None,
 ) -> Relative:
-    """A relative that is built. Raises `DataError` where it is not whole.
-
-    Of one with an alignment to `target`, the alignment is read too.
-    """
+    """A relative that is built, with its alignment to `target`. Raises `DataError` unless whole."""
     folder, path, _ = _find_folder(row, home, offline=offline)
     manifest = read_manifest(folder)
     memory = open_memory(folder)
@@ -288,20 +281,6 @@ def read_genome_text(path: Path, records: str = "") -> tuple[MemoryText, ContigR
     ]
     assert source.sha256 is not None
     return text, rows, source.sha256.hexdigest()
-
-
-def read_maf_text(path: Path, species: str) -> tuple[MemoryText, ContigRows, str]:
-    """As `read_genome_text`, of a species' rows in a MAF: the hash of a contig is of these."""
-    sha256 = sha256_file(path)
-    text, lengths = read_maf_rows(path, species)
-    rows = []
-    for name, length in sorted(lengths.items()):
-        digest = hashlib.sha256()
-        for start, end, at in text.list_stretches(name).tolist():
-            digest.update(f"{start}\n".encode())
-            digest.update(_LETTERS[text.read_codes(at, at + end - start)].data)
-        rows.append((name, length, digest.hexdigest()))
-    return text, rows, sha256
 
 
 def guess_bases(row: GenomeRow) -> int:
