@@ -128,7 +128,11 @@ def cut_environment() -> None:
     Libraries read them when they are loaded, so it is done before that.
     """
     for name in THREAD_VARIABLES:
-        wanted = _read_whole(os.environ.get(name, ""))
+        given = os.environ.get(name, "")
+        wanted = _read_whole(given)
+        if given.strip() and not wanted:
+            _log.warning("%s=%s is no number of threads: it is not used", name, given[:20])
+            del os.environ[name]
         if wanted and wanted > (os.cpu_count() or 1):
             os.environ[name] = str(limit_threads(wanted, f"{name}="))
 

@@ -21,9 +21,9 @@ import polars as pl
 from genodiff.errors import DataError, did_you_mean, format_count
 from genodiff.io.delimited import read_delimited
 from genodiff.io.diagnosis import find_page
-from genodiff.io.file_kinds import find_other_format
 from genodiff.io.input_file import name_input, open_input
 from genodiff.io.planning import VARIANTS, is_planning
+from genodiff.io.text_formats import find_other_format
 from genodiff.io.text_lines import is_missing, read_text_lines, read_whole
 from genodiff.io.variants import VariantRecord
 from genodiff.io.vcf import check_alleles, check_names, check_ref, parse_position

@@ -243,3 +243,18 @@ def test_the_parameters_are_those_of_the_published_code(shared: Path) -> None:
 
 def test_read_source_agrees_that_the_folder_is_a_caduceus(folder: Path) -> None:
     assert read_source(folder).layout == "caduceus"
+
+
+def test_the_name_of_a_pretrained_model_is_its_folder() -> None:
+    """Without the hub, which would look for a repository of that name for 45 s."""
+    from transformers import AutoConfig, AutoTokenizer
+
+    import genodiff.hf
+    from genodiff.runs.run_paths import find_ready_model
+
+    folder = find_ready_model("yeast")
+    assert folder is not None
+    assert genodiff.hf.folders.name_packaged("yeast") == str(folder)
+    assert genodiff.hf.folders.name_packaged("someone/yeast") == "someone/yeast"
+    assert AutoConfig.from_pretrained("yeast").model_type == "caduceus"
+    assert type(AutoTokenizer.from_pretrained("yeast")).__name__ == "CaduceusTokenizer"

@@ -11,6 +11,7 @@ from genodiff.io.target import check_folder, check_new_folder, check_target
 from tests.commands import command
 
 ELSEWHERE = [
+    "remote:bucket/o.vcf", "%TEMP%/o.vcf",
     "s3://bucket/o.vcf", "gs://b/o.tsv", "https://example.org/o.vcf", "HTTP://h/o", "file:///o.vcf",
     "hf://org/name", "az://c/o", "s3:/bucket/o.vcf", "host:/data/o.vcf", "me@host:o.vcf",
     "~/o.vcf", "~", "~me/o.vcf", "$HOME/o.vcf", "${OUT}/o.vcf", r"C:\Users\me\o.vcf", r"\\server\o",
@@ -18,6 +19,8 @@ ELSEWHERE = [
 HERE = [
     "o.vcf",
     "./s3://o.vcf",
+    "chr1:1-100/o.vcf",
+    "a:b.vcf",
     "/tmp/a:b/o.vcf",
     "a:b.vcf",
     "sample:1/o.vcf",

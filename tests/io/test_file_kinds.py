@@ -19,9 +19,9 @@ from genodiff.hub.weight_files import open_weights
 from genodiff.io.annotation_rows import read_annotation
 from genodiff.io.bed import read_bed
 from genodiff.io.fasta import read_fasta
-from genodiff.io.file_kinds import find_other_format
 from genodiff.io.genes import read_genes
 from genodiff.io.motifs import read_motifs
+from genodiff.io.text_formats import find_other_format
 from genodiff.io.value_tracks import read_values
 from genodiff.io.variant_source import open_variants
 from genodiff.models.opening import open_any
@@ -74,6 +74,14 @@ KINDS: dict[str, tuple[bytes, str]] = {
     "chain": (b"chain 1 chr1 9 + 0 9 chr1 9 + 0 9 1\n9\n", "chain"),
     "newick": (b"(a:0.1,(b:0.2,c:0.3):0.1);\n", "tree"),
     "sam": (b"@HD\tVN:1.6\n@SQ\tSN:a\tLN:9\n", "SAM"),
+    "paf": (b"a.c1\t100\t0\t50\t+\tb.c1\t100\t0\t50\t10\t50\t60\n", "PAF"),
+    "gfa": (b"H\tVN:Z:1.0\nS\t1\tACGT\n", "GFA"),
+    "phylip": (b"2 4\nTaxon1    ACGT\nTaxon2    ACGA\n", "PHYLIP"),
+    "hub": (b"hub x\nshortLabel x\ngenomesFile genomes.txt\n", "hub"),
+    "track line": (b"track type=bigWig bigDataUrl=http://x/y.bw\n", "track line"),
+    "http": (b"HTTP/1.1 200 OK\nContent-Type: text/plain\n\n>a\nACGT\n", "server's answer"),
+    "python": (b"import torch\nprint(1)\n", "Python"),
+    "axt": (b"0 chr1 1 9 chr2 1 9 + 99\nACG\nACG\n", "axt"),
     "script": (b"#!/bin/bash\necho\n", "script"),
     "conflict": (b"<<<<<<< HEAD\n>a\nACGT\n=======\n", "conflict"),
 }
