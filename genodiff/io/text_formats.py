@@ -113,7 +113,8 @@ _FORMATS = (
     TextFormat((), _first("psLayout"), "PSL", _ALIGNED),
     TextFormat((), _first(r"(\d+\t){8}[+-]{1,2}\t\S+\t(\d+\t){3}\S+\t"), "PSL", _ALIGNED),
     TextFormat(
-        ("alignment",), _first(r"\S+\t\d+\t\d+\t\d+\t[+-]\t\S+(\t\d+){6}"), "PAF (of minimap2)", _ALIGNED
+        ("alignment",), _first(r"\S+\t\d+\t\d+\t\d+\t[+-]\t\S+(\t\d+){6}"), "PAF (of minimap2)",
+        _ALIGNED,
     ),
     TextFormat(
         (), _first(r"\d+ \S+ \d+ \d+ \S+ \d+ \d+ [+-] -?\d+$"), "an axt file of UCSC", _ALIGNED
