@@ -141,10 +141,12 @@ def align_in_c(
     found: Sequence[tuple[Places, Places]],
     numbers: MemoryNumbers,
     alike: NDArray[np.bool_] | None = None,
+    *,
+    over: bool = True,
 ) -> tuple[Floats, Floats]:
-    """over (B, L, E, 4) and ln of the likelihoods (B,) of windows of one length, with the
-    diagonals that a search found. With `alike` (E,), in place of over its sums over all classes and
-    over those that are alike (2, B, L, 4). Raises `MemoryError`.
+    """Return over (B, L, E, 4), empty unless `over`, and ln of the likelihoods (B,) of windows of
+    one length, with the diagonals that a search found. With `alike` (E,), in place of over its sums
+    over all classes and over those that are alike (2, B, L, 4). Raises `MemoryError`.
     """
     classes = len(numbers.share)
     counts = np.array([[len(a), len(b)] for a, b in found], np.int64).reshape(-1, 2)
@@ -171,14 +173,16 @@ def align_in_c(
         **({} if alike is None else {"alike": alike.astype(np.float64)}),
     }
     return _align(
-        arrays, classes=classes, size=text.size, plane_bytes=text.planes.shape[1], most=most,
-        given=all(w.is_aligned for w in windows),
+        arrays, classes=classes, over=over, size=text.size, plane_bytes=text.planes.shape[1],
+        most=most, given=all(w.is_aligned for w in windows),
     )  # fmt: skip
 
 
-def _align(arrays: Mapping[str, Array], *, classes: int, **numbers: int) -> tuple[Array, Array]:
-    """over (B, L, E, 4), or with `alike` among the arrays its sums (2, B, L, 4); and ln of the
-    likelihoods (B,).
+def _align(
+    arrays: Mapping[str, Array], *, classes: int, over: bool, **numbers: int
+) -> tuple[Array, Array]:
+    """Return over (B, L, E, 4), or with `alike` among the arrays its sums (2, B, L, 4), empty
+    unless `over`; and ln of the likelihoods (B,).
 
     `arrays` and `numbers` are fields of `align_args` (native.c). Raises `MemoryError`.
     """
@@ -186,9 +190,9 @@ def _align(arrays: Mapping[str, Array], *, classes: int, **numbers: int) -> tupl
     name, shape = "over", (batch, length, classes, 4)
     if "alike" in arrays:
         name, shape = "sums", (2, batch, length, 4)
-    out = {name: np.empty(shape), "likelihood": np.empty(batch)}
+    out = {"likelihood": np.empty(batch), **({name: np.empty(shape)} if over else {})}
     call(
         "align", {**arrays, **out}, backward=False,
         batch=batch, L=length, classes=classes, **numbers,
     )  # fmt: skip
-    return out[name], out["likelihood"]
+    return out.get(name, np.empty(0)), out["likelihood"]

@@ -143,15 +143,15 @@ def weigh_columns(tree: Tree, leaves: Floats, chances: Floats) -> Floats:
     `exchange` of each branch. Where no relative says anything the weights are 1.
     """
     rates, (_, m, _) = len(chances), leaves.shape
-    partial: dict[int, Floats] = {g + 1: leaves[g] for g in range(len(leaves))}
-    out = np.ones((rates, m, 4))
+    partial: dict[int, Floats] = {g + 1: one.T[None] for g, one in enumerate(leaves)}
+    out = np.ones((rates, 4, m))
     for node in tree.order_nodes()[:-1]:
-        own, passed = partial[node], np.zeros((rates, m, 4))
+        own, passed = partial.pop(node), np.zeros((rates, 4, m))
         for base in range(4):  # no BLAS: a column has the same bits in any batch
-            passed += own[..., base, None] * chances[:, node, None, :, base]
+            passed += own[:, base, None] * chances[:, node, :, base, None]
         above = tree.parent[node]
         if above:
             partial[above] = partial[above] * passed if above in partial else passed
         else:
             out = out * passed
-    return out
+    return out.transpose(0, 2, 1)

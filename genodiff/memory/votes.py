@@ -43,12 +43,12 @@ _SURE = 0.9
 
 class ProfileNumbers(Settings):
     """Of `profiles.py`: the spectrum of mutations, the `edges` that part the bins of change, and
-    the weights (bins, classes) of the classes.
+    the weights (groups of `frames.py`, contexts and then bins, classes) of the classes.
     """
 
     kappa: float
     edges: tuple[float, ...]
-    weights: tuple[tuple[float, ...], ...]
+    weights: tuple[tuple[tuple[float, ...], ...], ...]
 
 
 class VoteNumbers(Settings):

@@ -41,6 +41,7 @@ from genodiff.memory.evidence import Floats
 from genodiff.memory.profiles import ProfileScores
 from genodiff.memory.relating import relating
 from genodiff.memory.relatives import Relatives
+from genodiff.memory.spellings import score_spellings
 from genodiff.memory.text import MOST_WINDOW, NONE, Codes
 from genodiff.memory.tree import share_bases
 from genodiff.memory.votes import (
@@ -152,12 +153,26 @@ class RelatedBackbone(Backbone):
         """As `score_votes`, each genome counting once; `change`: `measure_change` there."""
         return score_heads(over[:, None], np.array([ref]), np.array([change]))[0]
 
-    def score_profiles(self, over: Floats, ref: int, change: float) -> Floats:
+    def read_profiles(self, over: Floats, windows: Codes) -> Floats:
+        """(B, L, 4, 2): the log-likelihood of each base by profiles, and `measure_change`."""
+        change = self.measure_change(over, windows)[..., None].repeat(4, -1)
+        return np.stack([self._profiles.weigh(over, windows), change], -1)
+
+    def score_profiles(self, over: Floats, ref: int, around: Floats) -> Floats:
         """(4,): the score of each base in place of `ref` by mutation-selection columns.
 
-        `over` (G, 4) and `change` as in `score_heads` (`memory/profiles.py`).
+        `over` (G, 4) as in `score_heads`; `around` (4, 2): of `read_profiles`.
         """
-        return self._profiles.score(over[:, None], np.array([ref]), np.array([change]))[0]
+        change = around[[0], 1]
+        return self._profiles.compare(around[None, :, 0], over[:, None], np.array([ref]), change)[0]
+
+    def compare_spellings(self, ref: Codes, alt: Codes, span: tuple[int, int]) -> float:
+        """Return the score of two spellings (L,) of a window, in nats (`memory/spellings.py`).
+
+        `span`: the first base of `ref` that differs, and the last + 1.
+        """
+        weights = np.array(self.votes.weights)
+        return score_spellings(self.relatives, self._profiles, weights, ref, alt, span)
 
     @cached_property
     def _profiles(self) -> ProfileScores:

@@ -40,27 +40,27 @@ Tile = tuple[str, int, int]
 
 class _Site(NamedTuple):
     """What was read of a site: the factors (4,), what each genome has over it (G, 4), the part of
-    it that is homologous, and how quickly the places around change.
+    it that is homologous, and what the method reads of the positions around (`read_around`).
     """
 
     factors: Floats
     over: Floats
     homologous: Floats
-    change: float
+    around: Floats | None
 
 
 class RelatedSites:
     """What the relatives of `network` say of substitutions, each window cut and read once.
 
-    With `change`, it is measured how quickly places change, for methods that need it.
+    `method` is asked what it needs of the positions around each (`read_around`).
     """
 
     def __init__(
         self, genome: Contigs, alphabet: Alphabet, network: RelatedBackbone, context: int,
-        *, exact: bool = False, change: bool = False,
+        *, exact: bool = False, method: ScoreMethod | None = None,
     ) -> None:  # fmt: skip
         self._genome, self._alphabet, self._network = genome, alphabet, network
-        self._context, self._exact, self._change = context, exact, change
+        self._context, self._exact, self._method = context, exact, method
         self._sites: dict[Tile, set[int]] = {}
         self._said: dict[tuple[str, int], _Site] = {}
 
@@ -98,7 +98,7 @@ class RelatedSites:
         """What `method` counts for a prepared substitution, after `read`, in nats."""
         site = self._said[allele.chrom, allele.start]
         ref, alt = _CODE_OF[allele.ref], _CODE_OF[allele.alt]
-        return float(method.count(self._network, site.over, ref, site.change)[alt])
+        return float(method.count(self._network, site.over, ref, site.around)[alt])
 
     def judge(self, allele: Allele) -> Ancestral | None:
         """Which base of a prepared substitution is ancestral, after `read`; None: not known."""
@@ -132,16 +132,17 @@ class RelatedSites:
                 turned[i] = other.tobytes() < windows[i].tobytes()
                 windows[i] = other if turned[i] else windows[i]
         over, factors, homologous = self._network.read_windows(windows)
-        change = np.full(windows.shape, np.nan)
-        if self._change:
-            change = self._network.measure_change(over, windows)
+        around = None
+        if self._method is not None:
+            around = self._method.read_around(self._network, over, windows)
         for i, (tile, start) in enumerate(some):
             for site in self._sites[tile]:
                 at = length - 1 - (site - start) if turned[i] else site - start
                 bases = slice(None, None, -1 if turned[i] else 1)
                 said = factors[i, at, bases].copy(), over[:, i, at, bases].copy()
                 own = homologous[:, i, at, bases].copy()
-                self._said[tile[0], site] = _Site(*said, own, float(change[i, at]))
+                beside = None if around is None else around[i, at, bases].copy()
+                self._said[tile[0], site] = _Site(*said, own, beside)
 
 
 class RelatedColumns(NamedTuple):

@@ -170,8 +170,7 @@ class Scorer:
         self._of_bases = find_method((1, 1), options.method)
         if isinstance(reader.denoiser, RelatedBackbone):
             given = genome, alphabet, reader.denoiser, context
-            change = self._of_bases.needs_change
-            self._related = RelatedSites(*given, exact=options.exact, change=change)
+            self._related = RelatedSites(*given, exact=options.exact, method=self._of_bases)
         elif self._of_bases.needs_relatives:
             what = f"--method {options.method} counts relatives, and there are none"
             raise UsageError(what, fix="give --relatives, FASTA files or a list of genomes")

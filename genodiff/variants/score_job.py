@@ -230,7 +230,7 @@ def time_windows(
         alone = time_evaluations(of_sites, genome, alphabet, places, context)
     if isinstance(reader.denoiser, RelatedBackbone):
         given = genome, alphabet, reader.denoiser, context
-        sites = RelatedSites(*given, exact=options.exact, change=method.needs_change)
+        sites = RelatedSites(*given, exact=options.exact, method=method)
         alone += time_related_sites(sites, [one for one in alleles if one.kind == "snv"])
     if with_many:
         many = time_evaluations(reader, genome, alphabet, places, context, 2)

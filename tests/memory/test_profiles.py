@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from genodiff.memory.frames import ANY, CONTEXTS, STATES, FrameState, run_frames
 from genodiff.memory.profiles import (
     HEADS,
     ProfileColumns,
@@ -13,9 +14,10 @@ from genodiff.memory.profiles import (
     fix,
     list_classes,
     measure_near_kappa,
+    spread_weights,
 )
 from genodiff.memory.tree import Tree, share_bases
-from genodiff.memory.votes import ProfileNumbers, score_heads
+from genodiff.memory.votes import ProfileNumbers, measure_change, score_heads
 
 TREE = Tree((-1, 3, 3, 0), (0.0, 0.1, 0.4, 0.2))  # the target above an inner node of two genomes
 GC, KAPPA = 0.4, 5.0
@@ -90,22 +92,41 @@ def test_columns_are_the_sums_over_all_histories() -> None:
 
 
 def test_the_score_is_the_log_ratio_of_the_mixtures() -> None:
-    over, codes, _ = make_world(400, 1)
+    over, codes, _ = make_world(150, 1)
     numbers = fit_world(over, codes)
-    column, z = (0, 2), 3
-    at = np.array([numbers.edges[z] - 1e-9])
-    found = ProfileScores(TREE, GC, numbers).score(spread([column]), np.array([0]), at)[0]
-    mixed = np.array(numbers.weights[z]) @ weigh_slowly(column, numbers.kappa)
-    heads = HEADS / 2 * score_heads(spread([column]), np.array([0]), at)[0]
-    np.testing.assert_allclose(found, np.log(mixed / mixed[0]) + heads, rtol=1e-6, atol=1e-9)
+    over, codes = over[:, None, :60], codes[None, :60]
+    change, weights = measure_change(over, codes)[0], np.array(numbers.weights)
+    mirror = list_classes()[2]
+    columns = np.array([weigh_slowly(x, numbers.kappa) for x in over[:, 0].argmax(-1).T.tolist()])
+
+    def mix(state: FrameState, i: int) -> np.ndarray:
+        context = ANY
+        if state.kind == "codon":
+            at = [i + state.strand * (j - state.phase) for j in range(3) if j != state.phase]
+            if min(at) >= 0 and max(at) < 60:
+                pair = [int(codes[0, j]) if state.strand > 0 else 3 - int(codes[0, j]) for j in at]
+                context = 4 * pair[0] + pair[1]
+        of = weights[state.group]
+        z = CONTEXTS + int(np.searchsorted(numbers.edges, change[i]))
+        w = of[context] * of[z] / of[ANY]
+        return (w if state.strand > 0 else w[mirror]) / w.sum()
+
+    mixed = np.array([[mix(state, i) @ columns[i] for state in STATES] for i in range(60)])
+    own = np.take_along_axis(mixed, codes[0][:, None, None].astype(int), -1)[..., 0]
+    likely = np.einsum("lk,lkb->lb", run_frames(own[None]).told[0], mixed)
+    expected = np.log(likely / likely[np.arange(60), codes[0].astype(int)][:, None])
+    expected += HEADS / 2 * score_heads(over[:, 0], codes[0], change)
+    found = ProfileScores(TREE, GC, numbers).score(over, codes)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_both_strands_have_the_same_scores() -> None:
-    over, codes, change = make_world(600, 2)
+    over, codes, _ = make_world(600, 2)
     scores = ProfileScores(TREE, GC, fit_world(over, codes))
-    here = scores.score(over[:, :50], codes[:50], change[:50])
-    there = scores.score(over[:, :50, ::-1], 3 - codes[:50], change[:50])
-    np.testing.assert_allclose(here, there[:, ::-1], atol=1e-9)
+    over, codes = over[:, None, :150], codes[None, :150]
+    here = scores.score(over, codes)
+    there = scores.score(over[:, :, ::-1, ::-1], 3 - codes[:, ::-1])
+    np.testing.assert_allclose(here, there[:, ::-1, ::-1], atol=1e-9)
 
 
 def test_weights_sum_to_one_and_slow_stretches_have_slower_classes() -> None:
@@ -115,22 +136,69 @@ def test_weights_sum_to_one_and_slow_stretches_have_slower_classes() -> None:
     same = rng.random((2, 4000)) < np.where(quick, 0.5, 0.97)
     over = np.eye(4)[np.where(same, codes, rng.integers(0, 4, (2, 4000)))]
     numbers = fit_world(over, codes.astype(np.uint8))
-    weights, rates = np.array(numbers.weights), list_classes()[0]
-    np.testing.assert_allclose(weights.sum(1), 1)
-    assert np.log(rates) @ weights[-1] > np.log(rates) @ weights[0] + 0.5
-    scores = ProfileScores(TREE, GC, numbers)
-    alike = spread([(0, 0), (0, 0)])
-    slow, fast = scores.weigh(alike, np.array([0.01, 0.5]))
-    assert (fast[1:] - fast[0] > slow[1:] - slow[0]).all()
+    np.testing.assert_allclose(np.sum(numbers.weights, -1), 1)
+    np.testing.assert_allclose(spread_weights(np.array(numbers.weights)).sum(-1), 1)
+    logs = ProfileScores(TREE, GC, numbers).weigh(over[:, None], codes[None].astype(np.uint8))[0]
+    own = logs[np.arange(4000), codes]
+    others = (logs.sum(1) - own) / 3 - own
+    alike = same.all(0)
+    assert others[alike & quick].mean() > others[alike & ~quick].mean() + 0.5
 
 
-def test_a_base_that_relatives_have_is_tolerated_and_silent_relatives_leave_the_prior() -> None:
+def test_a_base_that_relatives_have_is_tolerated() -> None:
     over, codes, _ = make_world(600, 4)
     scores = ProfileScores(TREE, GC, fit_world(over, codes))
-    seen = scores.weigh(spread([(0, 1)]), np.array([0.1]))[0]
+    here, at = over[:, None, :90].copy(), 45
+    here[:, 0, at] = np.eye(4)[[0, 1]]
+    seen = scores.weigh(here, codes[None, :90])[0, at]
     assert seen[1] > max(seen[2], seen[3])
-    none = scores.weigh(np.zeros((2, 1, 4)), np.array([0.1]))[0]
-    np.testing.assert_allclose(none, none[::-1], atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def genes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Windows with a gene each on either strand: over (3, B, L, 4), codes (B, L), the position of
+    the codon (B, L): -1 between genes."""
+    rng = np.random.default_rng(7)
+    codes, phase = rng.integers(0, 4, (16, 500)), np.full((16, 500), -1)
+    stops = {(3, 0, 0), (3, 0, 2), (3, 2, 0)}
+    for row in range(16):
+        gene = [(0, 3, 2)]
+        while len(gene) < 100:
+            codon = tuple(rng.integers(0, 4, 3).tolist())
+            gene += [] if codon in stops else [codon]
+        gene.append((3, 0, 0))
+        codes[row, 100:403], phase[row, 100:403] = np.ravel(gene), np.tile(range(3), 101)
+    rate = np.where(phase < 0, 0.3, np.where(phase == 2, 0.4, 0.03))
+    rate[(phase >= 0) & (np.arange(500) < 103)] = 0.003  # the first codon
+    changed = rng.random((3, 16, 500)) < rate
+    over = np.eye(4)[np.where(changed, codes ^ 2, codes)]  # transitions
+    turned = np.arange(16) % 2 == 1
+    codes[turned], phase[turned] = 3 - codes[turned, ::-1], phase[turned, ::-1]
+    over[:, turned] = over[:, turned, ::-1, ::-1]
+    return over, codes.astype(np.uint8), phase
+
+
+def test_frames_and_starts_are_found_on_both_strands(
+    genes: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    over, codes, phase = genes
+    tree = Tree((-1, 5, 5, 4, 0, 4), (0.0, 0.1, 0.1, 0.1, 0.1, 0.02))
+    far = np.full((4, 4), 0.2) - 0.2 * np.eye(4)
+    scores = ProfileScores(tree, 0.5, fit_profiles(over, codes, far, tree, 0.5))
+    coding = 1 - scores.tell_states(over, codes)[..., 0]
+    inside, edge = phase >= 0, np.abs(np.arange(500) - 249.5) > 210
+    assert coding[inside].mean() > 0.9
+    assert coding[:, edge].mean() < 0.15
+    logs = scores.weigh(over, codes)
+    own = np.take_along_axis(logs, codes[..., None].astype(int), -1)
+    turned = np.take_along_axis(logs, codes[..., None].astype(int) ^ 2, -1)
+    score = (turned - own)[..., 0]
+    alike = (over.argmax(-1) == codes).all(0)  # of columns that say the same
+    assert score[alike & (phase == 2)].mean() > score[alike & (phase == 0)].mean() + 1
+    starts = np.array([state.kind == "start" for state in STATES])
+    told = scores.tell_states(over, codes)[..., starts].sum(-1)
+    first = np.concatenate([told[::2, 100], told[1::2, 399]])
+    assert first.mean() > 0.5 > 0.1 > told.mean()
 
 
 def test_fixation_of_a_neutral_mutation_is_one() -> None:
@@ -147,20 +215,20 @@ def test_kappa_is_counted_between_the_nearest() -> None:
     distances = np.array([[0, 0.03, 0.6], [0.03, 0, 0.6], [0.6, 0.6, 0]])
     assert measure_near_kappa(over, codes, distances) == pytest.approx(2 * 7 / 3)
     apart = np.array([[0, 0.6, 0.6], [0.6, 0, 0.03], [0.6, 0.03, 0]])
-    both = np.eye(4)[np.stack([np.full(40, 1), np.where(np.arange(40) < 4, 3, 1)])]
+    both = np.eye(4)[np.stack([np.full(40, 1), np.where(np.arange(16) < 4, 3, 1)])]
     assert measure_near_kappa(both, codes, apart) == pytest.approx(2 * 5 / 2)
 
 
 def test_few_positions_of_a_bin_leave_its_weights_near_those_of_the_whole() -> None:
     over, codes, _ = make_world(80, 5)  # ten a bin
-    weights = np.array(fit_world(over, codes).weights)
-    assert np.abs(weights - weights.mean(0)).sum(1).max() < 0.3
+    plain = np.array(fit_world(over, codes).weights)[0, CONTEXTS:]
+    assert np.abs(plain - plain.mean(0)).sum(1).max() < 0.3
 
 
-def test_many_positions_are_scored_as_one_by_one() -> None:
-    over, codes, change = make_world(700, 6)
+def test_a_window_has_the_same_bits_in_any_batch() -> None:
+    over, codes, _ = make_world(700, 6)
     scores = ProfileScores(TREE, GC, fit_world(over, codes))
-    every, at = scores.score(over, codes, change), [3, 600]
-    for i in at:
-        one = scores.score(over[:, [i]], codes[[i]], change[[i]])
-        np.testing.assert_allclose(every[i], one[0], atol=1e-9)
+    over, codes = over.reshape(2, 7, 100, 4), codes.reshape(7, 100)
+    every = scores.score(over, codes)
+    for i in (3, 6):
+        np.testing.assert_array_equal(every[i], scores.score(over[:, [i]], codes[[i]])[0])

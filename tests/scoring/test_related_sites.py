@@ -10,6 +10,7 @@ import pytest
 from genodiff.alphabet import DNA
 from genodiff.io.variants import Allele
 from genodiff.memory.profiles import ProfileScores
+from genodiff.memory.spellings import compare_spellings
 from genodiff.memory.votes import measure_change
 from genodiff.models.opening import open_language
 from genodiff.runs.model import TrainedModel
@@ -173,11 +174,39 @@ def test_profiles_are_those_of_the_columns_around_a_masked_site(
         site, alt = int(pair.ref_span.argmax()), "ACGT".index(allele.alt)
         hidden = np.where(pair.ref_span | (codes < 0), 4, codes).astype(np.uint8)[None]
         over = relatives.align(hidden)
-        change = measure_change(over, hidden)[0, [site]]
-        expected = scores.score(over[:, 0, [site]], np.array([codes[site]]), change)[0, alt]
+        change, logs = (
+            measure_change(over, hidden)[0, [site]],
+            scores.weigh(over, hidden)[0, [site]],
+        )
+        given = over[:, 0, [site]], np.array([codes[site]]), change
+        expected = scores.compare(logs, *given)[0, alt]
         assert found.value == pytest.approx(expected, abs=1e-6)
     fast = take(ask(SITES, method="profiles"))[0]
     assert np.corrcoef(fast[:20], take(exact)[0])[0, 1] > 0.9
+
+
+def test_profiles_score_indels_by_all_alignments(ask: Ask, model: TrainedModel) -> None:
+    """Frames aside, it is the mean over genomes of the difference of both spellings."""
+    at = 2050
+    some = [
+        Allele("c1", at, TEXT["c1"][at : at + 4], TEXT["c1"][at]),
+        Allele("c1", at, TEXT["c1"][at], TEXT["c1"][at] + "ACG"),
+        Allele("c1", at, TEXT["c1"][at : at + 2], TEXT["c1"][at]),
+    ]
+    found = ask(some, method="profiles")
+    assert [one.method for one in found] == ["profiles"] * 3
+    for allele, one in zip(some, found, strict=True):
+        cut = cut_window(GENOME, DNA, [allele], SEQ_LEN)
+        ids = cut.pair.orient(open_reader(model).complement)
+        codes = [open_reader(model).columns(x).astype(np.uint8) for x in (ids.ref, ids.alt)]
+        compared = compare_spellings(model.backbone.relatives, *codes)
+        weights = np.array(model.backbone.votes.weights)
+        mean = compared.log_ratio @ weights / weights.sum()
+        assert one.value is not None
+        assert one.value <= mean
+        assert one.value > mean - 25
+    turned = [x.value for x in ask(some[:1], GENOME, method="profiles")]
+    assert turned == [found[0].value]
 
 
 def test_profiles_are_fitted_when_they_are_requested_and_then_cached(

@@ -23,7 +23,7 @@ from genodiff.memory.votes import (
 CODE = np.full(256, 4, np.uint8)
 for _i, _c in enumerate("ACGT"):
     CODE[ord(_c)] = CODE[ord(_c.lower())] = _i
-LENGTH, FIT_WINDOWS = 1024, 64
+LENGTH, FIT_WINDOWS = 1024, 128
 OURS = ("one score", "likelihood", "votes", "headcount")
 
 
@@ -105,6 +105,24 @@ def weigh_chain(codes: np.ndarray, over: np.ndarray, at: np.ndarray, fits: Fits)
     return out
 
 
+def weigh_profiles(
+    scores: ProfileScores, codes: np.ndarray, over: np.ndarray, at: np.ndarray
+) -> np.ndarray:
+    """(P, 4): log L by profiles, from the middle halves of windows that overlap by a half."""
+    step, last, out = LENGTH // 2, max(len(codes) - LENGTH, 0), np.zeros((len(at), 4))
+    starts = np.minimum(np.maximum(at - step // 2, 0) // step * step, last)
+    every = np.unique(starts)
+    batch = 32 if len(over) < 10 else 1
+    for first in range(0, len(every), batch):
+        some = every[first : first + batch]
+        places = some[:, None] + np.arange(min(LENGTH, len(codes)))
+        logs = scores.weigh(over[:, places].astype(np.float64), codes[places])
+        for start, one in zip(some.tolist(), logs, strict=True):
+            mine = np.flatnonzero(starts == start)
+            out[mine] = one[at[mine] - start]
+    return out
+
+
 def score_ours(codes: np.ndarray, over: np.ndarray, at: np.ndarray, fits: Fits) -> dict:
     """(P, 4) by each method of ours."""
     ref = np.minimum(codes, 3)[at].astype(int)
@@ -112,8 +130,9 @@ def score_ours(codes: np.ndarray, over: np.ndarray, at: np.ndarray, fits: Fits) 
     here = over[:, at].astype(np.float64)
     chain = weigh_chain(codes, over, at, fits)
     profiles = ProfileScores(fits.columns.tree, fits.columns.gc, fits.profiles)
+    logs = weigh_profiles(profiles, codes, over, at)
     return {
-        "one score": profiles.score(here, ref, change),
+        "one score": profiles.compare(logs, here, ref, change),
         "likelihood": chain - np.take_along_axis(chain, ref[:, None], 1),
         "votes": score_votes(
             count_votes(here, fits.weights), ref, total=float(fits.weights.sum()), kappa=fits.kappa

@@ -23,7 +23,7 @@ from paired import interval, write_lines
 from yeast_setting import SHARED, read_table
 
 CHOOSING = ("chrV", "chrXIV", "chrXVI")
-JUDGING = ("chrVIII", "chrXI")
+JUDGING = ("chrIII", "chrIX", "chrX", "chrXIII")
 BED = SHARED / "genomes/annotation/sacCer3_nondubious_ORFs_and_blocked_reading_frames.bed.gz"
 TRUTH = SHARED / "relatives" / "truth"
 GENE_SITES, GENES, PER_GENE, SEED = 20, 300, 12, 1
@@ -304,7 +304,8 @@ def main() -> None:
         part: dict[str, dict] = {}
         for genome in genomes:
             data = open_scores(genome, half)
-            other = open_scores(genome, "choosing") if half == "judging" else None
+            past = half == "judging" and (WORK / f"scores-choosing/{genome}.npz").exists()
+            other = open_scores(genome, "choosing") if past else None
             for key in data:
                 if key.startswith("set:") and data[key].any():
                     part[key[4:]] = judge(data, other, key[4:], common)

@@ -276,6 +276,7 @@ static void align_sum(const align_args *s, align_space *a, int64_t D, double *ov
         if (i % C == C - 1 && i + 1 < s->L) memcpy(a->marks + (i / C + 1) * D, f, D * sizeof(ve));
     }
     *told = likelihood;
+    if (!over && !all_) return;
     for (int64_t m = 0; m < D; m++) a->now[m] = (ve){0} + 1;
     for (int64_t i = s->L - 1; i >= 0; i--) {
         if (i % C == C - 1 && i + 1 < s->L) { /* a stretch whose rows were written over */

@@ -22,6 +22,7 @@ from genodiff.scoring.spelling_pair import SpellingPair
 
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
+    from genodiff.memory.text import Codes
     from genodiff.runs.related_model import RelatedBackbone
     from genodiff.runs.training_memory import Place
     from genodiff.scoring.masked_reader import MaskedReader
@@ -50,8 +51,6 @@ class ScoreMethod(ABC):
     needs_relatives: ClassVar[bool] = False
     """Whether it counts a model's relatives (`--relatives`) at the base of an SNV, and is refused
     without them."""
-    needs_change: ClassVar[bool] = False
-    """Whether `count` is told how quickly the places around change."""
 
     @property
     def shares_windows(self) -> bool:
@@ -62,13 +61,22 @@ class ScoreMethod(ABC):
         """Whether `auto` takes it for spans of so many bases."""
         return False
 
+    def read_around(
+        self, network: "RelatedBackbone", over: "Floats", windows: "Codes"
+    ) -> "Floats | None":
+        """With `needs_relatives`: (B, L, 4, ...), what `count` reads beside a column.
+
+        `over` (G, B, L, 4): what each genome has over windows (B, L).
+        """
+        return None
+
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, change: float
+        self, network: "RelatedBackbone", over: "Floats", ref: int, around: "Floats | None"
     ) -> "Floats":
         """With `needs_relatives`: the score (4,) of each base in place of `ref`, in nats.
 
-        `over` (G, 4): what each genome has over the place. `change`: how quickly the places around
-        it change (`memory/votes.py`), NaN without `needs_change`.
+        `over` (G, 4): what each genome has over the position. `around` (4, ...): its part of
+        `read_around`.
         """
         raise NotImplementedError
 

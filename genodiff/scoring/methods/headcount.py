@@ -7,6 +7,7 @@ from genodiff.scoring.methods.votes import OfRelatives
 
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
+    from genodiff.memory.text import Codes
     from genodiff.runs.related_model import RelatedBackbone
 
 
@@ -15,10 +16,14 @@ class Headcount(OfRelatives):
     """Votes without weights, and without a guess of which bases are exchanged."""
 
     help = "as votes, each relative counting once, and more where the places around change quickly"
-    needs_change = True
+
+    def read_around(self, network: "RelatedBackbone", over: "Floats", windows: "Codes") -> "Floats":
+        """How quickly the positions around change, the same for each base."""
+        return network.measure_change(over, windows)[..., None].repeat(4, -1)
 
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, change: float
+        self, network: "RelatedBackbone", over: "Floats", ref: int, around: "Floats | None"
     ) -> "Floats":
         """By heads."""
-        return network.score_heads(over, ref, change)
+        assert around is not None
+        return network.score_heads(over, ref, float(around[0]))

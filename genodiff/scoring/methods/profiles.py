@@ -1,24 +1,61 @@
-"""`profiles`: which bases a position tolerates (`memory/profiles.py`)."""
+"""`profiles`: which bases a position tolerates, and what an indel costs, by relatives alone."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from genodiff.scoring.methods import SCORE_METHODS
-from genodiff.scoring.methods.votes import OfRelatives
+from genodiff.scoring.methods.votes import UNKNOWN, OfRelatives
+from genodiff.scoring.span_scores import Estimate, Steps
 
 if TYPE_CHECKING:
     from genodiff.memory.evidence import Floats
+    from genodiff.memory.text import Codes
     from genodiff.runs.related_model import RelatedBackbone
+    from genodiff.runs.training_memory import Place
+    from genodiff.scoring.masked_reader import MaskedReader
+    from genodiff.scoring.score_options import ScoreOptions
+    from genodiff.scoring.spelling_pair import SpellingPair
 
 
 @SCORE_METHODS.register("profiles")
 class Profiles(OfRelatives):
-    """A likelihood ratio that knows the spectrum of mutations, the rate and the tolerated bases."""
+    """A likelihood ratio that knows the spectrum of mutations, the rate, the tolerated bases, the
+    reading frame (`memory/profiles.py`), and all alignments of an indel (`memory/spellings.py`).
+    """
 
-    help = "of relatives, how well a mutation-selection model of the position tolerates each base"
-    needs_change = True
+    help = "of relatives, how well a mutation-selection model in its reading frame tolerates it"
+
+    def windows(self, ref: int, alt: int) -> int:
+        """One, in which relatives are searched."""
+        return 1
+
+    def read_around(self, network: "RelatedBackbone", over: "Floats", windows: "Codes") -> "Floats":
+        """The log-likelihood of each base, beside how quickly the positions around change."""
+        return network.read_profiles(over, windows)
 
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, change: float
+        self, network: "RelatedBackbone", over: "Floats", ref: int, around: "Floats | None"
     ) -> "Floats":
         """By classes of base profiles, summed on the tree."""
-        return network.score_profiles(over, ref, change)
+        assert around is not None
+        return network.score_profiles(over, ref, around)
+
+    def start(
+        self,
+        reader: "MaskedReader",
+        pair: "SpellingPair",
+        options: "ScoreOptions",
+        place: "Place | None",
+    ) -> Steps:
+        """One base as `OfRelatives`; other spans by all alignments of both spellings."""
+        if pair.widths == (1, 1):
+            return (yield from super().start(reader, pair, options, place))
+        related = cast(Any, reader.denoiser)
+        codes = (reader.columns(one) for one in (pair.ref, pair.alt))
+        ref, alt = (np.where(one < 0, UNKNOWN, one).astype(np.uint8) for one in codes)
+        shared = ~pair.ref_span
+        first = int(shared.cumprod().sum())
+        last = len(ref) - int(shared[::-1].cumprod().sum())
+        value = related.compare_spellings(ref, alt, (first, max(first, last)))
+        return Estimate(value, 0.0, windows=1)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from genodiff.scoring.masked_reader import MaskedReader
     from genodiff.scoring.score_options import ScoreOptions
 
-_UNKNOWN = 4  # the code of a base that is not visible
+UNKNOWN = 4
+"""The code of a base that is not visible."""
 
 
 class OfRelatives(ScoreMethod):
@@ -40,12 +41,12 @@ class OfRelatives(ScoreMethod):
             return Estimate(np.nan, 0.0, note="votes_are_of_one_base")
         at, related = int(pair.ref_span.argmax()), cast(Any, reader.denoiser)
         codes = reader.columns(pair.ref)
-        hidden: Codes = np.where((codes < 0) | pair.ref_span, _UNKNOWN, codes).astype(np.uint8)
+        hidden: Codes = np.where((codes < 0) | pair.ref_span, UNKNOWN, codes).astype(np.uint8)
         ref, alt = (int(reader.columns(one)[at]) for one in (pair.ref, pair.alt))
-        over, change = related.relatives.align(hidden[None]), np.nan
-        if self.needs_change:
-            change = float(related.measure_change(over, hidden[None])[0, at])
-        counted = self.count(related, over[:, 0, at], ref, change)
+        over = related.relatives.align(hidden[None])
+        around = self.read_around(related, over, hidden[None])
+        own = None if around is None else around[0, at]
+        counted = self.count(related, over[:, 0, at], ref, own)
         return Estimate(float(counted[alt]), 0.0, windows=1)
         yield []  # no window of the network is asked for
 
@@ -57,7 +58,7 @@ class Votes(OfRelatives):
     help = "of relatives, how many have each base (one base for another alone)"
 
     def count(
-        self, network: "RelatedBackbone", over: "Floats", ref: int, change: float
+        self, network: "RelatedBackbone", over: "Floats", ref: int, around: "Floats | None"
     ) -> "Floats":
         """By lines of descent."""
         return network.score_votes(over, ref)
