@@ -3,13 +3,14 @@
 With Z_g(x) the sum over all paths of the chain of copies (`copying.py`) beside the evidence,
 
     log p_g(x) = log (copies_g Z_g(x) + 1 - copies_g) + Σ_i log evidence_gi(x)
-    score      = Σ_g v_g (log p_g(ALT) - log p_g(REF)) / Σ_g v_g
+    score      = Σ_g v_g bound(log p_g(ALT) - log p_g(REF)) / Σ_g v_g
                  + CHANGE log r + log (1 - coding (1 - SLIP))
 
 A path may follow an insertion or deletion at each base, so both spellings are summed over all their
 alignments and no gap is placed: one pass forward for each spelling. Both are given the diagonals
 that a search of either finds, also shifted by the difference in length; the sum is exact but for
-diagonals that no search finds. v: the vote of each genome (`votes.weigh_relatives`). r: how quickly
+diagonals that no search finds. bound: to ±BOUND, since beyond it the ratio tells how an alignment
+breaks, not how an indel is tolerated. v: the vote of each genome (`votes.weigh_relatives`). r: how quickly
 the positions around change (`votes.measure_change`). coding: the probability that the position is
 in a codon (`profiles.py`); the last term is left out where a reading frame is kept.
 """
@@ -35,7 +36,7 @@ from genodiff.memory.votes import measure_change
 EFFORT = Effort(most=8)
 CONTEXT = 512
 """Bases of a window that are read."""
-CHANGE = 1.0
+BOUND, CHANGE = 6.0, 2.0
 AROUND = 96
 """Bases on either side that tell the reading frame."""
 
@@ -54,7 +55,8 @@ def score_spellings(
     found = compare_spellings(relatives, ref, alt)
     at = slice(max(span[0] - start - 1, 0), span[1] - start + 1)
     change = measure_change(found.over[:, None], ref[None])[0, at].mean()
-    score = float(found.log_ratio @ weights / weights.sum() + CHANGE * np.log(change))
+    bounded = found.log_ratio.clip(-BOUND, BOUND)
+    score = float(bounded @ weights / weights.sum() + CHANGE * np.log(change))
     if (len(alt) - len(ref)) % CODON:
         near = slice(max(at.start - AROUND, 0), at.stop + AROUND)
         inside = slice(at.start - near.start, at.stop - near.start)
