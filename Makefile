@@ -61,6 +61,13 @@ faults: $(VENV)/.test
 walk: $(VENV)/.run
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/walk.py
 
+# Scores of every SNV of yeast, E. coli and the human mitochondrion, from GENODIFF_SHARED
+datasets: $(VENV)/.run
+	for genome in yeast ecoli chrM; do \
+	  for script in "our_columns.py $$genome datasets/columns/$$genome" \
+	    "datasets.py $$genome datasets/columns/$$genome datasets/$$genome"; do \
+	    OMP_NUM_THREADS=1 $(BIN)/python benchmarks/relatives/opponents/$$script || exit 1; done; done
+
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "site/index.html"

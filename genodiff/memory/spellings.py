@@ -10,9 +10,9 @@ A path may follow an insertion or deletion at each base, so both spellings are s
 alignments and no gap is placed: one pass forward for each spelling. Both are given the diagonals
 that a search of either finds, also shifted by the difference in length; the sum is exact but for
 diagonals that no search finds. bound: to ±BOUND, since beyond it the ratio tells how an alignment
-breaks, not how an indel is tolerated. v: the vote of each genome (`votes.weigh_relatives`). r: how quickly
-the positions around change (`votes.measure_change`). coding: the probability that the position is
-in a codon (`profiles.py`); the last term is left out where a reading frame is kept.
+breaks, not how an indel is tolerated. v: the vote of each genome (`votes.weigh_relatives`). r: how
+quickly the positions around change (`votes.measure_change`). coding: the probability that the
+position is in a codon (`profiles.py`); the last term is left out where a reading frame is kept.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
-"""Scores of every SNV of a genome by `profiles`, as parquet files with a README. See `make datasets`.
+"""Scores of every SNV of a genome by `profiles`, as parquet files with a README (`make datasets`).
 
     our_columns.py GENOME COLUMNS            python datasets.py GENOME COLUMNS OUT [CONTIG ...]
 
 GENOME: yeast, ecoli or chrM. Writes OUT/CONTIG.parquet (chrom, pos from 1, ref, alt, score in nats,
-genomes: how many of the related genomes have a base there) and OUT/README.md. The classes are fitted
-on at most 128 windows of the genome; no observed variant is read. A contig that is there is skipped.
+genomes: how many of the related genomes have a base there) and OUT/README.md. The classes are
+fitted on at most 128 windows; no observed variant is read. A contig that is there is skipped.
 """
 
 import sys
@@ -30,8 +30,8 @@ TITLES = {"yeast": "Saccharomyces cerevisiae (sacCer3)", "ecoli": "Escherichia c
           "chrM": "human mitochondrion (rCRS)"}  # fmt: skip
 README = """# Scores of all single-nucleotide variants: {title}
 
-Method: `genodiff score --method profiles`, by unaligned genomes of related species alone (no network,
-no annotation, no observed variants): {names}.
+Method: `genodiff score --method profiles`, by unaligned genomes of related species alone (no
+network, no annotation, no observed variants): {names}.
 
 | column | |
 |---|---|
@@ -102,8 +102,11 @@ def main() -> None:
         rows += pl.scan_parquet(path).select(pl.len()).collect().item()
         print(contig, rows, "rows", round(time.process_time() - begun), "s of CPU", flush=True)
     named = ", ".join(names) if len(names) < 10 else f"{len(names)} genomes"
-    text = README.format(title=TITLES[genome], names=named, n=len(names), rows=rows,
-                         files=len(list(out.glob("*.parquet"))), windows=windows, length=LENGTH)  # fmt: skip
+    files = len(list(out.glob("*.parquet")))
+    text = README.format(
+        title=TITLES[genome], names=named, n=len(names), rows=rows, files=files,
+        windows=windows, length=LENGTH,
+    )  # fmt: skip
     (out / "README.md").write_text(text)
 
 
