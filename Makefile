@@ -32,7 +32,7 @@ QUICK   = $(filter-out %/test_notebooks.py %/test_plugins.py,$(wildcard tests/te
     tasks/test_metrics_of_tasks.py \
     training/test_head_rows.py training/test_optimizer.py variants/test_scored_file.py)
 
-.PHONY: demo test test-all check lint bench docs faults walk clean
+.PHONY: demo test test-all check lint bench datasets docs faults walk clean
 
 demo: $(VENV)/.run
 	$(BIN)/genodiff demo
