@@ -51,7 +51,7 @@ class ModelScores:
                 nelbo: the bound of the whole window; votes: of relatives, how many have each base (one
                 base for another alone); headcount: as votes, each relative counting once, and more
                 where the places around change quickly; profiles: of relatives, how well a mutation-
-                selection model of the position tolerates each base; auto: llr for one base, chain for
+                selection model in its reading frame tolerates it; auto: llr for one base, chain for
                 spans of up to 8, nelbo beyond.
             se: Standard error, in nats, that nelbo goes on to.
             max_evaluations: Evaluations of one variant after which nelbo stops above --se, with a flag.
@@ -121,7 +121,7 @@ class ModelScores:
                 nelbo: the bound of the whole window; votes: of relatives, how many have each base (one
                 base for another alone); headcount: as votes, each relative counting once, and more
                 where the places around change quickly; profiles: of relatives, how well a mutation-
-                selection model of the position tolerates each base; auto: llr for one base, chain for
+                selection model in its reading frame tolerates it; auto: llr for one base, chain for
                 spans of up to 8, nelbo beyond.
             se: Standard error, in nats, that nelbo goes on to.
             max_evaluations: Evaluations of one variant after which nelbo stops above --se, with a flag.
