@@ -44,6 +44,7 @@ def measure(model: TrainedModel, size: int = 4, **asked: Any) -> np.ndarray:
     return measure_order(scorer, EvalBatches(windows, size, 1))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", ALL)
 def test_no_batch_changes_a_figure(model: TrainedModel, order: str) -> None:
     whole, single = measure(model, 4, order=order), measure(model, 1, order=order)

@@ -70,6 +70,7 @@ def read(out: str) -> tuple[bytes, dict[str, Any]]:
     return Path(out, "model.safetensors").read_bytes(), told
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fit_that_is_killed_goes_on_to_the_same_bits(
     kind: str, genome: Path, run: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch

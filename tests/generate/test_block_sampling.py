@@ -199,7 +199,7 @@ def short_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(samples, "EACH", 6)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.usefixtures("short_parts")
 @pytest.mark.parametrize("block", [4, None])
 @pytest.mark.parametrize("batch_size", [1, 2, 3])
@@ -221,6 +221,7 @@ def test_records_go_on_after_what_is_kept_of_them(
     assert sum(calls) == draw_whole(block, batch_size)[2]
 
 
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("short_parts")
 @pytest.mark.parametrize("block", [4, None])
 @pytest.mark.parametrize("keeps", [1, 4, 7])
@@ -255,6 +256,7 @@ def fill_naively(of: Any, start: Any, seed: int, blocks: list[tuple[int, int]]) 
     return x[0].numpy()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("text", "blocks"),
     [
