@@ -18,6 +18,7 @@ import os
 import pkgutil
 import runpy
 import selectors
+import shlex
 import shutil
 import signal
 import socket
@@ -161,8 +162,7 @@ class ForkServer:
     ) -> Command:
         """Begin `genodiff WORDS` with these files as its streams, or `python -c CODE WORDS`."""
         env = _with_one_thread(os.environ if env is None else env)
-        if self._socket is None:
-            self._join_server()
+        self.join()
         assert self._socket is not None
         ours, theirs = socket.socketpair()
         asked = {"words": list(words), "cwd": str(cwd or Path.cwd()), "env": env, "code": code}
@@ -177,8 +177,10 @@ class ForkServer:
         theirs.close()
         return Command(["genodiff", *words], int(ours.recv(64)), ours)
 
-    def _join_server(self) -> None:
+    def join(self) -> None:
         """Connect to the server, and start it where there is none."""
+        if self._socket is not None:
+            return
         import fcntl
 
         self._environment = _choose_environment()
@@ -311,5 +313,16 @@ def _become(request: int, streams: Sequence[int]) -> None:
     os._exit(code if isinstance(code, int) else int(code is not None))
 
 
+def write_program(folder: Path) -> None:
+    """A program `genodiff` in `folder` for shells: each call is a fork of this folder's server."""
+    program = folder / "genodiff"
+    words = shlex.join([sys.executable, str(Path(__file__).resolve()), "run", str(folder)])
+    program.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+    program.chmod(0o755)
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "run":
+        code = ForkServer(folder=sys.argv[2]).start(sys.argv[3:], 0, 1, 2).wait()
+        sys.exit(code if code >= 0 else 128 - code)
     serve(socket.socket(fileno=int(sys.argv[1])))

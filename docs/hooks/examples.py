@@ -22,6 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(DOCS.parent / "benchmarks"))
+
+from fork_server import ForkServer, write_program  # noqa: E402
+
+FORKS: list[str] = []
+"""The folder of a `genodiff` that is forked: with --check a command does not begin with imports."""
 FIRST = DOCS / "how-to" / "index.md"
 MARK = re.compile(
     r"<!-- (?P<kind>run|file)(?:: (?P<word>[^ ]+))? -->\n```\w*\n(?P<body>.*?)^```\n"
@@ -73,11 +79,11 @@ def run_page(path: Path, folder: Path) -> str:
 
 def run_block(commands: str, folder: Path) -> list[str]:
     """The lines that the commands print. Raises `SystemExit` where one of them fails."""
-    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    programs = os.pathsep.join([*FORKS, str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", commands],
         cwd=folder,
-        env=surroundings() | {"PATH": programs, "COLUMNS": "92", "NO_COLOR": "1"},
+        env=surroundings() | {"PATH": programs},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -90,7 +96,8 @@ def run_block(commands: str, folder: Path) -> list[str]:
 
 def surroundings() -> dict[str, str]:
     """The environment without the settings of a developer."""
-    return {name: value for name, value in os.environ.items() if "GENODIFF" not in name}
+    kept = {name: value for name, value in os.environ.items() if "GENODIFF" not in name}
+    return kept | {"COLUMNS": "92", "NO_COLOR": "1"}
 
 
 def hide_machine(line: str, folder: Path) -> str:
@@ -106,7 +113,12 @@ def main(words: list[str]) -> None:
     check = "--check" in words
     pages = [Path(word).resolve() for word in words if word != "--check"]
     pages = pages or sorted(path for path in DOCS.rglob("*.md") if path != FIRST)
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, ForkServer(folder=scratch) as server:
+        if check and sys.platform.startswith("linux"):
+            os.environ.update(surroundings())  # as the commands have, for what is imported once
+            server.join()
+            write_program(Path(scratch))
+            FORKS.append(scratch)
         first = Path(scratch) / "first"
         first.mkdir()
         texts = {FIRST: run_page(FIRST, first)}
