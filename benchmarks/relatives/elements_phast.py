@@ -39,14 +39,15 @@ def read_annotation(name: str, contig: str, prefix: str = "") -> list[tuple[int,
 
 
 def run_phastcons(work: Path) -> list[tuple[int, int]]:
-    """Elements in columns of aligned.fa."""
+    """Elements in columns of aligned.fa, the strongest first."""
     words = ["phastCons", "--estimate-trees", "fit", "--no-post-probs", "aligned.fa", "neutral.mod"]
     subprocess.run(words, check=True, capture_output=True, cwd=work)
     words = ["phastCons", "--most-conserved", "elements.bed", "--no-post-probs", "--score"]
     words += ["aligned.fa", "fit.cons.mod,fit.noncons.mod"]
     subprocess.run(words, check=True, capture_output=True, cwd=work)
     lines = (work / "elements.bed").read_text().splitlines()
-    return [(int(f[1]), int(f[2])) for f in (line.split("\t") for line in lines)]
+    rows = sorted((line.split("\t") for line in lines), key=lambda f: -float(f[4]))
+    return [(int(f[1]), int(f[2])) for f in rows]
 
 
 def main(folder: Path, work: Path) -> None:
@@ -60,10 +61,13 @@ def main(folder: Path, work: Path) -> None:
     scored = np.zeros(length, bool)
     scored[frame["pos"].to_numpy() - 1] = True
     ours = [line.split("\t") for line in (folder / "elements.bed").read_text().splitlines()[1:]]
-    theirs = np.zeros(length, bool)
+    mine = mark([(int(f[1]), int(f[2])) for f in ours], length)
+    theirs, strongest = np.zeros((2, length), bool)
     for start, end in run_phastcons(work):
         theirs[place[start:end]] = True
-    sets = {"genodiff": mark([(int(f[1]), int(f[2])) for f in ours], length), "phastCons": theirs}
+        if strongest.sum() < mine.sum():
+            strongest[place[start:end]] = True
+    sets = {"genodiff": mine, "phastCons": theirs, "phastCons, strongest": strongest}
     coding = mark(read_annotation(ORFS, contig), length)
     snorna = mark(read_annotation(TRANSCRIPTS, contig, "SNR"), length)
     kinds = {"ORFs": coding, "snoRNAs": snorna, "neither": ~coding & ~snorna}

@@ -57,6 +57,7 @@ class KnownContigs:
         self._lengths = dict(zip(names, lengths, strict=True))
         self._hashes: dict[str, str] = {}
         self._by_length: dict[int, list[str]] = {}
+        self._by_hash: dict[int, dict[str, list[str]]] = {}
         for name, length in self._lengths.items():
             self._by_length.setdefault(length, []).append(name)
 
@@ -84,12 +85,20 @@ class KnownContigs:
         """
         if self.content is not None and getattr(source, "content", None) == self.content:
             return contig
-        alike = self._by_length.get(source.contigs[contig], [])
-        if not alike:
+        if source.contigs[contig] not in self._by_length:
             return None
         digest = hash_contig(source, contig)
-        same = [name for name in alike if self._hash(name) == digest]
+        same = self._group(source.contigs[contig]).get(digest, [])
         return contig if contig in same else next(iter(same), None)
+
+    def _group(self, length: int) -> dict[str, list[str]]:
+        """The contigs of one length by their hash: scaffolds are many."""
+        if length not in self._by_hash:
+            found: dict[str, list[str]] = {}
+            for name in self._by_length[length]:
+                found.setdefault(self._hash(name), []).append(name)
+            self._by_hash[length] = found
+        return self._by_hash[length]
 
     def _hash(self, name: str) -> str:
         if name not in self._hashes:

@@ -137,7 +137,7 @@ def _plan_row(row: GenomeRow, home: str | Path | None, free: int | None) -> dict
     }  # fmt: skip
 
 
-FIT_SECONDS = 6.0
+FIT_SECONDS = 9.0
 """About what the numbers of a genome take, of one core, whatever its size."""
 BUILD_SECONDS = 5e-8
 """About what the index of a genome takes, a base."""
