@@ -6,7 +6,7 @@ With L from such a window, and p of the network alone,
 
     score = log p(alt) − log p(ref) + log L(alt) − log L(ref)
 
-A contig is cut into the tiles of `track_tiles`, with a window around each. So what is said of a
+A contig is cut into the tiles of `variant_windows`, with a window around each. So what is said of a
 site depends on its place in the contig alone.
 
 It is near to the score as it is defined, and not equal: what lies over the places around a site has
