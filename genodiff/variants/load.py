@@ -83,7 +83,7 @@ class LoadTally:
                 counts.ancestral += len(alleles) - len(derived)
                 if not derived:
                     continue
-                both = len(derived) == len(called.alleles) > 1
+                both = len(derived) == len(called.alleles)  # of a haploid, its one copy
                 counts.derived += len(derived)
                 counts.homozygous += both
                 counts.heterozygous += not both
