@@ -20,6 +20,7 @@ from genodiff.version import __version__ as __version__
 _BESIDE = {
     "FinetunedModel": "genodiff.api.finetuned",
     "Model": "genodiff.api.model",
+    "check_documents": "genodiff.api.data",
     "deletion_effect": "genodiff.api.effects",
     "insertion_effect": "genodiff.api.effects",
     "list_relatives": "genodiff.api.relatives",

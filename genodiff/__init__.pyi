@@ -11,6 +11,7 @@ import genodiff.training.run
 import pathlib
 import typing
 
+from genodiff.api.data import check_documents as check_documents
 from genodiff.api.effects import deletion_effect as deletion_effect
 from genodiff.api.effects import insertion_effect as insertion_effect
 from genodiff.api.effects import one_hot_network as one_hot_network
