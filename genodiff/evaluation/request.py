@@ -144,3 +144,7 @@ class EvalRequest(EvalOptions, FileRequest):
     def show(self, answer: Any) -> None:
         """The tables of an evaluation, or its plan."""
         find_named("genodiff.evaluation.evaluation_tables:show_evaluation")(self, answer)
+
+    def conclude(self, answer: Any) -> str:
+        """Nothing: the tables say it."""
+        return ""

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import genodiff
+from genodiff.jobs.options import FileRequest
 from genodiff.jobs.verbs import list_functions, list_verbs, read_verbs
 from tests.jobs.stubs import ROOT, find_stub
 
@@ -60,4 +61,7 @@ def test_every_verb_of_the_tree_is_read_from_its_source_as_it_is() -> None:
             assert {one.entry for one in read_verbs(file)} <= entries, file
     for name, one in list_verbs().items():
         assert one.help, name
+        if issubclass(request := one.open(), FileRequest):
+            of = (FileRequest.conclude, FileRequest.summarise)
+            assert (request.conclude, request.summarise) != of, f"{name} says nothing at its end"
         assert one.open().__name__ == one.entry.partition(":")[2]
