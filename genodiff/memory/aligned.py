@@ -17,8 +17,7 @@ Honesty. A place depends on visible bases alone: the target's own bases at maske
 neither compared nor copied, and over_ies is still told by all visible bases but that of place i.
 But whoever made the alignment has seen the whole target, masked bases included. Where it put a gap
 or ended a block, it used bases that a test may mask. So a likelihood with an alignment is one
-*given the alignment*. What that is worth is measured by aligning a target whose scored bases were
-replaced beforehand: see benchmarks/relatives/RESULTS.md.
+*given the alignment*. How much that is worth has not been measured.
 """
 
 from collections.abc import Sequence
