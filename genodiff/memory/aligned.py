@@ -16,7 +16,7 @@ aligner has paid for that choice.
 Honesty. A place depends on visible bases alone: the target's own bases at masked positions are
 neither compared nor copied, and over_ies is still told by all visible bases but that of place i.
 Two things are known nevertheless that a search in the related genome does not know:
-1. Where the window is from. A few visible bases agree exactly with the target's text, so a window of
+1. Where the window is from. A few visible bases agree exactly with the target's text: a window of
    which nine tenths are masked is located where its homologue could not be found. Bits are those
    *given the coordinates*, as of all that reads alignments. They are lower than by a search where
    much is masked (yeast's chrV: .66 beside .75) and about the same of whole windows (.604, .616).
