@@ -215,7 +215,7 @@ def test_kappa_is_counted_between_the_nearest() -> None:
     distances = np.array([[0, 0.03, 0.6], [0.03, 0, 0.6], [0.6, 0.6, 0]])
     assert measure_near_kappa(over, codes, distances) == pytest.approx(2 * 7 / 3)
     apart = np.array([[0, 0.6, 0.6], [0.6, 0, 0.03], [0.6, 0.03, 0]])
-    both = np.eye(4)[np.stack([np.full(40, 1), np.where(np.arange(16) < 4, 3, 1)])]
+    both = np.eye(4)[np.stack([np.full(40, 1), np.where(np.arange(40) < 4, 3, 1)])]
     assert measure_near_kappa(both, codes, apart) == pytest.approx(2 * 5 / 2)
 
 
