@@ -1,5 +1,6 @@
 """The core does without the wings: a copy without them trains, evaluates, samples and scores."""
 
+import ast
 import os
 import re
 import shutil
@@ -64,12 +65,88 @@ def test_without_the_wings_the_core_trains_evaluates_samples_and_scores(tmp_path
     assert (tmp_path / "scores.tsv").exists()
 
 
-def test_the_map_of_the_core_names_every_room_once() -> None:
-    text = (PACKAGE.parent / "ARCHITECTURE.md").read_text()
-    core = text.split("## The core", 1)[1].split("\n## ", 1)[0]
-    drawn = re.findall(r"^\| `(\w+)`", core, re.MULTILINE)
-    ground = {"__init__", "alphabet", "counter", "domain", "errors", "registry", "settings"}
-    assert sorted(drawn) == sorted(
-        set(FLOOR) - ground - {"version", "vocabulary", "words"} - set(WINGS)
+HEART = {"alphabet", "backbones", "counter", "diffusion", "domain", "errors", "kernels", "registry",
+         "settings", "version"}  # fmt: skip
+"""Rooms that train, bound and sample by themselves, with four files of `io`."""
+HEART_FILES = {"io", "io.diagnosis", "io.file_kinds", "io.identity", "io.process"}
+HEART_LINES = 12_000
+
+HEART_STORY = """
+import sys
+from pathlib import Path
+
+allowed, files = %r, %r
+
+class Wall:
+    def find_spec(self, name, path=None, target=None):
+        room = name.removeprefix("genodiff.")
+        if name.startswith("genodiff.") and room.split(".")[0] not in allowed and room not in files:
+            raise ImportError(f"{name} is not of the heart")
+
+sys.meta_path.insert(0, Wall())
+import torch
+from genodiff.alphabet import DNA
+from genodiff.backbones.caduceus import Caduceus
+from genodiff.backbones.kinds.caduceus import CaduceusSettings
+from genodiff.diffusion.masked import Clean, MaskedDiffusion
+from genodiff.diffusion.objective import Draws
+from genodiff.diffusion.objectives.mdlm import Mdlm
+from genodiff.diffusion.sampler import SamplerOptions
+from genodiff.diffusion.samplers.ancestral import ancestral
+from genodiff.diffusion.samplers.confidence import confidence
+from genodiff.diffusion.schedule import Linear
+
+draw = torch.Generator().manual_seed(0)
+uniforms = lambda *shape: torch.rand(*shape, generator=draw, dtype=torch.float64)
+settings = CaduceusSettings(d_model=16, n_layer=1, d_state=4)
+network = Caduceus(settings=settings, vocab_size=DNA.padded_size, complement=DNA.complement)
+process = MaskedDiffusion(Linear(), DNA.mask_id, DNA.targets)
+objective = Mdlm(process)
+bases = torch.tensor(DNA.targets)[torch.arange(32) %% 4].repeat(8, 1)
+clean = Clean(bases, torch.ones(8, 32, dtype=torch.bool))
+take = lambda: Draws(uniforms(8, 32), uniforms(8), 0.5, torch.arange(8), 8)
+optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
+bound = lambda: float((lambda w: w.scale * w.ce.sum(-1))(objective.bound(network, clean, take())).mean())
+before = bound()
+for _ in range(40):
+    optimizer.zero_grad()
+    objective.loss(network, clean, take()).nats.backward()
+    optimizer.step()
+assert bound() < 0.7 * before, (before, bound())
+masks = torch.full((2, 32), DNA.mask_id)
+for sampler in (ancestral, confidence):
+    options = SamplerOptions(steps=8, u_order=uniforms(2, 32), u_token=uniforms(2, 32))
+    with torch.no_grad():
+        sampled = sampler(process, network, masks, options)
+    assert set(sampled.x0.flatten().tolist()) <= set(DNA.targets)
+loaded = [m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "genodiff" and m.__file__]
+print(sum(len(Path(f).read_text().splitlines()) for f in loaded))
+"""
+
+
+def test_the_heart_trains_bounds_and_samples_with_every_other_room_blocked() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HEART_STORY % (HEART, HEART_FILES)],
+        env=os.environ | {"PYTHONPATH": str(PACKAGE.parent), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
     )
-    assert all(f"`{wing}`" in core for wing in WINGS)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= HEART_LINES
+
+
+def test_architecture_names_every_room_once_and_each_room_has_a_page() -> None:
+    text = (PACKAGE.parent / "ARCHITECTURE.md").read_text()
+    assert len(text.encode()) <= 9_000
+    drawn = dict(re.findall(r"^\| `(\w+)` \|.*\| (\w+) \|$", text, re.MULTILINE))
+    modules = {path.stem for path in PACKAGE.glob("*.py")}
+    rooms = set(FLOOR) - modules - {"__init__"}
+    assert drawn.keys() == rooms
+    assert {room for room, part in drawn.items() if part == "wing"} == set(WINGS)
+    for room in rooms:
+        page = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text()))
+        assert page, room
+        if room not in ("api", "cli", "hf", "laws"):
+            values = re.findall(r"^    \S", page, re.MULTILINE)
+            assert len(values) == 5, room
+            assert re.search(r"^Read ", page, re.MULTILINE), room

@@ -1,0 +1,10 @@
+"""What comes next: sampled and filled sequences.
+
+    request        `request.py`: how many, how long, which sampler
+    template       `infill.py`: known bases and gaps
+    filling        `filler.py`: pieces filled window by window
+    sample         `samples.py`: ids, evaluations, a record
+    file           `output_file.py`: FASTA and its sidecar
+
+Read `diffusion/sampler.py`, `drawing.py`, `filler.py`, `draw_job.py`.
+"""
