@@ -106,7 +106,9 @@ bases = torch.tensor(DNA.targets)[torch.arange(32) %% 4].repeat(8, 1)
 clean = Clean(bases, torch.ones(8, 32, dtype=torch.bool))
 take = lambda: Draws(uniforms(8, 32), uniforms(8), 0.5, torch.arange(8), 8)
 optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
-bound = lambda: float((lambda w: w.scale * w.ce.sum(-1))(objective.bound(network, clean, take())).mean())
+def bound():
+    windows = objective.bound(network, clean, take())
+    return float((windows.scale * windows.ce.sum(-1)).mean())
 before = bound()
 for _ in range(40):
     optimizer.zero_grad()
@@ -119,8 +121,8 @@ for sampler in (ancestral, confidence):
     with torch.no_grad():
         sampled = sampler(process, network, masks, options)
     assert set(sampled.x0.flatten().tolist()) <= set(DNA.targets)
-loaded = [m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "genodiff" and m.__file__]
-print(sum(len(Path(f).read_text().splitlines()) for f in loaded))
+loaded = [m for name, m in sys.modules.items() if name.split(".")[0] == "genodiff"]
+print(sum(len(Path(m.__file__).read_text().splitlines()) for m in loaded if m.__file__))
 """
 
 
