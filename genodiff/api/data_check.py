@@ -24,7 +24,6 @@ from genodiff.io.genbank import FlatRecord
 from genodiff.io.input_file import STDIN
 from genodiff.io.text_file import digest_text
 from genodiff.io.text_lines import read_text_lines
-from genodiff.io.variants import Allele
 from genodiff.jobs.request import Option, Request
 from genodiff.jobs.verbs import verb
 
@@ -204,6 +203,7 @@ def _check_variants(file: str, fasta: str | None, json: bool) -> None:
     from genodiff.io.faidx import Genome  # pyfaidx
     from genodiff.io.variant_source import open_variants  # polars
     from genodiff.io.variants import (
+        Allele,
         VariantSurvey,
         anchor_record,
         explain_contradictions,

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from genodiff.errors import DataError
 from genodiff.io.annotation_rows import find_annotation
-from genodiff.io.file_kinds import find_readable
+from genodiff.io.file_kinds import find_motif_format, find_readable
 from genodiff.io.genbank import find_flat_format
 from genodiff.io.input_file import STDIN, open_input
-from genodiff.io.motifs import find_motif_format
 from genodiff.io.text_lines import read_text_lines
 
 _BED = (".bed", ".narrowpeak", ".broadpeak", *(f".bed{n}" for n in range(3, 13)))

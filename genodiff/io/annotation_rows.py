@@ -201,6 +201,8 @@ def parse_annotation_lines(
         is_header = _is_saf_header(fields)
         if not columns:
             columns = 5 if is_header or _is_saf(fields) else 8 if len(fields) == 8 else 9
+        elif columns == 8 and len(fields) == 9:  # after it, a row without attributes was cut short
+            columns = 9
         if not is_header or columns != 5:
             row = _read_row(path, number, fields, columns, keeps)
             if row is not None:
@@ -253,8 +255,6 @@ def _read_row(
     def fault(what: str, fix: str) -> DataError:
         return DataError(what, file=name_input(path), line=number, fix=fix)
 
-    if columns != 5 and len(fields) in (8, 9):  # attributes may be left out, or be empty
-        columns = len(fields)
     if len(fields) != columns:
         what = f"has {len(fields)} column{'s' * (len(fields) != 1)}, not {columns}"
         raise fault(what, "correct the row; columns are separated by tabs")
@@ -278,7 +278,7 @@ def _read_row(
     if columns == 5:
         _refuse_spoilt({"name": name}, fault)
     else:
-        kind = _read_word("_".join(kind.split()), "type of a row", fault) and kind
+        kind = _read_word(kind.replace(" ", "_"), "type of a row", fault) and kind
         if "=" in kind or ";" in kind:
             raise fault(f"column 3 is the type, and '{kind}' is none", "write gene, CDS, ...")
         names, words = _read_names(fields[8] if columns == 9 else "", fault)

@@ -48,9 +48,12 @@ def cache_dir() -> Path:
 def can_be_written(path: Path) -> bool:
     """Whether this user may make or fill the folder `path`."""
     there = path
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    return path.is_absolute() and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    try:
+        while not there.exists() and there != there.parent:
+            there = there.parent
+        return path.is_absolute() and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    except PermissionError:  # a folder above it may not be entered
+        return False
 
 
 def place_library_caches() -> None:

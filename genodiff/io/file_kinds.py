@@ -244,3 +244,26 @@ def find_stranger(path: str | Path) -> Diagnosis | None:
         old = "a bare pickle or an archive of an old format, which may run code: refused"
         return old, "save the weights as safetensors, or with torch.save of 1.6 or newer"
     return find_stand_in(head) or find_raw_format(head, "JSON model configuration")
+
+
+_MOTIFS = {
+    ".meme": "MEME",
+    ".jaspar": "JASPAR",
+    ".pfm": "JASPAR",
+    ".transfac": "TRANSFAC",
+    ".tf": "TRANSFAC",
+}
+
+
+def find_motif_format(path: str | Path, head: bytes) -> str | None:
+    """`MEME`, `JASPAR` or `TRANSFAC` by a file's first bytes or its suffix, or None."""
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
+    if text.startswith(">"):
+        if re.match(r">[^\n]*\n\s*A[ \t]*(\[|[ \t][ \t]*[0-9])", text):
+            return "JASPAR"
+    elif re.search(r"^MEME version|^<MEME\b", text, re.MULTILINE):
+        return "MEME"
+    elif re.search(r"^P[0O]\s+A\s+C\s+G\s+[TU]\b", text, re.MULTILINE):
+        return "TRANSFAC"
+    name = Path(path).name.lower().removesuffix(".gz")
+    return _MOTIFS.get(Path(name).suffix)

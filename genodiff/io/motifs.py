@@ -17,6 +17,7 @@ import numpy as np
 from Bio import motifs as bio_motifs
 
 from genodiff.errors import DataError
+from genodiff.io.file_kinds import find_motif_format
 from genodiff.io.input_file import open_input
 from genodiff.io.text_lines import find_spoilt_name, read_number, split_lines
 
@@ -372,26 +373,3 @@ def _read_entry(entry: list[Line], keys: list[str], shown: str) -> Motif:
         what = f"has {rows} numbered rows, of which {len(matrix)} are a matrix"
         raise DataError(what, file=shown, line=line, record=name, fix="correct the rows")
     return Motif(name, values.get("NA") or values.get("ID") or name, matrix, sites)
-
-
-_SUFFIXES = {
-    ".meme": "MEME",
-    ".jaspar": "JASPAR",
-    ".pfm": "JASPAR",
-    ".transfac": "TRANSFAC",
-    ".tf": "TRANSFAC",
-}
-
-
-def find_motif_format(path: str | Path, head: bytes) -> str | None:
-    """`MEME`, `JASPAR` or `TRANSFAC` by a file's first bytes or its suffix, or None."""
-    text = head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
-    if text.startswith(">"):
-        if re.match(r">[^\n]*\n\s*A[ \t]*(\[|[ \t][ \t]*[0-9])", text):
-            return "JASPAR"
-    elif re.search(r"^MEME version|^<MEME\b", text, re.MULTILINE):
-        return "MEME"
-    elif re.search(r"^P[0O]\s+A\s+C\s+G\s+[TU]\b", text, re.MULTILINE):
-        return "TRANSFAC"
-    name = Path(path).name.lower().removesuffix(".gz")
-    return _SUFFIXES.get(Path(name).suffix)

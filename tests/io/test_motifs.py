@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from genodiff.errors import DataError
-from genodiff.io.motifs import find_motif_format, read_motifs
+from genodiff.io.file_kinds import find_motif_format
+from genodiff.io.motifs import read_motifs
 from tests.commands import command
 
 SITES = ["ACGT", "ACGA", "ACTA", "ACTT"]  # A, C, G or T, A or T

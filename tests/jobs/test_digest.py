@@ -31,7 +31,7 @@ DECIDE_NOTHING = {
     "RedesignRequest": {*DRAWN, "changes", "most_states", "vcf"},
     "SampleRequest": {*DRAWN, "domain", "fasta"},
     "ScoreRequest": {"allow_mismatches", "background", "batch_size", "features", "genetic_code",
-                     "json", "page", "unit"},
+                     "json", "load", "page", "unit"},
     "TracksRequest": {"batch_size", "email", "formats", "genes", "genome", "track"},
 }  # fmt: skip
 """The fields that move no entry. What is added here is tried below, in `CASES`."""
