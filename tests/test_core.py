@@ -67,8 +67,10 @@ def test_without_the_wings_the_core_trains_evaluates_samples_and_scores(tmp_path
 
 HEART = {"alphabet", "backbones", "counter", "diffusion", "domain", "errors", "kernels", "registry",
          "settings", "version"}  # fmt: skip
-"""Rooms that train, bound and sample by themselves, with four files of `io`."""
-HEART_FILES = {"io", "io.diagnosis", "io.file_kinds", "io.identity", "io.process"}
+"""Rooms that train, bound and sample by themselves, with five files of `io`."""
+HEART_FILES = {
+    "io", "io.diagnosis", "io.file_kinds", "io.identity", "io.process", "io.text_formats"
+}  # fmt: skip
 HEART_LINES = 12_000
 
 HEART_STORY = """
