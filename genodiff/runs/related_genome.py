@@ -145,10 +145,18 @@ def leave_strains_out(
     return kept, near
 
 
+_SURELY = 1000
+"""Bases of a contig that two species do not share one by one."""
+
+
 def _is_same(relative: Relative, genome: LetterSource) -> bool:
     """Whether one genome of a file with many is the genome itself; raises for other relatives."""
-    for contig in genome.contigs:
-        if relative.contigs.find(genome, contig) is not None:
+    alike, whole = 0, sum(genome.contigs.values())
+    for contig, length in genome.contigs.items():
+        if relative.contigs.find(genome, contig) is None:
+            continue
+        alike += length  # a short contig may be the same in two species
+        if length >= _SURELY or 2 * alike >= whole:
             what = f"the relative {relative.name} holds {contig} of the genome itself"
             if relative.told.get("records"):
                 _log.warning("%s is left out: %s", relative.name, what)
