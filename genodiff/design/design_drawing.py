@@ -144,12 +144,12 @@ class DesignDrawing(Drawing):
         with ExitStack() as stack:
             file = stack.enter_context(out.open())
             edits = self.files.open(stack, self.genome, self.n, request)
-            records = self._records(samples, seed, entries, spent, edits.add, out.mark)
             if out.is_genbank:
                 constructs = Constructs(self.genome, self.n)
                 records = self._records(samples, seed, entries, spent, constructs.note(edits.add))
                 file.write(constructs.format(records))
             else:
+                records = self._records(samples, seed, entries, spent, edits.add, out.mark)
                 out.write_records(file, ((one, []) for one in records))
             edits.finish()
             out.screen()

@@ -8,8 +8,8 @@ design has its source's length, so every location stays valid.
 import copy
 import io
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,12 +42,7 @@ def read_annotated(path: str | Path) -> dict[str, SeqRecord]:
         flat = find_flat_format(head)
         if flat is None:
             return {}
-
-        def every() -> Iterator[bytes]:
-            yield head
-            yield from blocks
-
-        lines = split_lines(every(), flat.name, source.shown)
+        lines = split_lines(chain([head], blocks), flat.name, source.shown)
         return {one.name: one.parsed for one in parse_flat_records(lines, flat, source.shown)}
 
 
