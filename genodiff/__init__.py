@@ -8,7 +8,7 @@
 
 What is public are the functions of the verbs (`jobs/verbs.py`) and the names of `_BESIDE`. A name
 is imported when it is first used, so that `import genodiff` loads neither torch nor numpy. The
-types of all are in `__init__.pyi`, which `python -m tests.jobs.stubs` writes.
+types of all are in `__init__.pyi`.
 """
 
 import importlib

@@ -203,11 +203,12 @@ def list_fields(request: Any) -> tuple[Field, ...]:
     return tuple(sorted(listed, key=lambda one: one.option.is_general))
 
 
-def make_function(name: str, request: Any) -> Callable[..., Any]:
+def make_function(name: str, request: Callable[P, Request[Answer]]) -> Callable[P, Answer]:
     """The public function `name` of a request: the same arguments, answered."""
+    kind: Any = request
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return request.make(*args, **kwargs).answer()
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
+        return kind.make(*args, **kwargs).answer()
 
     return _describe(call, name, request)  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""The verbs, in one registry: the command line, the door of `import genodiff`, its stubs and the
+"""The verbs, in one registry: the command line, the door of `import genodiff`, and the
 documentation list them from here.
 
 A verb is a request with a decorator, in a file `*request*.py` of a room, or in any of `api`:

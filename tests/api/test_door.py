@@ -1,16 +1,18 @@
 """The public door: one table, loaded when it is used."""
 
 import ast
+import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import genodiff
 from genodiff.jobs.options import FileRequest
 from genodiff.jobs.verbs import list_functions, list_verbs, read_verbs
-from tests.jobs.stubs import ROOT, find_stub
 
+ROOT = Path(__file__).resolve().parents[2]
 DOOR = {*genodiff._BESIDE, *list_functions()}
 
 
@@ -39,18 +41,34 @@ def test_every_public_name_is_found_listed_and_has_a_docstring() -> None:
         genodiff.lode  # noqa: B018
 
 
-def test_type_checkers_see_the_same_names() -> None:
-    body = ast.parse(find_stub("genodiff").read_text()).body
-    typed = {one.name for one in body if isinstance(one, ast.FunctionDef)}
-    aliases = {
-        str(alias.asname): (node.module, alias.name)
+def test_type_checkers_see_the_same_names_and_arguments() -> None:
+    body = ast.parse((ROOT / "genodiff/__init__.pyi").read_text()).body
+    imports = {
+        str(alias.asname or alias.name): (node.module, alias.name)
         for node in body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert aliases.pop("__version__")
-    assert typed == set(list_functions())
-    assert aliases == {name: (module, name) for name, module in genodiff._BESIDE.items()}
+    door, functions = {**genodiff._BESIDE, "__version__": "genodiff.version"}, list_functions()
+    assert {name: imports[name] for name in door} == {
+        name: (module, name) for name, module in door.items()
+    }
+    made = {}
+    for node in body:
+        if isinstance(node, ast.Assign):
+            name, request = map(ast.unparse, node.value.args)  # type: ignore[attr-defined]
+            made[ast.literal_eval(name)] = ":".join(imports[request])  # type: ignore[arg-type]
+            assert ast.unparse(node.targets[0]) == ast.literal_eval(name)
+    spelled = {one.name: one for one in body if isinstance(one, ast.FunctionDef)}
+    assert made == {name: functions[name].entry for name in functions.keys() - spelled.keys()}
+    for name, node in spelled.items():  # those with *words or **settings, which no field can say
+        said = inspect.signature(getattr(genodiff, name)).parameters.values()
+        plain = [one for one in said if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+        args = [*node.args.args, *node.args.kwonlyargs]
+        assert [one.arg for one in args] == [one.name for one in plain]
+        defaults = [*node.args.defaults, *node.args.kw_defaults]
+        assert [ast.literal_eval(one) for one in defaults if one] == [one.default for one in plain]
+        assert len(plain) < len(said), f"{name} is what its request says: make_function"
 
 
 def test_every_verb_of_the_tree_is_read_from_its_source_as_it_is() -> None:

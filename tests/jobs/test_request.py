@@ -13,7 +13,6 @@ import genodiff
 from genodiff.errors import UsageError
 from genodiff.jobs.options import FileRequest
 from genodiff.jobs.request import Option, Request, list_fields, make_function, method
-from tests.jobs.stubs import STUBBED, find_stub, render_stub
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,10 +103,3 @@ def test_the_inputs_of_a_request_are_the_files_that_it_reads() -> None:
         "run", "g.fa", out="x.html", bed="r.bed", genes="genes.gff"
     )
     assert request.list_inputs() == ["g.fa", "r.bed", "genes.gff"]
-
-
-def test_editors_have_the_signatures_and_the_help_in_stubs() -> None:
-    for module in STUBBED:
-        assert find_stub(module).read_text() == render_stub(module), (
-            "run python -m tests.jobs.stubs"
-        )
